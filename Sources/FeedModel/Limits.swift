@@ -192,7 +192,8 @@ extension Limits {
       range: 4096...(1 << 32), keyPath: \.maxQueue),
     .init(
       name: "maxQueuePerUser", flag: "max-queue-per-user",
-      help: "bytes queued to and from one user before the largest connection is closed", range: 4096...(1 << 36),
+      help: "bytes queued to and from one user before deltas are discarded, then connections closed",
+      range: 4096...(1 << 36),
       keyPath: \.maxQueuePerUser),
     .init(
       name: "historyBytes", flag: "history-bytes", help: "bytes of recent changes kept for one feed",

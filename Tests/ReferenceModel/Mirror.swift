@@ -120,7 +120,7 @@ extension Mirror {
   mutating func take(snapshot part: Value) throws(Violation) {
     let isReset = part["reset"]?.bool == true
     if isReset {
-      guard phase == .live else { throw Violation(description: "a reset while \(phase): \(part)") }
+      guard phase != .ended else { throw Violation(description: "a reset of an ended watch: \(part)") }
       guard let list = part["sections"], let new = part["revision"]?.int, new >= revision else {
         throw Violation(description: "a reset to \(part["revision"]?.text ?? "nothing") from \(revision)")
       }

@@ -219,6 +219,8 @@ extension Engine {
 
   /// Queues the complete answer of a job.
   private func finish(_ job: any Job, _ ticket: JobTicket, of session: Session) throws(FeedError) {
+    // The answer may say what was sent before it, as that of `sync` does.
+    session.output.pin()
     guard let frame = job.frame else { return try answer(session, ticket) { job.appendResult(to: &$0) } }
     if session.isClosing { return }
     frame.bytes.endMessage()

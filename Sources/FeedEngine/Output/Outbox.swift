@@ -1,22 +1,6 @@
 import FeedJSON
 import FeedModel
 
-/// Bytes that are encoded in one turn and shared by all their receivers, until the end of the turn's writes.
-final class TurnBuffer {
-  var bytes: ByteBuffer
-
-  /// The memory kept between turns. Larger memory is released.
-  private static let keptCapacity = 1 << 20
-
-  init() {
-    bytes = ByteBuffer()
-  }
-
-  func recycle() {
-    bytes.removeAll(keepingCapacity: bytes.capacity <= Self.keptCapacity)
-  }
-}
-
 /// The output of this turn for single connections, and the list of connections with output.
 ///
 /// Invariant: a session is listed once exactly if its flag `isInOutbox` is set.
@@ -24,15 +8,20 @@ struct Outbox {
   /// The output of this turn for one connection each, such as answers.
   let answers = TurnBuffer()
   var shares = AnswerShares()
-  /// The bytes of this turn whose memory was taken over by their connections.
-  private var taken = 0
+  /// The blocks of this turn that connections were given whole, and their bytes.
+  private var whole: [SharedBlock] = []
+  private var wholeBytes = 0
   private var listed: [Session] = []
 
   /// The bytes of this turn for one connection each.
-  @inline(__always) var size: Int { answers.bytes.count &+ taken }
+  @inline(__always) var size: Int { answers.bytes.count &+ wholeBytes }
 
-  /// Counts bytes whose memory is taken over.
-  mutating func take(_ bytes: Int) { taken &+= bytes }
+  /// Keeps a block until the end of the turn.
+  mutating func keep(_ block: SharedBlock) {
+    if whole.last === block { return }
+    whole.append(block)
+    wholeBytes &+= block.bytes.count
+  }
 
   /// Lists a session that has output or must be closed.
   mutating func list(_ session: Session) {
@@ -54,23 +43,17 @@ struct Outbox {
 
   /// Ends the writes of a turn: each listed session keeps its unwritten output, and the memory of the turn is reused.
   mutating func finish(_ body: (Session) -> Void) {
-    var heir: Session?
+    for session in listed { session.output.noteRest() }
     for session in listed {
       session.isInOutbox = false
-      if heir == nil && session.output.isMost(of: answers) {
-        heir = session
-        continue
-      }
       session.output.keepRest()
       body(session)
     }
-    if let heir {
-      heir.output.take(answers)
-      body(heir)
-    }
     listed.removeAll(keepingCapacity: true)
     answers.recycle()
-    taken = 0
+    if whole.isEmpty { return }
+    whole.removeAll()
+    wholeBytes = 0
   }
 
   /// Traps in a debug build if a flag and the list disagree. O(connections).
@@ -89,24 +72,28 @@ extension Engine {
 
   /// Queues the bytes of `source` from `start` on, after the deltas that the connection's watches have not been given
   /// yet.
-  @inline(__always) func queue(_ session: Session, _ source: TurnBuffer, from start: Int) {
+  ///
+  /// - Parameter watch: the watch that the bytes are for; nil for an answer.
+  @inline(__always) func queue(_ session: Session, _ source: TurnBuffer, from start: Int, for watch: Watch? = nil) {
     giveAll(to: session)
-    session.output.append(source, from: start, to: source.bytes.count)
+    session.output.append(source, from: start, to: source.bytes.count, watch: watch?.number ?? 0)
     outbox.list(session)
   }
 
-  /// Queues all bytes of a buffer, whole frames for one connection, and empties it. O(bytes), but O(1) for many bytes if nothing
-  /// else is queued.
+  /// Queues all bytes of a buffer, whole frames for one connection, and empties it. O(bytes), but O(1) for many bytes.
   func queue(_ session: Session, taking frames: TurnBuffer) {
-    if frames.bytes.count < Self.manyBytes {
-      let start = answers.bytes.count
-      answers.bytes.append(frames.bytes.bytes)
-      frames.bytes.removeAll(keepingCapacity: false)
-      return queue(session, answers, from: start)
-    }
+    if frames.bytes.count >= Self.manyBytes { return queue(session, SharedBlock(taking: &frames.bytes)) }
+    let start = answers.bytes.count
+    answers.bytes.append(frames.bytes.bytes)
+    frames.bytes.removeAll(keepingCapacity: false)
+    queue(session, answers, from: start)
+  }
+
+  /// Queues all frames of a block, after the deltas that the connection's watches have not been given yet.
+  func queue(_ session: Session, _ block: SharedBlock, for watch: Watch? = nil) {
     giveAll(to: session)
-    outbox.take(frames.bytes.count)
-    session.output.append(taking: frames)
+    outbox.keep(block)
+    session.output.append(block, from: 0, to: block.bytes.count, watch: watch?.number ?? 0)
     outbox.list(session)
   }
 
@@ -116,13 +103,19 @@ extension Engine {
   /// Removes bytes that were written.
   func didWrite(_ session: Session, _ count: Int) {
     session.output.consume(count)
-    if session.charged > 0 { recount(session) }
+    if session.charged > 0 || session.output.hasDues { recount(session) }
     status.counters.bytesOut &+= UInt64(count)
   }
 
   /// Discards queued output for a peer that stopped reading.
   func discardOutput(of session: Session) {
     if session.output.count > 0 { didWrite(session, session.output.count) }
+  }
+
+  /// Charges the users of the block that continues with what was appended in this turn.
+  private func chargeGrowth(of buffer: TurnBuffer) {
+    guard let growth = buffer.open?.takeGrowth(), growth.bytes > 0 else { return }
+    for uid in growth.users { sessions.quotas.charge(growth.bytes, to: uid, limit: limits.maxQueuePerUser) }
   }
 
   /// Ends the writes of a turn.
@@ -133,6 +126,7 @@ extension Engine {
       recount(session)
       resumeIfPossible(session)
     }
+    for channel in watches.changed { chargeGrowth(of: channel.buffer) }
     watches.recycle()
   }
 }

@@ -61,6 +61,8 @@ extension Engine {
     session.line.cancelAnswers()
     session.phase.isClosing = true
     sessions.longTexts.remove(session)
+    let unsent = session.output.count
+    session.output.removeAll()
     sessions.close(session)
     outbox.remove(session)
     longAnswers.remove(session)
@@ -68,7 +70,7 @@ extension Engine {
     status.report(
       .debug,
       "\(session.description) closed after \(counted(session.client.requests, "request")), "
-        + "\(counted(session.output.count, "byte")) unsent",
+        + "\(counted(unsent, "byte")) unsent",
       about: session.subject)
   }
 
@@ -94,7 +96,7 @@ extension Engine {
   /// Ends all watches of a connection. Deltas that were not given to them yet are discarded.
   func endWatches(of session: Session) {
     for watch in session.watches { remove(watch) }
-    session.watches = []
+    session.watches = SessionWatches()
   }
 
   /// Queues `bye` for all connections. Each closes after it has read its queued output.
@@ -106,8 +108,8 @@ extension Engine {
 
   /// Charges the user of a session for the memory of the session, if that changed. O(1).
   @inline(__always) func recount(_ session: Session) {
-    let holding = session.output.backlog &+ session.held
-    if holding != session.charged && !session.phase.isRefused {
+    let holding = session.memory
+    if (holding != session.charged || session.output.hasDues) && !session.phase.isRefused {
       sessions.quotas.charge(session, holding, limit: limits.maxQueuePerUser)
     }
   }
@@ -128,13 +130,15 @@ extension Engine {
     recount(session)
   }
 
-  /// Closes the largest connections of users over their quota, until the rest is within the quota. One that is being closed
-  /// already, and still holds most, is not waited for: its output is discarded.
+  /// Discards the output of watches of users over their quota, which catch up later. If that is not enough, closes the largest
+  /// connections until the rest is within the quota. One that is being closed already, and still holds most, is not waited for:
+  /// its output is discarded.
   ///
   /// Requests that were taken are executed nevertheless, so they are no reason to close their connection.
   func closeOverQuota() {
     if !sessions.quotas.hasOverLimit { return }
     for uid in sessions.quotas.takeOverLimit() {
+      discardWatchOutput(of: uid)
       while sessions.quotas.bytes(of: uid) > limits.maxQueuePerUser, let session = largestHolder(of: uid) {
         if session.isClosing {
           session.output.removeAll()

@@ -4,8 +4,9 @@ import FeedModel
 /// The memory and the number of the connections of each user.
 ///
 /// A connection is charged for the memory of unread output, undecoded input, unexecuted requests, watches and snapshots, until it
-/// is closed. Its requests are then charged to its user until they are executed. Invariant: the sum of a user equals the charges
-/// of its sessions and of the requests that closed ones left; a user without connections and charges has no entry.
+/// is closed. Its requests are then charged to its user until they are executed. Output that several connections of a user hold
+/// counts once. Invariant: the sum of a user equals the charges of its sessions, of the blocks that they hold and of the requests
+/// that closed ones left; a user without connections and charges has no entry.
 struct Quotas {
   private struct Usage {
     var connections = 0
@@ -48,8 +49,9 @@ struct Quotas {
     connections -= 1
     guard var usage = users[session.peer.uid] else { return }
     usage.connections -= 1
-    usage.bytes += session.line.bytes - session.charged
-    bytes += session.line.bytes - session.charged
+    let more = session.line.bytes - session.charged + session.output.takeDues()
+    usage.bytes += more
+    bytes += more
     session.charged = 0
     users[session.peer.uid] = usage.connections > 0 || usage.bytes > 0 ? usage : nil
     if session.line.bytes > 0 { left[session.handle.generation] = (session.peer.uid, session.line.bytes) }
@@ -66,13 +68,17 @@ struct Quotas {
     if more > 0 { noteIfOverLimit(requests.uid, limit) }
   }
 
-  /// Sets the charge of an admitted session. O(1).
+  /// Sets the charge of an admitted session, and takes what it owes for its output. O(1).
   mutating func charge(_ session: Session, _ charge: Int, limit: Int) {
-    let uid = session.peer.uid
-    let more = charge - session.charged
+    let more = charge - session.charged + session.output.takeDues()
+    session.charged = charge
+    self.charge(more, to: session.peer.uid, limit: limit)
+  }
+
+  /// Adds to the charge of a user. O(1).
+  mutating func charge(_ more: Int, to uid: UInt32, limit: Int) {
     users[uid, default: Usage()].bytes += more
     bytes += more
-    session.charged = charge
     if more > 0 { noteIfOverLimit(uid, limit) }
   }
 
@@ -105,10 +111,15 @@ struct Quotas {
     #if CHECK_INVARIANTS
       var expected: [UInt32: Usage] = [:]
       var open = 0
+      var blocks: [UInt32: Set<ObjectIdentifier>] = [:]
       for session in sessions where !session.phase.isRefused {
         open += 1
         expected[session.peer.uid, default: Usage()].connections += 1
         expected[session.peer.uid, default: Usage()].bytes += session.charged
+        for block in session.output.blocks
+        where blocks[session.peer.uid, default: []].insert(ObjectIdentifier(block)).inserted {
+          expected[session.peer.uid]?.bytes += block.charge
+        }
       }
       for requests in left.values { expected[requests.uid, default: Usage()].bytes += requests.bytes }
       precondition(left.values.allSatisfy { $0.bytes > 0 })

@@ -90,38 +90,41 @@ final class Session {
   let handle: SessionHandle
   let peer: Peer
   var client: ClientFacts
-  var watches: [Watch] = []
+  var watches = SessionWatches()
   /// The input that was not decoded.
   var input = SessionInput()
   /// The text of the first request of the input, if that is long and scanned in part. Written by `LongTexts` only.
   var longText: LongText?
   /// The requests that were decoded but not answered.
   var line = RequestLine()
-  var output = OutputQueue()
+  var output: OutputQueue
   /// The engine's count of deltas when the watches in step were last given theirs.
   var givenDeltas: UInt64 = 0
   var phase = SessionPhase()
   /// The memory of snapshots that its watches and answers read.
   let snapshots: SnapshotMemory
-  /// The bytes charged to the user of this session. Written by `Quotas` only.
+  /// The bytes charged to the user of this session, besides its output. Written by `Quotas` only.
   var charged = 0
   /// Whether the session is listed in the outbox. Written by `Outbox` only.
   var isInOutbox = false
   var named = NamedFeed()
 
-  /// The memory in bytes of the input, its tokens, the requests, the unfinished answers, the part of the output that was
-  /// written but is not free yet, the watches, and the snapshots.
-  var held: Int {
-    input.held.count &+ line.memory &+ output.spent &+ (longText?.memory ?? 0) &+ watches.count &* Watch.memory
-      &+ snapshots.bytes
+  /// The memory in bytes of the input, its tokens, the requests, the unfinished answers, the watches, and the snapshots.
+  var memory: Int {
+    input.held.count &+ line.memory &+ (longText?.memory ?? 0) &+ watches.count &* Watch.memory &+ snapshots.bytes
   }
 
-  /// The part of `charged` that closing the connection frees: all but the requests, which are executed nevertheless.
-  var freeable: Int { charged &- line.bytes }
+  /// That memory, and the part of the output that was written but is not free yet. O(parts of the output).
+  var held: Int { memory &+ output.spent }
+
+  /// What closing the connection frees: all but the requests, which are executed nevertheless, and output that others hold too.
+  /// O(parts of the output).
+  var freeable: Int { charged &- line.bytes &+ output.count &+ output.spent }
 
   init(handle: SessionHandle, peer: Peer, connectedAt: Instant, snapshots: SnapshotMemory = SnapshotMemory()) {
     self.snapshots = snapshots
     self.handle = handle
+    output = OutputQueue(uid: peer.uid)
     self.peer = peer
     client = ClientFacts(connectedAt: connectedAt)
   }

@@ -17,6 +17,9 @@ struct Delivery: ~Copyable {
   private static let slicesPerWrite = 1024
   /// The maximum bytes of all writes in one turn.
   private static let turnBudget = 1 << 20
+  /// The maximum bytes if they begin with frames for watches: what the input of one turn makes for about 50 watchers. A connection
+  /// that takes its deltas at once costs one write a turn, and nothing is kept for it.
+  private static let watchBudget = 4 << 20
   /// The maximum bytes for one connection in one turn.
   private static let share = 512 << 10
   /// The watches after which a turn closes no other connection. To end one takes about half a microsecond.
@@ -68,7 +71,7 @@ struct Delivery: ~Copyable {
 
   /// Writes to one connection until all output is written, it accepts no more or it has had its share of the turn.
   private mutating func flush(_ session: Session, _ link: inout some Link & ~Copyable) {
-    var share = session.output.count <= Self.smallOutput ? Self.smallOutput : min(Self.share, room)
+    var share = share(of: session.output)
     while !session.output.isBlocked && !session.input.isDeaf {
       var count = session.output.gather(into: slices)
       if count == 0 { break }
@@ -101,6 +104,12 @@ struct Delivery: ~Copyable {
       if session.output.count == 0 { note(session) }
     }
     updateWatch(session, &link)
+  }
+
+  /// Returns how many of a connection's bytes are offered in this turn; 0 or less if it must wait.
+  private func share(of output: borrowing OutputQueue) -> Int {
+    if output.count <= Self.smallOutput { return Self.smallOutput }
+    return min(Self.share, output.beginsWithWatch ? room &+ Self.watchBudget &- Self.turnBudget : room)
   }
 
   /// Shortens the slices to `allowed` bytes, at least one. Returns the number of bytes in the slices.

@@ -27,7 +27,7 @@ extension Engine: CommitObserver {
     if isLong(change, of: channel) { return tellInParts(channel, change, publication) }
     if !channel.inStep.isEmpty { publish(change, of: channel, publication) }
     for watch in channel.solo {
-      if watch.session.output.backlog > limits.maxQueue || watch.throttle > 0 && now < watch.nextDelta {
+      if watch.session.output.exceeds(limits.maxQueue) || watch.throttle > 0 && now < watch.nextDelta {
         fallBehind(watch)
         continue
       }
@@ -66,7 +66,7 @@ extension Engine: CommitObserver {
 
   /// Queues a delta that was just encoded for a solo watch.
   func tell(_ watch: Watch, _ source: TurnBuffer, _ range: Range<Int>) {
-    queue(watch.session, source, from: range.lowerBound)
+    queue(watch.session, source, from: range.lowerBound, for: watch)
     didTell(watch, watch.channel.feed.revision)
   }
 

@@ -16,7 +16,7 @@ final class FeedChannel {
   /// The number of all watches, including those that are not live.
   private(set) var watchCount = 0
   /// The frames of this turn's deltas, each encoded once for all watches in step.
-  let buffer = TurnBuffer()
+  let buffer = TurnBuffer(isShared: true)
   /// Whether the channel is in the list of changed channels, whose buffers must be given out and recycled.
   var isDirty = false
   /// The beginning of each delta, up to the member `from`.
@@ -45,6 +45,14 @@ final class FeedChannel {
   func beginDelta(from revision: UInt64, to out: inout ByteBuffer) {
     head.withUnsafeBytes { out.append($0) }
     out.append(integer: revision)
+  }
+
+  /// Returns the revision from which a delta leads; nil for other frames.
+  func origin(ofDelta frame: UnsafeRawBufferPointer) -> UInt64? {
+    guard frame.starts(with: head) else { return nil }
+    return frame[head.count...].prefix { $0 != UInt8(ascii: ",") }.reduce(0) {
+      $0 &* 10 &+ UInt64($1 &- UInt8(ascii: "0"))
+    }
   }
 
   /// Whether rows of the feed may have a type. Cached, because the feed must ask every feed whose rows it shows.

@@ -106,28 +106,19 @@ extension Engine {
   /// Queues an encoded delta for its receivers, which need a new snapshot if it is empty. Others work between two of them;
   /// receivers may leave meanwhile.
   func deliver(_ delta: LongDelta, _ frame: TurnBuffer, revision: UInt64, _ pace: Pace) {
-    let length = frame.bytes.count
+    let block = SharedBlock(taking: &frame.bytes)
     while let watch = delta.receivers.first {
       watches.leaveSeat(watch)
       watch.progress = .behind
-      if length == 0 {
+      if block.bytes.isEmpty {
         restart(watch)
-      } else if watch.session.output.backlog <= limits.maxQueue {
-        queue(watch.session, frame, isLast: delta.receivers.isEmpty)
+      } else if !watch.session.output.exceeds(limits.maxQueue) {
+        queue(watch.session, block, for: watch)
         didTell(watch, revision)
         becomeLive(watch)
       }
       if watch.seat == .standing { wait(watch) }
-      pace.didWrite(bytes: length)
+      pace.didWrite(bytes: 0)
     }
-  }
-
-  /// Queues all bytes of a buffer that outlives the turn, after the deltas that the connection's watches have not been given
-  /// yet. Takes its memory if this is the last connection.
-  private func queue(_ session: Session, _ frame: TurnBuffer, isLast: Bool) {
-    if isLast { return queue(session, taking: frame) }
-    giveAll(to: session)
-    session.output.append(copyOf: frame.bytes.bytes)
-    outbox.list(session)
   }
 }

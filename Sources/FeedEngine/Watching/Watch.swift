@@ -23,6 +23,8 @@ final class Watch: Timed {
     case awaiting(LongDelta)
     /// A snapshot is being sent in parts.
     case snapshot(SnapshotCursor)
+    /// A part of a snapshot was discarded, so the watcher needs a new one.
+    case cutOff
   }
 
   enum Seat {
@@ -49,6 +51,8 @@ final class Watch: Timed {
 
   /// Unretained: a session ends its watches before it is released.
   private let owner: Unmanaged<Session>
+  /// The number of the watch, above 0, by which the output of its connection knows it.
+  let number: UInt32
   let channel: FeedChannel
   /// The minimum time between two deltas, in nanoseconds; 0 for none.
   let throttle: UInt64
@@ -76,9 +80,11 @@ final class Watch: Timed {
   var timer = TimerSeat()
 
   init(
-    session: Session, channel: FeedChannel, revision: UInt64, throttle: UInt64, spansSections: Bool, now: Instant
+    session: Session, number: UInt32, channel: FeedChannel, revision: UInt64, throttle: UInt64, spansSections: Bool,
+    now: Instant
   ) {
     owner = .passUnretained(session)
+    self.number = number
     self.channel = channel
     self.throttle = throttle
     self.spansSections = spansSections
@@ -108,9 +114,12 @@ final class Watch: Timed {
     return false
   }
 
+  /// Whether the watcher has no complete copy until the rest of a snapshot, or a new one, is sent.
   var isSnapshotting: Bool {
-    if case .snapshot = progress { return true }
-    return false
+    switch progress {
+    case .snapshot, .cutOff: true
+    case .live, .behind, .awaiting: false
+    }
   }
 
   /// The difference between the revision of the feed and that of the watcher's copy.

@@ -13,8 +13,9 @@ extension Engine {
     let throttle = try parameters.count("throttle", default: 0)
     let spansSections = try parameters.bool("spanning", default: false)
     let since = try since(parameters)
-    let known = session.watches.first { $0.channel.feed === feed }
-    if known == nil && session.watches.count >= limits.maxWatches {
+    // That of a former feed with this name may not have sent its end yet. The new watch replaces it.
+    let known = session.watches[feed.name]
+    if known?.channel.feed !== feed && session.watches.count >= limits.maxWatches {
       throw .limitExceeded(
         limit: "maxWatches", value: limits.maxWatches,
         reason: "unwatch a feed first, or start feedd with a larger --max-watches")
@@ -23,13 +24,13 @@ extension Engine {
     let from = resumed ? since?.revision ?? feed.revision : feed.revision
     let isCurrent = from >= feed.revision
     try answerWatch(reply, feed, revision: isCurrent ? from : feed.revision, resumed: resumed)
-    // An ended watch of a former feed with this name may not have sent its end yet. The new watch replaces it.
-    for watch in session.watches where watch.channel.feed.name == feed.name { end(watch) }
+    if let known { end(known) }
     let channel = wantsElements ? channel(of: feed) : channel(of: feed).makeCounting()
     let watch = Watch(
-      session: session, channel: channel, revision: from, throttle: UInt64(min(throttle, 86_400_000)) * 1_000_000,
+      session: session, number: watches.nextNumber(), channel: channel, revision: from,
+      throttle: UInt64(min(throttle, 86_400_000)) * 1_000_000,
       spansSections: spansSections, now: now)
-    session.watches.append(watch)
+    session.watches.add(watch)
     watches.begin(watch, bookmarkAt: now.adding(nanoseconds: bookmarkInterval))
     if resumed {
       if !isCurrent { fallBehind(watch) }
@@ -86,7 +87,7 @@ extension Engine {
 
   func unwatch(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let feed = try self.feed(parameters, of: reply.session)
-    if let watch = reply.session.watches.first(where: { $0.channel.feed === feed }) { end(watch) }
+    if let watch = reply.session.watches[feed.name], watch.channel.feed === feed { end(watch) }
     try answer(reply) { _ in }
   }
 
@@ -122,7 +123,7 @@ extension Engine {
     answers.bytes.append(integer: catalog.revision)
     answers.bytes.endMessage()
     answers.bytes.endFrame(at: frame)
-    queue(watch.session, answers, from: start)
+    queue(watch.session, answers, from: start, for: watch)
     watch.lastTold = now
     watch.toldCurrent = catalog.revision
   }
@@ -154,6 +155,6 @@ extension Engine {
     answers.bytes.append(channel.feed.selection)
     answers.bytes.endMessage()
     answers.bytes.endFrame(at: frame)
-    queue(watch.session, answers, from: start)
+    queue(watch.session, answers, from: start, for: watch)
   }
 }

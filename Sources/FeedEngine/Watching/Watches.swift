@@ -19,9 +19,17 @@ struct Watches {
   /// The deltas that are being composed and encoded in parts for watches that fell behind.
   var catchUps = LongCatchUps()
   private var bookmarks: Timers<Watch>
+  /// The number of the last watch.
+  private var lastNumber: UInt32 = 0
 
   init(now: Instant) {
     bookmarks = Timers(now: now)
+  }
+
+  /// Returns the number of the next watch, which is above 0. A connection does not have two watches with one number.
+  mutating func nextNumber() -> UInt32 {
+    lastNumber = max(1, lastNumber &+ 1)
+    return lastNumber
   }
 
   /// Counts a new watch, which is live.
@@ -125,11 +133,18 @@ extension Engine {
     }
   }
 
-  /// Gives the watches in step of one connection the deltas made so far.
+  /// Gives the watches in step of one connection the deltas made so far. O(its watches or the changed channels, whichever are fewer).
   func giveAll(to session: Session) {
     if session.givenDeltas == watches.madeDeltas || session.watches.isEmpty { return }
     session.givenDeltas = watches.madeDeltas
-    for watch in session.watches where watch.seat == .inStep { give(watch) }
+    if session.watches.count <= watches.changed.count {
+      for watch in session.watches where watch.seat == .inStep { give(watch) }
+      return
+    }
+    for channel in watches.changed {
+      guard let watch = session.watches[channel.feed.name], watch.channel === channel else { continue }
+      if watch.seat == .inStep { give(watch) }
+    }
   }
 
   /// Queues the new deltas for a watch in step. If the queue of its connection is full, the watch falls behind instead.
@@ -138,8 +153,8 @@ extension Engine {
     let end = channel.buffer.bytes.count
     if watch.given == end { return }
     let session = watch.session
-    if session.output.backlog > limits.maxQueue { return fallBehind(watch) }
-    session.output.append(channel.buffer, from: watch.given, to: end)
+    if session.output.exceeds(limits.maxQueue) { return fallBehind(watch) }
+    session.output.append(channel.buffer, from: watch.given, to: end, watch: watch.number)
     outbox.list(session)
     watch.given = end
     watch.queuedRevision = channel.feed.revision
@@ -159,14 +174,16 @@ extension Engine {
   }
 
   /// Sends the watch a new snapshot that replaces its state.
-  func restart(_ watch: Watch) {
+  func restart(_ watch: Watch, because reason: String? = nil) {
     beginSnapshot(watch, reset: true)
     watch.session.client.resets &+= 1
     status.counters.resets &+= 1
     let bytes = watch.session.output.count
+    let reason =
+      reason ?? "what it missed since revision \(grouped(watch.revision)) is out of reach or larger than one frame"
     status.report(
       .info,
-      "\(watch.session.description) watching \(watch.channel.feed.name) is reset with a snapshot: what it missed since revision \(grouped(watch.revision)) is out of reach or larger than one frame; \(counted(bytes, "byte")) queued, limit maxQueue \(grouped(limits.maxQueue))",
+      "\(watch.session.description) watching \(watch.channel.feed.name) is reset with a snapshot: \(reason); \(counted(bytes, "byte")) queued, limit maxQueue \(grouped(limits.maxQueue))",
       about: .init(uid: watch.session.peer.uid, pid: watch.session.peer.pid, feed: watch.channel.feed.name))
   }
 
@@ -185,7 +202,7 @@ extension Engine {
   func end(_ watch: Watch) {
     giveRest(watch)
     let session = watch.session
-    session.watches.removeAll { $0 === watch }
+    session.watches.remove(watch)
     remove(watch)
     recount(session)
   }
@@ -260,6 +277,7 @@ extension Engine {
       switch watch.progress {
       case .live, .awaiting: preconditionFailure("the watch waits for nothing here")
       case .snapshot(let cursor): sendParts(of: cursor, to: watch, &budget)
+      case .cutOff: restart(watch, because: "its snapshot was discarded for the limit maxQueuePerUser")
       case .behind:
         if now < watch.nextDelta { return }
         catchUp(watch)
@@ -272,7 +290,7 @@ extension Engine {
     let start = answers.bytes.count
     cursor.writeParts(to: &answers.bytes, target: Self.partSize, limit: limits.maxFrame)
     budget -= answers.bytes.count - start
-    queue(watch.session, answers, from: start)
+    queue(watch.session, answers, from: start, for: watch)
     watch.lastTold = now
     if cursor.isDone { becomeLive(watch) }
   }
@@ -298,6 +316,7 @@ extension Engine {
     if channel.missedMuch(since: watch.queuedRevision, fewRows: watches.catchUps.fewRows) {
       return watches.catchUps.add(watch)
     }
+    if watch.queuedRevision == channel.feed.revision { return becomeLive(watch) }
     guard let change = channel.change(from: watch.queuedRevision, to: channel.feed.revision) else {
       return restart(watch)
     }

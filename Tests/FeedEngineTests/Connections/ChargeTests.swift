@@ -145,6 +145,7 @@ import Testing
     #expect(harness.engine.sessions.snapshots.bytes == 0)
   }
 
+  /// A snapshot that its watcher does not read is given up for a later one.
   @Test func snapshotsCountAgainstTheQuota() {
     var limits = Limits()
     limits.maxQueuePerUser = 1 << 19
@@ -157,8 +158,12 @@ import Testing
       #expect(charged(harness) <= 1 << 19)
       _ = harness.ask(observer, "update", #"{"feed":"c","elements":[\#(elements(start..<start + 1000, value: 1))]}"#)
     }
-    #expect(harness.engine.sessions[watcher]?.isClosing == true)
+    #expect(harness.engine.sessions[watcher]?.isClosing == false)
     #expect(harness.engine.sessions.snapshots.bytes == 0)
+    harness.resume(watcher)
+    let parts = harness.take(watcher).compactMap(\.json).filter { $0["method"]?.string == "snapshot" }
+    #expect(parts.contains { $0["params"]?["reset"]?.bool == true })
+    #expect(parts.last?["params"]?["last"]?.bool == true)
   }
 
   /// A request that was taken is executed although its connection is closed. It counts until then.

@@ -68,7 +68,7 @@ import Testing
     #expect(isServed(harness, again))
   }
 
-  /// A user over the quota loses its connection with the most queued bytes; the last deltas of that connection are contiguous.
+  /// A user over the quota loses its connection with the most answers; the last deltas of that connection are contiguous.
   @Test func quotaClosesTheConnectionThatHoldsMost() {
     let harness = harness {
       $0.maxQueue = 16384
@@ -90,6 +90,8 @@ import Testing
       }
       // The deltas of the turn that enforces the quota follow those that it drops.
       harness.supply(pusher, update("a") + update("b"))
+      harness.supply(
+        large, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"get","params":{"feed":"b","id":0}}"#))
       harness.turnOnce()
     }
     harness.stopped = []

@@ -5,64 +5,178 @@ import Testing
 
 @testable import FeedEngine
 
-/// The output queue of a connection compared with an array of bytes: slices of shared buffers, partial writes, turns.
+/// The output queues of several connections compared with arrays of bytes: parts of shared buffers, partial writes, turns.
 @Suite struct OutputQueueTests {
-  private static func taken(_ queue: borrowing OutputQueue, slices most: Int) -> [UInt8] {
-    withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: most) { slices in
-      let count = queue.gather(into: slices)
-      return slices[..<count].flatMap { Array($0) }
+  /// A queue, and what it should hold.
+  private final class Line {
+    let uid: UInt32
+    var queue: OutputQueue
+    var expected: [UInt8] = []
+    /// The frames of `expected`; a partly written one begins below 0.
+    var frames: [(start: Int, end: Int, watch: UInt32)] = []
+    var pinned = 0
+
+    init(uid: UInt32) {
+      self.uid = uid
+      queue = OutputQueue(uid: uid)
+    }
+
+    func taken(slices most: Int) -> [UInt8] {
+      withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: most) { slices in
+        let count = queue.gather(into: slices)
+        return slices[..<count].flatMap { Array($0) }
+      }
+    }
+
+    func append(_ buffer: TurnBuffer, from start: Int, _ lengths: [Int], watch: UInt32) {
+      for length in lengths {
+        let begin = frames.last?.end ?? 0
+        frames.append((begin, begin + length, watch))
+      }
+      queue.append(buffer, from: start, to: buffer.bytes.count, watch: watch)
+      expected += buffer.bytes.bytes[start...]
+    }
+
+    func consume(_ count: Int) {
+      queue.consume(count)
+      expected.removeFirst(count)
+      frames = frames.map { ($0.start - count, $0.end - count, $0.watch) }.filter { $0.end > 0 }
+      pinned = max(0, pinned - count)
+    }
+
+    func pin() {
+      queue.pin()
+      pinned = expected.count
+    }
+
+    /// Discards the frames of some watches. Returns the texts of those that the queue discarded, and of those that it should have.
+    func drop(_ watches: Set<UInt32>) -> (found: [[UInt8]], expected: [[UInt8]]) {
+      var found: [[UInt8]] = []
+      queue.drop(where: watches.contains) { found.append(Array($1)) }
+      var dropped: [[UInt8]] = []
+      var left: [UInt8] = []
+      var kept: [(start: Int, end: Int, watch: UInt32)] = []
+      for frame in frames {
+        if frame.start < pinned || frame.start < 0 || !watches.contains(frame.watch) {
+          let begin = kept.last?.end ?? min(0, frame.start)
+          kept.append((begin, begin + frame.end - frame.start, frame.watch))
+          left += expected[max(0, frame.start)..<frame.end]
+        } else {
+          dropped.append(Array(expected[frame.start + 4..<frame.end]))
+        }
+      }
+      (expected, frames) = (left, kept)
+      return (found, dropped)
     }
   }
 
-  @Test(arguments: 1...20) func randomOperationsMatchAnArray(seed: UInt64) {
+  /// Appends one to three frames. Returns their lengths.
+  private static func write(_ buffer: TurnBuffer, longest: Int, _ random: inout SeededRandom) -> [Int] {
+    (0..<Int.random(in: 1...3, using: &random)).map { _ in
+      let frame = buffer.bytes.beginFrame()
+      for _ in 0..<Int.random(in: 1..<longest, using: &random) {
+        buffer.bytes.append(UInt8.random(in: 0...255, using: &random))
+      }
+      return 4 + buffer.bytes.endFrame(at: frame)
+    }
+  }
+
+  /// - Parameter seed: the last ones have long turns, whose memory is taken over.
+  @Test(arguments: 1...30) func randomOperationsMatchArrays(seed: UInt64) {
     var random = SeededRandom(seed: seed)
-    var queue = OutputQueue()
-    let buffers = (0..<3).map { _ in TurnBuffer() }
-    var expected: [UInt8] = []
-    /// The bounds of the queued frames; a partly written frame begins below 0.
-    var frames: [(start: Int, end: Int)] = []
+    let longest = seed > 20 ? 6000 : 40
+    let buffers = [TurnBuffer(isShared: true), TurnBuffer(isShared: true), TurnBuffer()]
+    let lines = [Line(uid: 1), Line(uid: 1), Line(uid: 2)]
+    var charges: [UInt32: Int] = [:]
+
     for _ in 0..<60 {
-      for _ in 0..<Int.random(in: 0..<12, using: &random) {
-        let buffer = buffers.randomElement(using: &random)!
-        let start = buffer.bytes.count
-        for _ in 0..<Int.random(in: 1...3, using: &random) {
-          let frame = buffer.bytes.beginFrame()
-          for _ in 0..<Int.random(in: 1..<40, using: &random) {
-            buffer.bytes.append(UInt8.random(in: 0...255, using: &random))
-          }
-          let begin = frames.last?.end ?? 0
-          frames.append((begin, begin + 4 + buffer.bytes.endFrame(at: frame)))
+      for _ in 0..<Int.random(in: 0..<8, using: &random) {
+        let place = Int.random(in: 0..<3, using: &random)
+        let start = buffers[place].bytes.count
+        let lengths = Self.write(buffers[place], longest: longest, &random)
+        let receivers =
+          place == 2 ? [Int.random(in: 0..<3, using: &random)] : [0, 1, 2].filter { _ in .random(using: &random) }
+        let watch = UInt32(place == 2 ? 0 : 1 + place)
+        for receiver in receivers { lines[receiver].append(buffers[place], from: start, lengths, watch: watch) }
+      }
+      for line in lines {
+        while Int.random(in: 0..<3, using: &random) > 0 {
+          let slices = line.taken(slices: Int.random(in: 1...5, using: &random))
+          #expect(line.expected.starts(with: slices), "seed \(seed)")
+          line.consume(Int.random(in: 0...slices.count, using: &random))
+          #expect(line.queue.count == line.expected.count, "seed \(seed)")
         }
-        queue.append(buffer, from: start, to: buffer.bytes.count)
-        expected += buffer.bytes.bytes[start...]
-        // Other connections append to the shared buffer too.
-        if Bool.random(using: &random) { buffer.bytes.append("something else") }
+        if Int.random(in: 0..<9, using: &random) == 0 { line.pin() }
       }
-      while Int.random(in: 0..<3, using: &random) > 0 {
-        let slices = Self.taken(queue, slices: Int.random(in: 1...5, using: &random))
-        #expect(expected.starts(with: slices), "seed \(seed)")
-        let count = Int.random(in: 0...slices.count, using: &random)
-        queue.consume(count)
-        expected.removeFirst(count)
-        frames = frames.map { ($0.start - count, $0.end - count) }.filter { $0.end > 0 }
-        #expect(queue.count == expected.count, "seed \(seed)")
+      for line in lines { line.queue.noteRest() }
+      for line in lines { line.queue.keepRest() }
+      for buffer in buffers {
+        if let growth = buffer.open?.takeGrowth() {
+          for uid in growth.users { charges[uid, default: 0] += growth.bytes }
+        }
+        buffer.recycle()
       }
-      if let most = buffers.first(where: { queue.isMost(of: $0, atLeast: 1) }) {
-        queue.take(most)
-        let left = most.bytes.count; #expect(left == 0, "seed \(seed)")
-      } else {
-        queue.keepRest()
+      for line in lines {
+        #expect(line.queue.backlog == line.expected.count && line.queue.count == line.expected.count, "seed \(seed)")
+        #expect(line.taken(slices: 200) == line.expected, "seed \(seed)")
       }
-      for buffer in buffers { buffer.recycle() }
-      #expect(queue.backlog == expected.count && queue.count == expected.count, "seed \(seed)")
-      #expect(Self.taken(queue, slices: 3) == expected, "seed \(seed)")
-      if Int.random(in: 0..<9, using: &random) == 0 {
-        // Only a partly written frame stays.
-        queue.dropWholeFrames()
-        frames = frames.filter { $0.start < 0 }
-        expected = Array(expected.prefix(frames.last?.end ?? 0))
-        #expect(Self.taken(queue, slices: 3) == expected, "seed \(seed)")
+      for line in lines {
+        switch Int.random(in: 0..<12, using: &random) {
+        case 0:
+          line.queue.dropWholeFrames()
+          line.pinned = 0
+          line.frames = line.frames.filter { $0.start < 0 }
+          line.expected = Array(line.expected.prefix(line.frames.last?.end ?? 0))
+        case 1, 2:
+          let dropped = line.drop(Bool.random(using: &random) ? [1] : [1, 2])
+          #expect(dropped.found == dropped.expected, "seed \(seed)")
+        default: break
+        }
+        #expect(line.taken(slices: 200) == line.expected, "seed \(seed)")
+      }
+      // Each user is charged once for each block that one of its queues holds.
+      for line in lines { charges[line.uid, default: 0] += line.queue.takeDues() }
+      var held: [UInt32: [ObjectIdentifier: Int]] = [:]
+      for line in lines {
+        for block in line.queue.blocks { held[line.uid, default: [:]][ObjectIdentifier(block)] = block.bytes.count }
+      }
+      for uid in [1, 2] as [UInt32] {
+        #expect(charges[uid, default: 0] == held[uid, default: [:]].values.reduce(0, +), "seed \(seed)")
       }
     }
+    for line in lines {
+      line.queue.removeAll()
+      charges[line.uid, default: 0] += line.queue.takeDues()
+    }
+    #expect(charges.values.allSatisfy { $0 == 0 }, "seed \(seed)")
+  }
+
+  /// What several queues did not take of one buffer is in one block; a short rest of one queue does not keep a long block.
+  @Test func partsShareABlockUnlessItWouldKeepMuchMore() {
+    let lines = [Line(uid: 1), Line(uid: 1), Line(uid: 2)]
+    let buffer = TurnBuffer(isShared: true)
+    let length = 100_000
+    func turn(unwritten: [Int]) {
+      let frame = buffer.bytes.beginFrame()
+      for _ in 0..<length - 4 { buffer.bytes.append(UInt8(ascii: "x")) }
+      buffer.bytes.endFrame(at: frame)
+      for (line, left) in zip(lines, unwritten) {
+        line.queue.append(buffer, from: 0, to: length, watch: 1)
+        line.queue.consume(length - left)
+        line.queue.noteRest()
+      }
+      for line in lines { line.queue.keepRest() }
+      buffer.recycle()
+    }
+    func dues() -> [Int] { lines.map { $0.queue.takeDues() } }
+    turn(unwritten: [length, 40_000, 10])
+    #expect(dues() == [length, 0, 10])
+    lines[0].queue.removeAll()
+    #expect(dues() == [0, 0, 0])
+    lines[1].queue.removeAll()
+    lines[2].queue.removeAll()
+    #expect(dues() == [0, -length, -10])
+    turn(unwritten: [10_000, 0, 10])
+    #expect(dues() == [10_000, 0, 10])
   }
 }

@@ -24,7 +24,8 @@ import Testing
 
   private func watch(of session: Int = 0, due: UInt64 = 0) -> Watch {
     let watch = Watch(
-      session: sessions[session], channel: channel, revision: 1, throttle: 1_000_000_000, spansSections: false,
+      session: sessions[session], number: 1, channel: channel, revision: 1, throttle: 1_000_000_000,
+      spansSections: false,
       now: Self.moment(0))
     watch.progress = .behind
     watch.nextDelta = Self.moment(due)
