@@ -66,6 +66,7 @@ enum BenchmarkProgram {
           feedbench model --elements 1000 --elements 1000000
           feedbench socket --watchers 8 --redis /tmp/redis.sock
           feedbench long
+          feedbench core --part fanout
         """)
   }
 
@@ -101,7 +102,7 @@ struct BenchmarkCommand: Sendable {
   let run: @Sendable (ParsedOptions, inout Report) throws -> Void
 
   /// Every command.
-  static let all = [json, query, model, sections, engine, tree, view, socket, long]
+  static let all = [json, query, model, sections, engine, tree, view, socket, long, core]
 
   var table: OptionTable {
     OptionTable(

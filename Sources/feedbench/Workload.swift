@@ -113,6 +113,8 @@ struct PushJob {
   /// Whether the watchers watch counts instead of rows.
   var watchesCounts = false
 
+  /// The bytes of long updates that are pushed repeatedly.
+  private static let mostBytes = 16 << 20
   /// The number of elements that are updated, spread over a larger feed.
   private static let mostUpdated = 16_384
 
@@ -128,7 +130,8 @@ struct PushJob {
   func updates() -> [Update] {
     var random = BenchmarkRandom(seed: 11)
     let ids = (0..<elements).shuffled(using: &random).prefix(Self.mostUpdated)
-    return (0..<max(2, 4096 / ids.count)).flatMap { lap in
+    let laps = max(2, min(4096, Self.mostBytes / payload) / ids.count)
+    return (0..<laps).flatMap { lap in
       ids.map { Update(id: $0, text: element($0, version: 1_000_000_000 + lap, &random)) }
     }
   }

@@ -22,6 +22,7 @@ import Testing
       ["view", "--count", "600", "--elements", "40"],
       ["socket", "--count", "600", "--watchers", "1", "--watchers", "3", "--snapshot", "500"],
       ["long", "--count", "300"],
+      ["core", "--part", "fanout", "--part", "large", "--scale", "1"],
     ])
   func runs(_ arguments: [String]) throws {
     let outcome = try run(arguments + ["--runs", "1", "--json"])
@@ -51,11 +52,11 @@ import Testing
   @Test func helpListsCommandsAndOptions() throws {
     let help = try run(["--help"])
     #expect(help.code == 0)
-    for command in ["json", "query", "model", "engine", "sections", "tree", "view", "socket", "long"] {
+    for command in ["json", "query", "model", "engine", "sections", "tree", "view", "socket", "long", "core"] {
       #expect(help.output.contains("\n  \(command) "))
       let own = try run([command, "--help"])
       #expect(own.code == 0)
-      #expect(own.output.contains("--count N"))
+      #expect(own.output.contains(command == "core" ? "--scale N" : "--count N"))
     }
   }
 

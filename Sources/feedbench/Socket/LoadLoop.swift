@@ -5,7 +5,7 @@ import FeedSystem
 final class LoadLoop {
   private let poll: EventPoll
   private let connections: UnsafeMutableBufferPointer<LoadConnection>
-  private let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 4096)
+  private let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 4096)
   private let job: PushJob
   private let pushes: Texts
   private let fence: Texts?

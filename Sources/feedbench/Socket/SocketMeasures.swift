@@ -7,6 +7,8 @@ struct FanOut {
   private let job: PushJob
   private var times: [Double] = []
   private var serverTimes: [Double] = []
+  /// The part of its time for which the load was busy, in each run.
+  private var loads: [Double] = []
   /// The number of updates that were composed with others, in the worst run.
   private var missing = 0
 
@@ -23,13 +25,14 @@ struct FanOut {
     let watchers = try (0..<job.watchers).map { _ in try server.subscribe() }
     let clock = try ServerProcessClock(pusher)
     let loop = try LoadLoop(server, job, pusher: pusher, watchers: watchers)
-    let before = clock.now
-    let start = MonotonicClock.now
+    let before = clock?.now
+    let (start, loadStart) = (MonotonicClock.now, ProcessorClock.now)
     let deliveries = try loop.run()
-    let end = MonotonicClock.now
+    let (end, loadEnd) = (MonotonicClock.now, ProcessorClock.now)
     guard counts else { return }
     times.append(Double(end - start))
-    if let before, let after = clock.now { serverTimes.append(after - before) }
+    loads.append(Double(loadEnd - loadStart) / Double(end - start))
+    if let before, let after = clock?.now { serverTimes.append(after - before) }
     missing = max(missing, job.count * job.watchers - deliveries)
   }
 
@@ -38,12 +41,21 @@ struct FanOut {
   /// The processor time of the server for one update in its best run, in nanoseconds; nil if the kernel does not report it.
   var serverTime: Double? { serverTimes.min().map { $0 / Double(job.count) } }
 
-  var metrics: [Metric] {
-    let updates = Double(job.count) / sample.best * 1e3
+  /// The figures of the best run.
+  var metrics: [Metric] { metrics(of: sample.best) }
+
+  /// The figures of the median run.
+  var medians: [Metric] { metrics(of: sample.median) }
+
+  private func metrics(of time: Double) -> [Metric] {
+    let updates = Double(job.count) / time * 1e3
     var metrics = [
       Metric.millionsPerSecond("updates", updates),
       .millionsPerSecond("deliveries", updates * Double(job.watchers)),
     ]
+    if serverTime != nil {
+      metrics.append(Metric(name: "load", value: loads.min().map { $0 * 100 } ?? 0, unit: "% load"))
+    }
     if let serverTime { metrics.append(Metric(name: "serverNanoseconds", value: serverTime, unit: "ns server")) }
     if missing > 0 { metrics.append(Metric(name: "composed", value: Double(missing), unit: "updates composed")) }
     return metrics

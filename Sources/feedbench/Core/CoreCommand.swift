@@ -1,0 +1,147 @@
+import FeedJSON
+import FeedSystem
+
+extension BenchmarkCommand {
+  static let core = BenchmarkCommand(
+    name: "core", summary: "measure what the core is judged by, beside Redis and NATS",
+    about: """
+      Measures the figures by which the core of feedd is judged, each with its goal: fan-out to several watchers, large elements, \
+      watchers that do not read, the engine alone, memory, and nested feeds. Starts a feedd, and a redis-server and a nats-server \
+      if they are installed. Servers are measured in alternation; each figure is the median of the runs.
+      """,
+    options: [
+      OptionDescription(
+        "part", value: .choice(CoreMeasures.Part.allCases.map(\.rawValue)), help: "part of the measurements",
+        defaultText: "all parts", repeats: true),
+      OptionDescription(
+        "scale", value: .integer(1...100), help: "per cent of the usual number of updates and elements",
+        defaultText: "100"),
+    ]
+  ) { options, report in
+    let parts = options.texts("part").compactMap(CoreMeasures.Part.init)
+    let measures = CoreMeasures(scale: options.integer("scale") ?? 100)
+    for part in parts.isEmpty ? CoreMeasures.Part.allCases : parts { try measures.run(part, &report) }
+  }
+}
+
+/// The cases of `feedbench core`.
+struct CoreMeasures {
+  enum Part: String, CaseIterable {
+    case fanout, large, slow, engine, memory, nesting
+  }
+
+  /// The part of the usual numbers of updates and elements, in per cent.
+  let scale: Int
+
+  func run(_ part: Part, _ report: inout Report) throws {
+    switch part {
+    case .fanout: try fanOut(&report)
+    case .large: try large(&report)
+    case .slow: try SlowMeasures().run(&report)
+    case .engine:
+      var job = PushJob(count: scaled(400_000))
+      job.watchers = 0
+      try EngineMeasures(job: job, watchers: [0], sizes: [1000, 1_000_000]).run(&report)
+    case .memory: try MemoryMeasures(count: scaled(1_000_000)).run(&report)
+    case .nesting:
+      try NestingMeasures(
+        job: PushJob(count: scaled(100_000)), levels: 10, rows: 100_000, towers: [.composed, .segmented, .slots]
+      ).run(&report)
+    }
+  }
+
+  private func scaled(_ count: Int) -> Int { max(1, count * scale / 100) }
+
+  private func fanOut(_ report: inout Report) throws {
+    try report.title("fan-out: elements of 200 bytes, 256 pushes unanswered")
+    let servers = try ServersUnderTest()
+    for (watchers, stored, published, copied) in [(1, 1.6, 0.9, 4.0), (8, 2.2, 1.5, 1.7), (32, 2, 1.6, 1.4)] {
+      var job = PushJob(count: scaled(watchers > 8 ? 100_000 : 200_000))
+      job.watchers = watchers
+      try compare(
+        job, servers.all(job),
+        goals: ["Redis HSET+PUBLISH": stored, "Redis PUBLISH": published, "a loop that copies": copied],
+        report)
+    }
+  }
+
+  private func large(_ report: inout Report) throws {
+    for payload in [5000, 20_000, 60_000] {
+      try report.title("elements of \(grouped(payload)) bytes, 16 pushes unanswered")
+      let servers = try ServersUnderTest()
+      for watchers in [1, 8] {
+        var job = PushJob(count: scaled(200_000_000 / payload / watchers))
+        (job.watchers, job.window, job.payload, job.elements) = (watchers, 16, payload, 100)
+        try compare(job, servers.storing, goals: ["Redis HSET+PUBLISH": 1.5], report)
+      }
+    }
+  }
+
+  /// Runs the job on the servers in turn, so that other load on the machine affects all. The first one is feedd.
+  ///
+  /// - Parameter goals: what the ratio to another server should be.
+  private func compare(_ job: PushJob, _ servers: [any Server], goals: [String: Double], _ report: Report) throws {
+    var measures = try servers.map { try FanOut($0, job) }
+    for run in 0...report.runs {
+      for place in measures.indices { try measures[place].run(counts: run > 0) }
+    }
+    let to = "to \(counted(job.watchers, "watcher"))"
+    for (server, measure) in zip(servers, measures) {
+      try report.add("\(server.name), \(to)", measure.medians, noise: measure.sample.noise)
+    }
+    for (server, measure) in zip(servers, measures).dropFirst() {
+      let ratio = measure.sample.median / measures[0].sample.median
+      var metrics = [Metric.ratio(server is CopyServer ? 1 / ratio : ratio, to: server is CopyServer ? "feedd" : "it")]
+      if let goal = goals[server.name] { metrics.append(Metric(name: "goal", value: goal, unit: "goal")) }
+      try report.add(server is CopyServer ? "  \(server.name) ÷ feedd" : "  feedd ÷ \(server.name)", metrics)
+    }
+  }
+}
+
+/// A feedd, and the other servers that are installed.
+final class ServersUnderTest {
+  private let daemon: DaemonUnderTest
+  private let redis: ServerProcess?
+  private let nats: ServerProcess?
+  private var port: UInt16 = 0
+
+  init() throws {
+    daemon = try DaemonUnderTest(durability: "memory")
+    redis = try Self.startRedis()
+    let port = try LocalPort.free()
+    self.port = port
+    nats = try ServerProcess.path(of: "nats-server").map { path in
+      try ServerProcess(path) { _ in
+        ["-a", "127.0.0.1", "-p", "\(port)", "-l", "/dev/null"]
+      } answers: { _ in
+        (try? LocalPort.connect(port)) != nil
+      }
+    }
+  }
+
+  /// Starts a Redis that stores nothing on disk; nil if it is not installed.
+  static func startRedis() throws -> ServerProcess? {
+    try ServerProcess.path(of: "redis-server").map { path in
+      try ServerProcess(path) {
+        ["--port", "0", "--unixsocket", redisSocket($0), "--save", "", "--appendonly", "no", "--maxclients", "4000"]
+      } answers: {
+        (try? UnixStream.connect(path: redisSocket($0))) != nil
+      }
+    }
+  }
+
+  static func redisSocket(_ folder: String) -> String { "\(folder)/redis.sock" }
+
+  /// feedd, and Redis that stores each element.
+  var storing: [any Server] {
+    [FeeddServer(path: daemon.socketPath)] + (redis.map { [RedisServer(path: Self.redisSocket($0.folder))] } ?? [])
+  }
+
+  /// All servers. Those that store nothing come last.
+  func all(_ job: PushJob) -> [any Server] {
+    var servers = storing
+    if let redis { servers.append(RedisServer(path: Self.redisSocket(redis.folder), stores: false)) }
+    if nats != nil { servers.append(NATSServer(port: port)) }
+    return servers + [CopyServer(job)]
+  }
+}

@@ -1,0 +1,85 @@
+import FeedJSON
+import FeedSystem
+import Glibc
+
+/// Watchers that do not read while elements are pushed: what they cost in memory, and how many of them are closed.
+struct SlowMeasures {
+  private static let watchers = 1000
+  private static let feeds = 10_000
+  private static let pushes = 300
+  private static let payload = 5000
+
+  func run(_ report: inout Report) throws {
+    _ = OpenFileLimit.raise(to: 4096)
+    try report.title("watchers that do not read")
+    let options = [
+      "--max-connections", "4096", "--max-connections-per-user", "4096", "--max-watches", "\(Self.feeds)",
+      "--max-feeds-per-user", "\(Self.feeds)",
+    ]
+    var job = PushJob(count: Self.pushes)
+    (job.payload, job.elements, job.watchers) = (Self.payload, 100, Self.watchers)
+    let what = "\(grouped(Self.watchers)) watchers, \(Self.pushes) pushes of \(grouped(Self.payload)) bytes"
+    let daemon = try DaemonUnderTest(durability: "memory", options: options)
+    try measure(FeeddServer(path: daemon.socketPath), daemon.process, job, "feedd, \(what)", goal: 20, report)
+    if let redis = try ServersUnderTest.startRedis() {
+      let server = RedisServer(path: ServersUnderTest.redisSocket(redis.folder))
+      try measure(server, redis, job, "Redis, \(what)", goal: nil, report)
+    }
+    try measureOneConnection(try DaemonUnderTest(durability: "memory", options: options), report)
+  }
+
+  private func measure(
+    _ server: some Server, _ process: ServerProcess, _ job: PushJob, _ name: String, goal: Double?, _ report: Report
+  ) throws {
+    try server.prepare()
+    let pusher = try server.connect()
+    let watchers = try (0..<job.watchers).map { _ in try server.subscribe() }
+    let pushes = server.pushes(job)
+    var answers = server.answerCounter(job)
+    // What the first pushes allocate once is not due to the watchers.
+    let before = process.residentBytes
+    for index in 0..<job.count {
+      try pusher.writeAll(pushes[index % pushes.count])
+      try RoundTrips.receive(&answers, index + 1, pusher)
+    }
+    let more = process.residentBytes - before
+    try report.add(name, Self.metrics(more, closed: watchers.count { Self.isClosed($0) }, goal: goal))
+  }
+
+  /// One connection that watches many feeds, each of which is updated three times.
+  private func measureOneConnection(_ daemon: DaemonUnderTest, _ report: Report) throws {
+    let server = FeeddServer(path: daemon.socketPath)
+    var dialogue = Dialogue(try server.connect())
+    var watcher = Dialogue(try server.connect())
+    for feed in 0..<Self.feeds {
+      try dialogue.ask("define", #"{"feed":"f\#(feed)","kind":"collection"}"#)
+      try watcher.ask("watch", #"{"feed":"f\#(feed)","initial":false}"#)
+    }
+    let before = daemon.process.residentBytes
+    let text = String(repeating: "x", count: 200)
+    for round in 0..<3 {
+      for feed in 0..<Self.feeds {
+        try dialogue.ask("update", #"{"feed":"f\#(feed)","element":{"id":\#(round),"text":"\#(text)"}}"#)
+      }
+    }
+    let more = daemon.process.residentBytes - before
+    let name = "feedd, 1 connection with \(grouped(Self.feeds)) watches"
+    try report.add(name, Self.metrics(more, closed: Self.isClosed(watcher.stream) ? 1 : 0, goal: nil))
+  }
+
+  private static func metrics(_ more: Int, closed: Int, goal: Double?) -> [Metric] {
+    var metrics = [
+      Metric(name: "mebibytes", value: Double(more) / Double(1 << 20), unit: "MiB"),
+      Metric(name: "closed", value: Double(closed), unit: "closed"),
+    ]
+    if let goal { metrics.append(Metric(name: "goal", value: goal, unit: "MiB goal")) }
+    return metrics
+  }
+
+  /// Whether the server closed a connection, whose output may be unread.
+  private static func isClosed(_ stream: UnixStream) -> Bool {
+    // Only a hang-up counts as ready: nothing is waited for otherwise.
+    var request = pollfd(fd: stream.descriptor, events: 0, revents: 0)
+    return poll(&request, 1, 0) > 0
+  }
+}

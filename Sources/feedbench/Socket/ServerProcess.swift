@@ -1,0 +1,75 @@
+import FeedSystem
+import Glibc
+
+/// A server in its own temporary directory. It ends with this object, which removes the directory.
+final class ServerProcess {
+  let folder: String
+  let pid: Int32
+
+  /// Starts a program and waits until it answers.
+  /// - Parameters:
+  ///   - arguments: the arguments, for the path of the directory.
+  ///   - answers: whether the server in the directory answers.
+  init(_ program: String, arguments: (_ folder: String) -> [String], answers: (_ folder: String) -> Bool) throws {
+    var template = Array("/tmp/feedbench-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { throw BenchmarkError("cannot create a temporary directory in /tmp") }
+    folder = template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } } ?? ""
+    pid = try Self.spawn(program, arguments(folder))
+    for _ in 0..<1000 {
+      if answers(folder) { return }
+      var status: Int32 = 0
+      if waitpid(pid, &status, WNOHANG) == pid { break }
+      usleep(5000)
+    }
+    throw BenchmarkError("cannot start \(program): it does not answer")
+  }
+
+  deinit {
+    kill(pid, SIGTERM)
+    var status: Int32 = 0
+    waitpid(pid, &status, 0)
+    Self.remove(folder)
+  }
+
+  /// The resident memory in bytes.
+  var residentBytes: Int {
+    let text = (try? SmallFile.read("/proc/\(pid)/statm")) ?? []
+    let pages = text.split(separator: UInt8(ascii: " ")).dropFirst().first
+    return (pages.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0) * 4096
+  }
+
+  /// Returns the path of a program in `PATH`; nil if it is not installed.
+  static func path(of program: String) -> String? {
+    let folders = getenv("PATH").map { String(cString: $0) } ?? ""
+    return folders.split(separator: ":").map { "\($0)/\(program)" }.first { access($0, X_OK) == 0 }
+  }
+
+  private static func spawn(_ program: String, _ arguments: [String]) throws -> Int32 {
+    let words = ([program] + arguments).map { strdup($0) } + [nil]
+    defer { for word in words { free(word) } }
+    // What other servers print is not part of the report.
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0)
+    var pid: Int32 = 0
+    let code = posix_spawnp(&pid, program, &actions, nil, words, environ)
+    guard code == 0 else { throw BenchmarkError("\(SystemError(code: code, operation: "start \(program)"))") }
+    return pid
+  }
+
+  /// Removes a directory with the files in it and in its directories.
+  private static func remove(_ folder: String) {
+    if let directory = opendir(folder) {
+      while let entry = readdir(directory) {
+        let name = withUnsafePointer(to: &entry.pointee.d_name) {
+          $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        }
+        if name == "." || name == ".." { continue }
+        if unlink("\(folder)/\(name)") != 0 { remove("\(folder)/\(name)") }
+      }
+      closedir(directory)
+    }
+    rmdir(folder)
+  }
+}
