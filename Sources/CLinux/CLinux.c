@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 int clinux_accept(int listener) { return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC); }
@@ -100,6 +101,22 @@ int clinux_claim(int descriptor) {
 int clinux_share_lock(int descriptor) { return flock(descriptor, LOCK_EX | LOCK_NB); }
 
 int clinux_create_memory_file(const char *name) { return memfd_create(name, MFD_CLOEXEC); }
+
+int clinux_is_remote(const char *directory) {
+  struct statfs system;
+  if (statfs(directory, &system) != 0) return -1;
+  switch ((unsigned int)system.f_type) {
+    case 0x6969:      // NFS_SUPER_MAGIC
+    case 0x517b:      // SMB_SUPER_MAGIC
+    case 0xff534d42:  // CIFS_SUPER_MAGIC
+    case 0xfe534d42:  // SMB2_SUPER_MAGIC
+    case 0x01021997:  // V9FS_MAGIC
+    case 0x00c36400:  // CEPH_SUPER_MAGIC
+    case 0x5346414f:  // AFS_SUPER_MAGIC
+      return 1;
+    default: return 0;
+  }
+}
 
 void clinux_name_thread(const char *name) {
   char text[16] = {0};

@@ -55,6 +55,8 @@ extension SQLiteError {
   public static let cannotOpen = SQLITE_CANTOPEN
   /// The file is not a database.
   public static let notADatabase = SQLITE_NOTADB
+  /// The statement cannot be compiled, or failed while it was executed.
+  public static let badStatement = SQLITE_ERROR
   /// The statement was interrupted.
   public static let interrupted = SQLITE_INTERRUPT
   /// The program lacks the permission to read or write the file.
@@ -65,6 +67,12 @@ extension SQLiteError {
   public static let outOfMemory = SQLITE_NOMEM
   /// A text, blob or row exceeds the length limit.
   public static let tooBig = SQLITE_TOOBIG
+
+  /// Whether the statement does not follow the grammar, so that it is wrong whatever tables there are.
+  public var isSyntaxError: Bool {
+    code == Self.badStatement
+      && (message.hasSuffix("syntax error") || message == "incomplete input" || message.hasPrefix("unrecognized token"))
+  }
 
   /// Whether a write to the file failed. The transaction is then incomplete in the log.
   public var isWriteError: Bool { extended == SQLITE_IOERR | (3 << 8) }

@@ -65,7 +65,10 @@ public enum Daemon {
     let file = ConfigurationFile(options)
     let configuration = try file?.read()
     var options = options
-    if let file, let configuration { options.limits = file.limits(configuration) }
+    if let file, let configuration {
+      options.limits = file.limits(configuration)
+      options.socket = file.socket(configuration)
+    }
     let listener = try listen(options, log)
     let openFiles = OpenFiles(options.limits)
     let connections = openFiles.connections(managedFeeds: configuration?.managedFeedCount ?? 0)
@@ -82,6 +85,7 @@ public enum Daemon {
       engine: engine, commitLog: storage ?? NoLog(), state: state,
       clock: ServerClock(after: recovered?.newestMoment ?? 0), listener: listener, signals: signals, notify: notify,
       log: log, openFiles: openFiles, drainTimeout: options.drainTimeout, configurationFile: file,
+      socket: options.socket,
       metricsPath: options.metricsPath)
     if let file, let configuration { try loop.apply(configuration, file) }
     guardian.stop()
@@ -122,7 +126,10 @@ public enum Daemon {
       log.write(.notice, "--state \(directory) is not used: with durability memory nothing is kept")
     }
     let passed = ListenFDs.take().sockets
-    guard let first = passed.first else { return try UnixListener.bind(path: options.socketPath) }
+    guard let first = passed.first else {
+      return try UnixListener.bind(
+        path: options.socketPath, mode: options.socket.mode ?? SocketSettings.defaultMode, group: options.socket.group)
+    }
     guard passed.count == 1 else {
       throw ListenError.inherited("\(passed.count) were handed over and one is wanted; keep one ListenStream=")
     }
@@ -130,6 +137,12 @@ public enum Daemon {
     if options.namesSocket && options.socketPath != listener.path {
       log.write(
         .warning, "--socket \(options.socketPath) is not used: the service manager handed over \(listener.path)")
+    }
+    if options.socket != SocketSettings() {
+      log.write(
+        .warning,
+        "socketMode and socketGroup are not used: the service manager handed over the socket; set SocketMode= and "
+          + "SocketGroup= of its unit")
     }
     return listener
   }

@@ -1,3 +1,4 @@
+import FeedEngine
 import FeedJSON
 import FeedModel
 import FeedStorage
@@ -9,6 +10,8 @@ public struct DaemonOptions: Sendable, Equatable {
   public var socketPath: String
   /// Whether `--socket` was given.
   public var namesSocket = false
+  /// `--socket-mode` and `--socket-group`.
+  public var socket = SocketSettings()
   /// `--state`: the directory of a durable daemon's state; nil for the default of the environment.
   public var stateDirectory: String?
   public var durability = Durability.process
@@ -91,6 +94,18 @@ extension DaemonOptions {
       socketPath = path
       namesSocket = true
     }
+    if let text = parsed.text("socket-mode") {
+      guard let mode = SocketSettings.mode(text) else {
+        throw UsageError("--socket-mode '\(text)': expected \(SocketSettings.modeSyntax)")
+      }
+      socket.mode = mode
+    }
+    if let text = parsed.text("socket-group") {
+      guard let group = SocketSettings.group(text) else {
+        throw UsageError("--socket-group '\(text)': there is no such group")
+      }
+      socket.group = group
+    }
     stateDirectory = parsed.text("state")
     skippedBatch = parsed.integer("skip-batch")
     drainTimeout = parsed.duration("drain-timeout") ?? drainTimeout
@@ -136,6 +151,11 @@ extension DaemonOptions {
       [
         OptionDescription("socket", value: .text("PATH"), help: "socket for clients", defaultText: socketPath),
         OptionDescription(
+          "socket-mode", value: .text("MODE"), help: "permissions of the socket, in octal", defaultText: "0660"),
+        OptionDescription(
+          "socket-group", value: .text("GROUP"), help: "group of the socket, as a name or number",
+          defaultText: "that of feedd"),
+        OptionDescription(
           "state", value: .text("DIR"), help: "state directory; unused with --durability memory",
           defaultText: statePath),
         OptionDescription(
@@ -150,7 +170,9 @@ extension DaemonOptions {
       OptionDescription("check-config", value: .text("FILE"), help: "verify a configuration file and exit"),
       OptionDescription(
         "reload", value: .integer(1...4_194_304),
-        help: "verify the configuration file of the daemon with process ID N, make the daemon read it, and exit"),
+        help:
+          "verify the configuration file of the daemon with process ID N, make the daemon read it, and print what took effect"
+      ),
       OptionDescription(
         "check-reload", value: .integer(1...4_194_304),
         help: "verify the configuration file of the daemon with process ID N and exit"),
@@ -185,6 +207,11 @@ extension DaemonOptions {
       limit.flag, value: limit.unit.value(in: limit.range), help: limit.help,
       defaultText: limit.unit.text(Limits()[keyPath: limit.keyPath]))
   }
+}
+
+extension SocketSettings {
+  /// Returns the number of a group given by its name or number; nil if there is no such group.
+  static func group(_ text: String) -> UInt32? { Accounts.group(named: text)?.gid ?? UInt32(text) }
 }
 
 /// The unit of a limit, which determines the syntax of its flag.

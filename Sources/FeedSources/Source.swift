@@ -1,21 +1,30 @@
 import FeedSystem
 
-/// The database of one managed feed: when to read it next, and which file events cause a read.
+/// The database of one managed feed: when to read it next, and the thread that reads it.
 ///
 /// Used by the loop's thread only. A *look* checks the database for new commits, and reads it if there are any.
 /// Invariant: `nextLook` is nil exactly while a look is running.
 final class Source {
   /// Nanoseconds between an event and the look: a debounce, because a program often writes several times in a row.
   private static let quiet: UInt64 = 20_000_000
-  /// Nanoseconds between looks without events, for file systems that report none.
-  private static let routine: UInt64 = 60_000_000_000
+  /// Nanoseconds between looks without events: not every change has an event, such as a mount.
+  private static let routine: UInt64 = 10_000_000_000
+  /// Nanoseconds between looks while events of the files may be missing.
+  private static let polling: UInt64 = 2_000_000_000
   /// Nanoseconds before the first retry after a failure. Doubles with each failure, up to `routine`.
   private static let firstRetry: UInt64 = 500_000_000
+  /// The least time before a retry, in durations of the look that failed: a query that takes too long uses a part of one
+  /// processor.
+  private static let pausesAfterFailure: UInt64 = 4
 
   private(set) var specification: SourceSpecification
-  private(set) var generation = 0
-  private let reader: SourceReader
-  private var isLooking = false
+  /// The number of the present specification, or of its last new start. Only reports with it count.
+  private var generation: Int
+  /// The generation of the running look; nil if none is running.
+  private var running: Int?
+  private let mailbox: SourceMailbox
+  /// The thread; nil before the first look, and if the system has no resources for it.
+  private var reader: SourceReader?
   /// Whether the files changed during the running look.
   private var isDirty = false
   /// Whether the next look reads the database also without commits.
@@ -24,26 +33,35 @@ final class Source {
   private var lastDuration: UInt64 = 0
   /// When to look next; nil while a look is running.
   private(set) var nextLook: UInt64?
-  /// The names of the files whose events matter, by the watch descriptor of their directory.
-  var names: [Int32: Set<String>] = [:]
+  /// Why changes of the files may have no events; nil if all have.
+  private(set) var blindness: String?
 
-  init(_ specification: SourceSpecification, _ mailbox: SourceMailbox, now: UInt64) throws(SystemError) {
+  init(_ specification: SourceSpecification, _ mailbox: SourceMailbox, now: UInt64) {
     self.specification = specification
-    reader = try SourceReader(mailbox)
+    self.mailbox = mailbox
+    generation = mailbox.makeGeneration()
     nextLook = now
   }
+
+  deinit { reader?.end() }
 
   /// Replaces the specification. No effect if it is the same.
   func change(to specification: SourceSpecification, now: UInt64) {
     if specification == self.specification { return }
     self.specification = specification
-    generation += 1
-    touch(now: now)
+    startOver(now: now)
+  }
+
+  /// Looks at once, as if for the first time. A running look is cancelled, and its report is discarded.
+  func startOver(now: UInt64) {
+    generation = mailbox.makeGeneration()
+    (failures, lastDuration, readsAgain) = (0, 0, true)
+    if running != nil { reader?.cancel() } else { nextLook = now }
   }
 
   /// Schedules a look because the files changed.
   func touch(now: UInt64) {
-    if isLooking {
+    if running != nil {
       isDirty = true
     } else {
       // The delay is at least the duration of the last look, so a slow query takes at most half of the time.
@@ -58,31 +76,42 @@ final class Source {
   }
 
   /// Starts a look.
-  func look() {
-    assert(!isLooking, "one look at a time")
-    isLooking = true
+  /// - Parameter blindness: why changes of the files may have no events; nil if all have.
+  func look(blindness: String?) {
+    assert(running == nil, "one look at a time")
+    running = generation
     isDirty = false
     nextLook = nil
-    reader.look(specification, generation: generation, again: readsAgain)
-    readsAgain = false
+    self.blindness = blindness
+    do throws(SystemError) {
+      if reader == nil { reader = try SourceReader(mailbox) }
+      reader?.look(specification, generation: generation, again: readsAgain)
+      readsAgain = false
+    } catch {
+      mailbox.post(
+        SourceReport(name: specification.name, generation: generation, outcome: .failed("\(error)"), duration: 0))
+    }
   }
 
   /// Ends a look. Returns whether the report is about the current specification.
   func finishLook(with report: SourceReport, now: UInt64) -> Bool {
-    assert(isLooking && nextLook == nil, "a report without a look")
-    isLooking = false
+    // A former feed of this name may have left a report.
+    guard let running, report.generation == running else { return false }
+    self.running = nil
+    guard running == generation else {
+      nextLook = now
+      return false
+    }
     lastDuration = report.duration
     if case .failed = report.outcome {
-      nextLook = now + min(Self.firstRetry << min(failures, 10), Self.routine)
+      let delay = min(Self.firstRetry << min(failures, 10), Self.routine)
+      nextLook = now + max(delay, Self.pausesAfterFailure * report.duration)
       failures += 1
     } else {
-      nextLook = now + Self.routine
+      nextLook = now + max(blindness == nil ? Self.routine : Self.polling, report.duration)
       failures = 0
     }
     if isDirty { touch(now: now) }
-    return report.generation == generation
+    return true
   }
-
-  /// Ends the reader's thread.
-  func end() { reader.end() }
 }

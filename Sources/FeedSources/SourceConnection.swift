@@ -5,7 +5,8 @@ import FeedSystem
 /// An open database of a managed feed. Used by the thread of its reader.
 ///
 /// The connection stays open between looks, without locks: `PRAGMA data_version` detects new commits only on the same
-/// connection. It is reopened after errors, and when the path names another file.
+/// connection. It is reopened after errors, and when the path names another file. A database in WAL mode in a directory that
+/// is not writable is opened as an immutable file, which detects no commits; then the stamp of the file does.
 struct SourceConnection {
   /// Milliseconds to wait for a lock of another program before the lock is reported as an error.
   private static let patience: Int32 = 250
@@ -29,75 +30,126 @@ struct SourceConnection {
   /// The suffixes of the files that SQLite opens.
   private static let suffixes = ["", "-wal", "-shm", "-journal"]
 
-  /// The maximum number of virtual machine instructions in one look.
-  private let maxSteps: Int
+  /// Nanoseconds that the query may take.
+  private let timeLimit: UInt64
   private let memory = MemoryBudget()
   private var database: Database?
   private var specification: SourceSpecification?
   private var identity: FileIdentity?
+  /// The state of the file that was opened as immutable; nil for other connections.
+  private var stamp: FileStamp?
   /// The data version of the rows that were read last; nil if they must be read again.
   private var version: Int64?
 
-  /// - Parameter maxSteps: the default allows some tens of seconds of work.
-  init(maxSteps: Int = 1_000_000_000) {
-    self.maxSteps = maxSteps
+  init(timeLimit: Duration = .seconds(30)) {
+    self.timeLimit = timeLimit.clampedNanoseconds
   }
 
   /// Reads the database if there were commits since the last look.
   ///
-  /// - Parameter again: whether it is read also without commits.
-  mutating func look(_ specification: SourceSpecification, again: Bool = false) -> SourceReport.Outcome {
-    if again { version = nil }
-    return memory.use { lookWithinBudget(specification) }
+  /// - Parameters:
+  ///   - again: whether it is opened again, and read also without commits.
+  ///   - isCancelled: whether the report is no longer wanted. It is called from time to time while the query runs.
+  mutating func look(
+    _ specification: SourceSpecification, again: Bool = false, unless isCancelled: @escaping () -> Bool = { false }
+  ) -> SourceReport.Outcome {
+    return memory.use {
+      if again { close() }
+      return lookWithinBudget(specification, isCancelled)
+    }
   }
 
-  private mutating func lookWithinBudget(_ specification: SourceSpecification) -> SourceReport.Outcome {
+  private mutating func lookWithinBudget(
+    _ specification: SourceSpecification, _ isCancelled: @escaping () -> Bool
+  ) -> SourceReport.Outcome {
     if self.specification != specification { close() }
     self.specification = specification
     do {
-      return try read(specification)
+      return try read(specification, isCancelled)
     } catch let error as SQLiteError where error.code == SQLiteError.busy {
       version = nil
       return .failed(SourceFault(error, specification.database).reason)
     } catch {
       close()
-      return .failed(Self.reason(error, specification.database))
+      return .failed(SourceFault(any: error, specification.database).reason)
     }
   }
 
-  private mutating func read(_ specification: SourceSpecification) throws -> SourceReport.Outcome {
+  private mutating func read(
+    _ specification: SourceSpecification, _ isCancelled: @escaping () -> Bool
+  ) throws -> SourceReport.Outcome {
     let identity = try FileIdentity(following: specification.database)
     try Self.checkAreFiles(specification.database)
-    if identity != self.identity { close() }
+    if identity != self.identity || !isStillImmutable { close() }
     let database = try self.database ?? open(specification.database)
     self.database = database
     self.identity = identity
     let current = try database.integer("PRAGMA data_version")
     if let version, version == current { return .unchanged }
     version = nil
-    let rows = try database.snapshot { try readRows(specification, in: database) }
-    version = current
+    let rows = try database.snapshot { try readRows(specification, in: database, isCancelled) }
+    guard isStillImmutable else { throw SourceFault("\(specification.database) was written while it was read") }
+    // A later write might leave the stamp of a file that was just written as it is.
+    version = stamp?.isSettled == false ? nil : current
     return .rows(rows)
   }
 
-  /// Reads all rows. Called in a transaction, in which the schema stays as it is: SQLite compiles the query only once,
-  /// within the limits for that.
-  private func readRows(_ specification: SourceSpecification, in database: Database) throws -> ManagedRows {
-    try readSchema(of: database)
-    let length = max(specification.maxRowBytes, Self.leastLength)
-    database.limitLength(bytes: length)
-    database.limitSteps(maxSteps)
-    memory.limit(moreBytes: Self.queryMemory, allocations: Self.queryAllocations)
+  /// Whether nobody wrote to the file that is open as immutable. True for other connections.
+  private var isStillImmutable: Bool {
+    guard let stamp, let path = specification?.database else { return true }
+    return stamp == Self.stampWithoutLog(path)
+  }
+
+  /// Reads all rows. Called in a transaction.
+  private func readRows(
+    _ specification: SourceSpecification, in database: Database, _ isCancelled: @escaping () -> Bool
+  ) throws -> ManagedRows {
     // Compiles the query each time, which takes microseconds. A cached statement would return the former columns of
     // altered tables.
-    let query = try SourceQuery(specification, in: database)
-    memory.limit(moreBytes: Self.rowMemory + Self.heldValues * length)
+    let query = try compile(specification, in: database)
+    let deadline = MonotonicClock.now + timeLimit
+    database.interrupt { MonotonicClock.now > deadline || isCancelled() }
+    memory.limit(moreBytes: Self.rowMemory + Self.heldValues * Self.length(specification))
     return try query.rows()
+  }
+
+  /// Compiles the query. Called in a transaction, in which the schema stays as it is: SQLite compiles the query only once,
+  /// within the limits for that.
+  private func compile(_ specification: SourceSpecification, in database: Database) throws -> SourceQuery {
+    try readSchema(of: database)
+    database.limitLength(bytes: Self.length(specification))
+    memory.limit(moreBytes: Self.queryMemory, allocations: Self.queryAllocations)
+    return try SourceQuery(specification, in: database)
+  }
+
+  /// The length limit for one value or row.
+  private static func length(_ specification: SourceSpecification) -> Int {
+    max(specification.maxRowBytes, leastLength)
+  }
+
+  /// Opens the database and compiles the query without executing it.
+  /// - Throws: ``SourceQueryError`` if the query is wrong, another error if the database cannot be read.
+  mutating func check(_ specification: SourceSpecification) throws {
+    try memory.use {
+      _ = try FileIdentity(following: specification.database)
+      try Self.checkAreFiles(specification.database)
+      let database = try open(specification.database)
+      try database.snapshot {
+        do {
+          _ = try compile(specification, in: database)
+        } catch let error as SourceFault {
+          throw SourceQueryError(reason: error.reason)
+        } catch let error as SQLiteError where error.code == SQLiteError.badStatement {
+          throw SourceQueryError(reason: error.message)
+        }
+      }
+    }
   }
 
   private mutating func close() {
     database = nil
     identity = nil
+    stamp = nil
     version = nil
   }
 
@@ -112,7 +164,7 @@ struct SourceConnection {
     }
   }
 
-  private func open(_ path: String) throws -> Database {
+  private mutating func open(_ path: String) throws -> Database {
     memory.limit(moreBytes: Self.schemaMemory)
     let database = try Self.connect(path, .readOnly)
     do {
@@ -120,7 +172,8 @@ struct SourceConnection {
       return database
     } catch  where [SQLiteError.cannotOpen, SQLiteError.readOnly].contains(error.code) {
       // A WAL database in a read-only directory. If there is no log, the file alone is complete.
-      guard try Self.isWithoutLog(path) else { throw error }
+      guard let stamp = Self.stampWithoutLog(path) else { throw error }
+      self.stamp = stamp
       return try Self.connect(path, .immutable)
     }
   }
@@ -140,23 +193,11 @@ struct SourceConnection {
     _ = try database.integer(Self.schemaQuery)
   }
 
-  private static func isWithoutLog(_ path: String) throws -> Bool {
-    do throws(SystemError) {
-      _ = try FileIdentity(following: (FilePath.resolved(path) ?? path) + "-wal")
-      return false
-    } catch {
-      return error.isMissing
-    }
-  }
-
-  private static func reason(_ error: any Error, _ path: String) -> String {
-    switch error {
-    case let error as SQLiteError: SourceFault(error, path).reason
-    case let error as SourceFault: error.reason
-    case let error as SystemError:
-      error.isMissing ? "there is no file \(path); it is read as soon as it appears" : "\(error)"
-    default: "\(error)"
-    }
+  /// The state of a database file that is complete without its log; nil if there is a log.
+  private static func stampWithoutLog(_ path: String) -> FileStamp? {
+    let file = FilePath.resolved(path) ?? path
+    guard (FileSize.of(file + "-wal") ?? 0) == 0 else { return nil }
+    return FileStamp(at: file)
   }
 }
 
@@ -168,8 +209,15 @@ struct SourceFault: Error, Equatable {
     self.reason = reason
   }
 
-  init(_ error: SystemError) {
-    reason = "\(error)"
+  /// - Parameter path: the path of the database.
+  init(any error: any Error, _ path: String) {
+    switch error {
+    case let error as SQLiteError: self.init(error, path)
+    case let error as SourceFault: self = error
+    case let error as SystemError where error.isMissing:
+      self.init("there is no file \(path); it is read as soon as it appears")
+    default: self.init("\(error)")
+    }
   }
 
   /// - Parameter path: the path of the database.
@@ -184,7 +232,7 @@ struct SourceFault: Error, Equatable {
         SQLiteError.tooBig where error.sql == SourceConnection.schemaQuery:
         "the schema of \(path) is too large; remove tables and views, or name a database with fewer of them"
       case SQLiteError.interrupted:
-        "the query on \(path) takes too many steps; add an index or a LIMIT"
+        "the query on \(path) takes too long; add an index or a LIMIT"
       case SQLiteError.outOfMemory:
         "the query on \(path), with the views that it names, takes too much memory; simplify it"
       case SQLiteError.tooBig:

@@ -92,18 +92,18 @@ struct SourceQuery {
   private func append(_ column: Int32, to out: inout ByteBuffer) {
     switch statement.type(of: column) {
     case .integer: out.append(integer: Int(statement.integer(column)))
-    case .real: out.append(string: Self.text(statement.real(column)))
+    case .real: out.append(string: Self.digits(statement.real(column)) ?? "null")
     case .text: out.appendJSONString(statement.text(column))
     case .blob: out.appendBase64(statement.blobBytes(column))
     case .null: out.append("null")
     }
   }
 
-  /// The value of the section column as text.
+  /// The value of the section column as text; empty for values that are null in the element.
   private func section(_ column: Int32) -> String {
     switch statement.type(of: column) {
     case .integer: return "\(statement.integer(column))"
-    case .real: return Self.text(statement.real(column))
+    case .real: return Self.digits(statement.real(column)) ?? ""
     case .text: return statement.text(column)
     case .null: return ""
     case .blob:
@@ -113,9 +113,9 @@ struct SourceQuery {
     }
   }
 
-  /// The shortest digits that parse to the same number; `null` for infinity, which JSON cannot represent.
-  private static func text(_ number: Double) -> String {
-    number.isFinite ? "\(number)" : "null"
+  /// The shortest digits that parse to the same number; nil for infinity, which JSON cannot represent.
+  private static func digits(_ number: Double) -> String? {
+    number.isFinite ? "\(number)" : nil
   }
 }
 

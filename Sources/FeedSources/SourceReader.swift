@@ -12,6 +12,7 @@ final class SourceReader: Sendable {
   }
 
   private let task = Guarded<Task>(.none)
+  private let isCancelled = Atomic(false)
   private let wakeUp: WakeUp
   private let mailbox: SourceMailbox
 
@@ -25,12 +26,17 @@ final class SourceReader: Sendable {
   ///
   /// - Parameter again: whether the database is read also without commits since the last look.
   func look(_ specification: SourceSpecification, generation: Int, again: Bool) {
+    isCancelled.store(false, ordering: .relaxed)
     task.withLock { $0 = .look(specification, generation: generation, again: again) }
     wakeUp.signal()
   }
 
-  /// Ends the thread after the running look.
+  /// Interrupts the query of the running look, which then fails.
+  func cancel() { isCancelled.store(true, ordering: .relaxed) }
+
+  /// Cancels the running look and ends the thread.
   func end() {
+    cancel()
     task.withLock { $0 = .end }
     wakeUp.signal()
   }
@@ -48,7 +54,9 @@ final class SourceReader: Sendable {
       case .end: return
       case .look(let specification, let generation, let again):
         let start = MonotonicClock.now
-        let outcome = connection.look(specification, again: again)
+        let outcome = connection.look(specification, again: again) {
+          self.isCancelled.load(ordering: .relaxed)
+        }
         mailbox.post(
           SourceReport(
             name: specification.name, generation: generation, outcome: outcome, duration: MonotonicClock.now - start))
@@ -75,11 +83,14 @@ public struct SourceReport: Sendable {
   public let outcome: Outcome
   /// Nanoseconds that the look took.
   let duration: UInt64
+  /// Why changes of the files may go unnoticed until the next look; nil if all are noticed.
+  public internal(set) var blindness: String?
 }
 
 /// The reports that readers post for the loop's thread.
 final class SourceMailbox: Sendable {
   private let reports = Guarded<[SourceReport]>([])
+  private let generations = Atomic(0)
   private let wakeUp: WakeUp
 
   init() throws(SystemError) {
@@ -88,6 +99,9 @@ final class SourceMailbox: Sendable {
 
   /// Readable while there are reports.
   var descriptor: Int32 { wakeUp.descriptor }
+
+  /// Returns a number for the reports about one specification of one database.
+  func makeGeneration() -> Int { generations.add(1, ordering: .relaxed).newValue }
 
   func post(_ report: SourceReport) {
     reports.withLock { $0.append(report) }

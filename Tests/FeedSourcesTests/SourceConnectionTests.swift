@@ -128,16 +128,98 @@ struct SourceConnectionTests {
     #expect(text(connection.look(all)) == #":{"id":2}"#)
   }
 
+  private static let endless =
+    "WITH RECURSIVE n (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n) SELECT count(*) AS id FROM n"
+
   @Test func endlessQueryIsInterrupted() throws {
     let directory = try TemporaryDirectory()
     _ = try database(directory, "CREATE TABLE t (id)")
-    var connection = SourceConnection(maxSteps: 100_000)
-    let endless = "WITH RECURSIVE n (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n) SELECT count(*) AS id FROM n"
+    var connection = SourceConnection(timeLimit: .milliseconds(10))
     let path = directory.file("d")
     #expect(
-      text(connection.look(specification(path, endless)))
-        == "the query on \(path) takes too many steps; add an index or a LIMIT")
+      text(connection.look(specification(path, Self.endless)))
+        == "the query on \(path) takes too long; add an index or a LIMIT")
     #expect(text(connection.look(specification(path, "SELECT 1 AS id"))) == #":{"id":1}"#)
+  }
+
+  @Test func queryEndsWhenItIsNoLongerWanted() throws {
+    let directory = try TemporaryDirectory()
+    _ = try database(directory, "CREATE TABLE t (id)")
+    var connection = SourceConnection(timeLimit: .seconds(3600))
+    var looks = 0
+    let outcome = connection.look(specification(directory.file("d"), Self.endless)) {
+      looks += 1
+      return looks == 3
+    }
+    guard case .failed = outcome else { return #expect(Bool(false), "the query ended") }
+    #expect(looks == 3)
+  }
+
+  @Test("a row is in the section of the value that its element shows")
+  func sectionsOfUnusualValues() throws {
+    let directory = try TemporaryDirectory()
+    _ = try database(directory, "CREATE TABLE t (id)")
+    var connection = SourceConnection()
+    for (sql, json, section) in [
+      ("9e999", "null", ""), ("-9e999", "null", ""), ("9e999 - 9e999", "null", ""), ("NULL", "null", ""),
+      ("''", #""""#, ""),
+      ("x''", #""""#, ""), ("'null'", #""null""#, "null"), ("'Inf'", #""Inf""#, "Inf"), ("-0.0", "-0.0", "-0.0"),
+      ("1e300", "1e+300", "1e+300"), ("4.9e-324", "5e-324", "5e-324"), ("x'00ff10'", #""AP8Q""#, "AP8Q"),
+      ("CAST(x'61ff62' AS TEXT)", "\"a\u{FFFD}b\"", "a\u{FFFD}b"),
+      ("CAST(x'eda080' AS TEXT)", "\"\u{FFFD}\u{FFFD}\u{FFFD}\"", "\u{FFFD}\u{FFFD}\u{FFFD}"),
+      ("CAST(x'610062' AS TEXT)", #""a\u0000b""#, "a\u{0}b"),
+    ] {
+      let query = "SELECT 1 AS id, \(sql) AS v"
+      #expect(
+        text(connection.look(specification(directory.file("d"), query, section: "v")))
+          == "\(section):{\"id\":1,\"v\":\(json)}",
+        "\(sql)")
+    }
+  }
+
+  @Test("a database in WAL mode in a directory that cannot be written is read again after it was written")
+  func walInUnwritableDirectory() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("d")
+    try database(directory, "PRAGMA journal_mode = WAL; CREATE TABLE t (id); INSERT INTO t VALUES (1)").execute(
+      "PRAGMA wal_checkpoint(TRUNCATE)")
+    let all = specification(path, "SELECT id FROM t")
+    /// Runs `body` as another user, which can read the directory but not write to it.
+    func asReader<Result>(_ body: () -> Result) throws -> Result {
+      #expect(chmod(directory.path, 0o755) == 0 && chmod(path, 0o644) == 0)
+      guard getuid() == 0 else {
+        #expect(chmod(directory.path, 0o555) == 0)
+        defer { chmod(directory.path, 0o755) }
+        return body()
+      }
+      #expect(ThreadUser.set(65534))
+      defer { #expect(ThreadUser.set(0)) }
+      return body()
+    }
+    var connection = SourceConnection()
+    #expect(try asReader { text(connection.look(all)) } == #":{"id":1}"#)
+    for number in 2...4 {
+      // The writer leaves no log behind, and the file is of the same size.
+      do { try database(directory, "INSERT INTO t VALUES (\(number))") }
+      let rows = (1...number).map { ":{\"id\":\($0)}" }.joined(separator: "\n")
+      #expect(try asReader { text(connection.look(all)) } == rows)
+    }
+    // An old file is not read again.
+    var times = [timeval(tv_sec: 1_000_000_000, tv_usec: 0), timeval(tv_sec: 1_000_000_000, tv_usec: 0)]
+    #expect(utimes(path, &times) == 0)
+    #expect(try asReader { text(connection.look(all)) }.hasSuffix(#":{"id":4}"#))
+    #expect(try asReader { text(connection.look(all)) } == "unchanged")
+    // With a log, which the reader cannot index, the rows of the file alone would be old. The log is that of a killed writer.
+    do {
+      let writer = try database(directory, "INSERT INTO t VALUES (5)")
+      let log = try SmallFile.read(path + "-wal")
+      try withExtendedLifetime(writer) { try SmallFile.replace(directory.file("log"), with: log) }
+    }
+    try Database(path: path, access: .readWrite).execute("DELETE FROM t WHERE id = 5; PRAGMA wal_checkpoint(TRUNCATE)")
+    #expect(rename(directory.file("log"), path + "-wal") == 0)
+    #expect(try asReader { text(connection.look(all)) }.hasPrefix("cannot open \(path) ("))
+    unlink(path + "-wal")
+    #expect(try asReader { text(connection.look(all)) }.hasSuffix(#":{"id":4}"#))
   }
 
   @Test func longValuesAndRowsAreRefusedBeforeTheyUseMemory() throws {
@@ -269,5 +351,17 @@ struct SourceConnectionTests {
     #expect(text(connection.look(specification(path, "SELECT id FROM v"))) == #":{"id":1}"#)
     #expect(
       text(connection.look(specification(path, "SELECT id FROM w"))) == "\(path): unsafe use of load_extension()")
+  }
+}
+
+/// The user of this thread alone, for access to files.
+enum ThreadUser {
+  /// Sets the user. Returns whether that worked.
+  static func set(_ uid: uid_t) -> Bool {
+    // Not in the headers that Swift imports.
+    guard let address = dlsym(nil, "setfsuid") else { return false }
+    let setfsuid = unsafeBitCast(address, to: (@convention(c) (uid_t) -> Int32).self)
+    _ = setfsuid(uid)
+    return setfsuid(uid) == Int32(uid)
   }
 }

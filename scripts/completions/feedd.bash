@@ -9,6 +9,8 @@ _feedd() {
     --state) compopt -o dirnames ;;
     --durability) mapfile -t COMPREPLY < <(compgen -W "memory process disk" -- "$word") ;;
     --log-level) mapfile -t COMPREPLY < <(compgen -W "error warning notice info debug" -- "$word") ;;
+    --socket-mode) mapfile -t COMPREPLY < <(compgen -W "0600 0660 0666" -- "$word") ;;
+    --socket-group) mapfile -t COMPREPLY < <(compgen -g -- "$word") ;;
     --reload | --check-reload) mapfile -t COMPREPLY < <(compgen -W "$(pgrep -x feedd)" -- "$word") ;;
     *)
       local options

@@ -82,6 +82,10 @@ int clinux_share_lock(int descriptor);
 /// Creates an empty file in memory, with O_CLOEXEC. Returns the descriptor, or -1 and sets errno.
 int clinux_create_memory_file(const char *name);
 
+/// Whether the file system of a directory is that of another machine: NFS, SMB, 9P, Ceph or AFS. Returns 1 or 0, or -1 and sets
+/// errno.
+int clinux_is_remote(const char *directory);
+
 /// Lets malloc map each block of at least `size` bytes by itself, and return it to the system when it is freed. Other free
 /// memory is returned if more than `kept` bytes of it are at the end of the heap.
 void clinux_return_large_blocks(int size, int kept);

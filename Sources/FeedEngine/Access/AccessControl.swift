@@ -47,6 +47,9 @@ struct AccessControl {
     checkInvariants()
   }
 
+  /// Whether the rules that are in effect or wait are these.
+  func isSame(as other: AccessRules?) -> Bool { (waiting ?? rules) == other }
+
   /// Activates waiting rules. Returns whether there were any.
   mutating func applyWaiting() -> Bool {
     guard let new = waiting else { return false }

@@ -1,7 +1,7 @@
 import FeedJSON
 import FeedModel
 
-/// The content of the file of `--config`: feeds, limits and access rules (Protocol/config.md).
+/// The content of the file of `--config`: feeds, limits, access rules and the permissions of the socket (Protocol/config.md).
 ///
 /// The file is parsed without the daemon's state; applying it checks whether it fits that state. Invariant: each
 /// definition follows the definitions whose feeds it shows.
@@ -10,10 +10,15 @@ public struct Configuration: Sendable {
   public struct Entry: Sendable {
     public let definition: FeedDefinition
     public let place: ConfigurationError.Place
+    /// The places of members by name, of those that are checked against more than the file.
+    public let members: [String: ConfigurationError.Place]
 
-    public init(definition: FeedDefinition, place: ConfigurationError.Place) {
+    public init(
+      definition: FeedDefinition, place: ConfigurationError.Place, members: [String: ConfigurationError.Place] = [:]
+    ) {
       self.definition = definition
       self.place = place
+      self.members = members
     }
   }
 
@@ -22,6 +27,9 @@ public struct Configuration: Sendable {
   public let limits: [String: Int]
   /// The access rules; nil if the file has none, so that every client may do everything.
   public let access: AccessRules?
+  public let socket: SocketSettings
+  /// What is allowed but probably a mistake.
+  public let remarks: [ConfigurationError]
 
   /// The number of feeds that the file defines.
   public var feedCount: Int { entries.count }
@@ -37,16 +45,21 @@ public struct Configuration: Sendable {
   ///
   /// - Precondition: the names of the definitions are unique.
   /// - Throws: an error if definitions show each other in a cycle.
-  public init(entries: [Entry], limits: [String: Int], access: AccessRules?) throws(ConfigurationError) {
+  public init(
+    entries: [Entry], limits: [String: Int], access: AccessRules?, socket: SocketSettings = SocketSettings(),
+    remarks: [ConfigurationError] = []
+  ) throws(ConfigurationError) {
     var order = DependencyOrder(entries)
     for index in entries.indices { try order.visit(index) }
     self.entries = order.result
     self.limits = limits
     self.access = access
+    self.socket = socket
+    self.remarks = remarks
   }
 }
 
-/// An error in a configuration: where it is, what is wrong and what to change.
+/// An error in a configuration, or a remark about it: where it is, what is wrong and what to change.
 public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
   /// A place in the file.
   public struct Place: Equatable, Sendable {
@@ -78,13 +91,15 @@ public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConver
   }
 }
 
-/// The names of the feeds that applying a configuration changed.
+/// What applying a configuration changed: the names of feeds, and whether the access rules changed.
 public struct ConfigurationChanges: Equatable, Sendable {
   public internal(set) var defined: [String] = []
   public internal(set) var redefined: [String] = []
   public internal(set) var undefined: [String] = []
   /// Feeds that the previous configuration defined and this one does not. They are kept unchanged.
   public internal(set) var left: [String] = []
+  /// Whether the access rules changed.
+  public internal(set) var access = false
 
   public init() {}
 
@@ -92,11 +107,12 @@ public struct ConfigurationChanges: Equatable, Sendable {
   public var text: String {
     let parts = [("defined", defined), ("redefined", redefined), ("undefined", undefined)]
     var texts = parts.filter { !$0.1.isEmpty }.map { "\($0.0) \($0.1.joined(separator: ", "))" }
+    if access { texts.append("replaced the access rules") }
     if !left.isEmpty {
       texts.append(
         "kept \(left.joined(separator: ", ")), which the file no longer defines; undefine what is not needed")
     }
-    return texts.isEmpty ? "no feed changed" : texts.joined(separator: "; ")
+    return texts.isEmpty ? "nothing changed" : texts.joined(separator: "; ")
   }
 }
 

@@ -45,13 +45,15 @@ extension Engine {
     _ configuration: Configuration, now: Instant
   ) throws(ConfigurationError) -> ConfigurationChanges {
     begin(at: now)
-    let (entries, changes) = ownWork.configured.changes(
+    var (entries, changes) = ownWork.configured.changes(
       for: configuration, in: catalog, managed: managedFeeds.map(\.name))
     try rehearse(entries, undefining: changes.undefined)
     if !entries.isEmpty || !changes.undefined.isEmpty {
+      ownWork.reports.didSubmit()
       submit(.configure(define: entries.map(\.definition), undefine: changes.undefined))
     }
     ownWork.configured.didApply(configuration)
+    changes.access = !access.isSame(as: configuration.access)
     access.replace(with: configuration.access, atOnce: sessions.isEmpty)
     return changes
   }

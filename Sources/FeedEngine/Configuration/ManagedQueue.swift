@@ -9,8 +9,8 @@ import FeedWire
 struct ManagedQueue {
   private struct Waiting {
     var rows: ManagedRows
-    /// The time in RFC 3339, for `describe`.
-    var time: String
+    /// The status of the source once the feed has the rows.
+    var status: SourceStatus
     var hasFailed = false
   }
 
@@ -21,19 +21,25 @@ struct ManagedQueue {
   mutating func definitionsDidChange() { version &+= 1 }
 
   /// Stores rows for a feed, replacing rows that wait. Returns whether a request must be submitted for them.
-  mutating func put(_ rows: ManagedRows, for feed: String, time: String) -> Bool {
+  mutating func put(_ rows: ManagedRows, for feed: String, status: SourceStatus) -> Bool {
     if waiting[feed] != nil {
       waiting[feed]?.rows = rows
-      waiting[feed]?.time = time
+      waiting[feed]?.status = status
       return false
     }
-    waiting[feed] = Waiting(rows: rows, time: time)
+    waiting[feed] = Waiting(rows: rows, status: status)
     return true
   }
 
+  /// Sets the status for the waiting rows of a feed. Returns false if none wait.
+  mutating func update(_ status: SourceStatus, for feed: String) -> Bool {
+    waiting[feed]?.status = status
+    return waiting[feed] != nil
+  }
+
   /// Removes and returns the waiting rows of a feed; nil in replay.
-  mutating func take(_ feed: String) -> (rows: ManagedRows, time: String)? {
-    waiting.removeValue(forKey: feed).map { ($0.rows, $0.time) }
+  mutating func take(_ feed: String) -> (rows: ManagedRows, status: SourceStatus)? {
+    waiting.removeValue(forKey: feed).map { ($0.rows, $0.status) }
   }
 
   /// Records that the request for a feed's rows could not be stored.
@@ -57,19 +63,24 @@ extension Engine {
     catalog.feeds.values.compactMap { $0.kind as? ManagedKind }.sorted { $0.name < $1.name }
   }
 
-  /// Whether the rows of a managed feed are not those of its database.
-  public func hasSourceError(_ name: String) -> Bool {
-    (catalog.feeds[name]?.kind as? ManagedKind)?.source.state == .error
-  }
-
-  /// Sets the rows of a managed feed as one commit, and sets the status of its source to `ok`. If the feed refuses the
-  /// rows, it is unchanged and its source gets the error.
+  /// Sets the rows of a managed feed as one commit, and sets the status of its source. If the feed refuses the rows, it is
+  /// unchanged and its source gets the error.
   ///
   /// A durable daemon does this after the log has stored a request for it. The rows themselves are not stored.
-  /// - Parameter time: the time in RFC 3339, for `describe`.
-  public func setManaged(_ name: String, _ rows: ManagedRows, now: Instant, time: String) {
+  /// - Parameter status: that of a database that can be read.
+  public func setManaged(_ name: String, _ rows: ManagedRows, _ status: SourceStatus, now: Instant) {
     begin(at: now)
-    if ownWork.managed.put(rows, for: name, time: time) { submit(.rows(feed: name)) }
+    if ownWork.managed.put(rows, for: name, status: status) { submit(.rows(feed: name)) }
+  }
+
+  /// Sets the status of the source of a managed feed whose database has no new rows. Returns false if the feed does
+  /// not have the present ones: they must be read again. There may be room now for rows that it refused.
+  public func keepManaged(_ name: String, _ status: SourceStatus) -> Bool {
+    if ownWork.managed.update(status, for: name) { return true }
+    guard let kind = catalog.feeds[name]?.kind as? ManagedKind else { return true }
+    if kind.source.state == .error || kind.source.state == .starting { return false }
+    setSource(name, status)
+    return true
   }
 
   /// Submits again the requests for rows that could not be stored.
@@ -80,28 +91,25 @@ extension Engine {
   /// Sets the waiting rows of a feed. In replay there are none; only the revision advances.
   func setRows(of name: String, isLogged: Bool) {
     let before = catalog.revision
-    if let (rows, time) = ownWork.managed.take(name), let feed = catalog.feeds[name] {
-      setRows(rows, of: feed, time: time)
+    if let (rows, status) = ownWork.managed.take(name), let feed = catalog.feeds[name] {
+      setRows(rows, of: feed, status)
     }
     // A stored request counts as one commit in replay, whatever it changed.
     if isLogged { catalog.skip(to: before &+ 1) }
   }
 
-  private func setRows(_ rows: ManagedRows, of feed: Feed, time: String) {
+  private func setRows(_ rows: ManagedRows, of feed: Feed, _ status: SourceStatus) {
     guard let kind = feed.kind as? ManagedKind else { return }
     catalog.begin(at: self.time.moment)
     let before = feed.count
     do throws(FeedError) {
       try kind.set(rows, in: commit)
       try catalog.checkRowsOfViews(aboveManaged: feed, rows: before)
-      if catalog.finish(to: self) { status.counters.commits &+= 1 }
-      if kind.source.state != .ok {
-        status.report(.info, "managed feed \(feed.name): \(counted(rows.count, "row"))", about: .init(feed: feed.name))
-      }
-      setSource(feed.name, SourceStatus(.ok, since: time))
+      if catalog.finish(to: self) { self.status.counters.commits &+= 1 }
+      setSource(feed.name, status)
     } catch {
       catalog.rollBack()
-      setSource(feed.name, SourceStatus(.error, message: error.reason, since: time))
+      setSource(feed.name, SourceStatus(.error, message: error.reason, since: status.since))
     }
   }
 
@@ -109,9 +117,13 @@ extension Engine {
   public func setSource(_ name: String, _ status: SourceStatus) {
     guard let feed = catalog.feeds[name]?.kind as? ManagedKind, !feed.source.saysTheSame(as: status) else { return }
     feed.setSource(status)
-    if status.state == .error {
-      self.status.report(
-        .warning, "managed feed \(name): \(status.message); the feed keeps its last rows", about: .init(feed: name))
-    }
+    let (level, text): (EngineEvent.Level, String) =
+      switch status.state {
+      case .starting: (.info, "is read")
+      case .ok: (.info, counted(feed.rowCount, "row"))
+      case .polling: (.warning, "\(status.message); the database is looked at every few seconds")
+      case .error: (.warning, "\(status.message); the feed keeps its last rows")
+      }
+    self.status.report(level, "managed feed \(name): \(text)", about: .init(feed: name))
   }
 }

@@ -7,6 +7,8 @@ struct OwnWork {
   let isStored: Bool
   /// The definitions of the last applied configuration.
   var configured = ConfiguredFeeds()
+  /// What reading the configuration did.
+  var reports = ConfigurationReports()
   /// Rows of managed feeds that wait for the log.
   var managed = ManagedQueue()
   /// The user that is charged for feeds that the batch under way defines; nil for the daemon itself.
@@ -84,7 +86,9 @@ extension Engine {
     if let failure {
       if case .rows(let feed) = request { ownWork.managed.didFail(feed) }
       guard request.isConfiguration else { return }
-      return status.report(.error, "the configuration could not be stored and is not applied: \(failure)")
+      let text = "the configuration could not be stored and is not applied: \(failure)"
+      ownWork.reports.didComplete(text)
+      return status.report(.error, text)
     }
     execute(request, isLogged: true)
   }
@@ -104,8 +108,11 @@ extension Engine {
         for name in names { try catalog.undefine(name) }
       } catch {
         catalog.rollBack()
-        return status.report(.error, "the configuration could not be applied: \(error.reason)")
+        let text = "the configuration could not be applied: \(error.reason)"
+        ownWork.reports.didComplete(text)
+        return status.report(.error, text)
       }
+      ownWork.reports.didComplete(nil)
       if catalog.finish(to: self) { status.counters.commits &+= 1 }
     }
   }

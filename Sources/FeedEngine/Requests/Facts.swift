@@ -31,12 +31,17 @@ extension Engine {
     try answer(reply) { out in appendDescription(of: feed, feed.sections, to: &out) }
   }
 
-  /// Appends `,"source":{"status":"ok","since":"…"}`, with `error` if the source cannot be read.
+  /// Appends `,"source":{"status":"ok","since":"…"}`, with `reason` unless all is well, and with the reason as `error` too if
+  /// the source cannot be read.
   private func append(_ source: SourceStatus, to out: inout ByteBuffer) {
     out.append(",\"source\":{\"status\":")
     out.appendJSONString(source.state.rawValue)
-    if !source.message.isEmpty {
+    if source.state == .error {
       out.append(",\"error\":")
+      out.appendJSONString(source.message)
+    }
+    if !source.message.isEmpty {
+      out.append(",\"reason\":")
       out.appendJSONString(source.message)
     }
     if !source.since.isEmpty {

@@ -8,10 +8,14 @@ extension Engine {
   func stats(_ reply: Reply) throws(FeedError) {
     try answer(reply) { out in
       appendNumbers(to: &out)
-      if let state = identity.state, access.isPrivileged(reply.session.peer) {
+      guard access.isPrivileged(reply.session.peer) else { return }
+      out.appendMember("pid", isFirst: false)
+      out.append(integer: Int(identity.pid))
+      if let state = identity.state {
         out.appendMember("state", isFirst: false)
         out.appendJSONString(state)
       }
+      ownWork.reports.append(to: &out)
     }
   }
 

@@ -62,16 +62,18 @@ extension FeedDefinition {
   /// Reads the parameters of `define` (Protocol/README.md, "Definitions"). Ignores unknown members; see
   /// `KnownMembers`.
   ///
+  /// - Parameter defaultKind: the kind of a definition that names none; nil if it must name one.
   /// - Throws: `invalidParams` with the name of the member, `badQuery` with the offset of the error in a filter or path, or
   ///   `limitExceeded`.
-  public init(parsing object: JSONView, limits: Limits) throws(FeedError) {
+  public init(parsing object: JSONView, limits: Limits, defaultKind: String? = nil) throws(FeedError) {
     guard object.kind == .object else {
       throw .invalidParams(member: "params", reason: "must be an object that describes a feed")
     }
     let reader = DefinitionReader(object: object, place: "")
     let name = try reader.name("feed")
     let kinds = FeedDefinition.kinds.joined(separator: ", ")
-    guard let kind = try reader.string("kind", atMost: FeedName.maxLength, else: "must be one of \(kinds)") else {
+    let given = try reader.string("kind", atMost: FeedName.maxLength, else: "must be one of \(kinds)")
+    guard let kind = given ?? defaultKind else {
       throw reader.refuse("kind", "is missing; give one of \(kinds)")
     }
     let behaviours = try Behaviours(reading: reader)

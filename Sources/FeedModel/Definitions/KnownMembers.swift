@@ -45,11 +45,15 @@ public enum KnownMembers {
 
   /// Checks a definition and the objects in it. A definition of an unknown kind is left to its parser.
   ///
-  /// - Parameter others: the names of other members that the object may have.
+  /// - Parameters:
+  ///   - others: the names of other members that the object may have.
+  ///   - defaultKind: the kind of a definition that names none.
   public static func check(
-    definition object: JSONView, others: [String] = [], repeats: Repeats
+    definition object: JSONView, others: [String] = [], defaultKind: String? = nil, repeats: Repeats
   ) throws(Unknown) {
-    guard object.kind == .object, let kind = object.member("kind")?.string, let known = definition(kind) else { return }
+    guard object.kind == .object else { return }
+    let given = object.member("kind")
+    guard let kind = given == nil ? defaultKind : given?.string, let known = definition(kind) else { return }
     do throws(Unknown) {
       try check(object, known, others: others, at: "", repeats: repeats)
     } catch {

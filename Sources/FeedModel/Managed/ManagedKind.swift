@@ -179,12 +179,14 @@ public struct SourceStatus: Equatable, Sendable {
     case starting
     /// The rows are those of the database.
     case ok
+    /// The rows are those of the database at the last look: changes are not reported, so it is looked at periodically.
+    case polling
     /// The database cannot be read. The rows are those of the last successful read.
     case error
   }
 
   public let state: State
-  /// The cause and the next step; empty unless `state` is `error`.
+  /// The cause and the next step; empty unless `state` is `polling` or `error`.
   public let message: String
   /// The time of the last change of status: RFC 3339, in UTC. Empty before the first read.
   public let since: String
@@ -193,6 +195,12 @@ public struct SourceStatus: Equatable, Sendable {
     self.state = state
     self.message = message
     self.since = since
+  }
+
+  /// The status of a database that can be read.
+  /// - Parameter blindness: why changes may go unnoticed until the next look; nil if all are noticed.
+  public static func readable(blindness: String?, since: String) -> SourceStatus {
+    SourceStatus(blindness == nil ? .ok : .polling, message: blindness ?? "", since: since)
   }
 
   /// Whether `other` has the same state and message, regardless of its time.

@@ -6,16 +6,24 @@ import FeedSystem
 
 /// The file of `--config`, read at start and again at SIGHUP.
 struct ConfigurationFile {
-  /// The absolute path, independent of later changes of the working directory.
+  /// The path as it was given, for messages.
   let path: String
+  /// The absolute path, independent of later changes of the working directory.
+  private let place: String
   private let surroundings: Configuration.Surroundings
+  /// The settings of the command line.
+  private let socket: SocketSettings
 
-  /// - Parameter options: the limits of the command line, which take precedence over those of the file.
-  init?(_ options: DaemonOptions) {
+  /// - Parameters:
+  ///   - options: the limits of the command line, which take precedence over those of the file.
+  ///   - directory: where a relative path starts; nil for the working directory.
+  init?(_ options: DaemonOptions, in directory: String? = nil) {
     guard let path = options.configurationPath else { return nil }
-    self.path = FilePath.absolute(path)
+    self.path = path
+    place = FilePath.absolute(directory.map { path.hasPrefix("/") ? path : "\($0)/\(path)" } ?? path)
+    socket = options.socket
     surroundings = Configuration.Surroundings(
-      directory: FilePath.directory(of: self.path), limits: options.limits, fixedLimits: options.givenLimits,
+      directory: FilePath.directory(of: place), limits: options.limits, fixedLimits: options.givenLimits,
       accounts: AccountNames(user: Accounts.user(named:), group: Accounts.group(named:)))
   }
 
@@ -23,8 +31,10 @@ struct ConfigurationFile {
   func read() throws(ConfigurationFileError) -> Configuration {
     let bytes: [UInt8]
     do {
-      bytes = try SmallFile.read(path)
+      bytes = try SmallFile.read(place)
     } catch {
+      var error = error
+      if error.path == place { error.path = path }
       throw .unreadable(error)
     }
     let result: Result<Configuration, ConfigurationError> = bytes.withUnsafeBytes { bytes in
@@ -50,6 +60,9 @@ struct ConfigurationFile {
       throw .refused(path, error)
     }
   }
+
+  /// The settings of the socket of the file and the command line combined.
+  func socket(_ configuration: Configuration) -> SocketSettings { socket.completed(by: configuration.socket) }
 
   /// The limits of the file and the command line combined.
   func limits(_ configuration: Configuration) -> Limits {
@@ -127,7 +140,7 @@ struct ConfigurationText {
 
 /// Refuses unknown and repeated members in a configuration file.
 enum FileMembers {
-  static let file = ["feeds", "limits", "access"]
+  static let file = ["feeds", "limits", "access", "socketMode", "socketGroup"]
   static let rule = ["uid", "user", "gid", "group", "feeds", "allow"]
 
   /// Checks one object of the file.
@@ -146,7 +159,7 @@ enum FileMembers {
     definition object: JSONView, _ place: String, _ text: ConfigurationText
   ) throws(ConfigurationError) {
     do throws(KnownMembers.Unknown) {
-      try KnownMembers.check(definition: object, repeats: .refused)
+      try KnownMembers.check(definition: object, defaultKind: Configuration.defaultKind, repeats: .refused)
     } catch {
       throw explain(error, "\(place).\(error.path)", text)
     }

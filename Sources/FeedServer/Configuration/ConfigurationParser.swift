@@ -37,14 +37,19 @@ extension Configuration {
       throw ConfigurationError(text.place(error.offset, ""), "not JSON: \(error.message(in: bytes))")
     }
     guard file.kind == .object else {
-      throw text.error(at: file, "", "must be an object with \"feeds\", \"limits\" and \"access\", each optional")
+      throw text.error(
+        at: file, "",
+        "must be an object with \"feeds\", \"limits\", \"access\", \"socketMode\" and \"socketGroup\", each optional")
     }
     try FileMembers.check(file, FileMembers.file, "", text)
     let limits = try Self.limits(file, text)
     let effective = Self.merge(limits, surroundings)
+    let entries = try Self.entries(file, text, effective, surroundings.directory)
+    let access = try AccessRules(reading: file, text, surroundings.accounts)
     try self.init(
-      entries: try Self.entries(file, text, effective, surroundings.directory), limits: limits,
-      access: try AccessRules(reading: file, text, surroundings.accounts))
+      entries: entries, limits: limits, access: access,
+      socket: try SocketSettings(reading: file, text, surroundings.accounts),
+      remarks: Self.remarks(aboutRulesOf: file, entries, text))
   }
 
   /// The limits of the file and the command line combined.
@@ -58,6 +63,27 @@ extension Configuration {
       if let value = limits[limit.name] { merged[keyPath: limit.keyPath] = value }
     }
     return merged
+  }
+
+  /// The patterns of rules that match no feed of the file.
+  private static func remarks(
+    aboutRulesOf file: JSONView, _ entries: [Entry], _ text: ConfigurationText
+  ) -> [ConfigurationError] {
+    guard let rules = file.member("access") else { return [] }
+    let names = entries.flatMap(\.definition.names)
+    var remarks: [ConfigurationError] = []
+    for (index, rule) in rules.elements.enumerated() {
+      for (view, path) in RuleReader(object: rule, place: "access[\(index)]", text: text).values("feeds") {
+        guard let pattern = view.string, !pattern.hasPrefix("$"), pattern != "*" else { continue }
+        if names.contains(where: NamePattern(pattern).matches(feed:)) { continue }
+        let advice = Spelling.nearest(to: pattern, in: names).map { "; did you mean \"\($0)\"?" } ?? ""
+        remarks.append(
+          text.error(
+            at: view, path,
+            "\"\(pattern)\" matches no feed of this file; it concerns only feeds that clients define\(advice)"))
+      }
+    }
+    return remarks
   }
 
   private static func limits(_ file: JSONView, _ text: ConfigurationText) throws(ConfigurationError) -> [String: Int] {
@@ -90,7 +116,8 @@ extension Configuration {
       try FileMembers.check(definition: element, member, text)
       let definition: FeedDefinition
       do throws(FeedError) {
-        definition = try FeedDefinition(parsing: element, limits: limits).located(in: directory)
+        definition = try FeedDefinition(parsing: element, limits: limits, defaultKind: defaultKind)
+          .located(in: directory)
       } catch {
         throw text.error(error, in: element, member)
       }
@@ -99,13 +126,60 @@ extension Configuration {
           at: element.member("feed") ?? element, "\(member).feed",
           "\"\(definition.name)\" is defined by feeds[\(first)] already; a name stands for one feed")
       }
-      entries.append(Entry(definition: definition, place: text.place(element.byteOffset, member)))
+      entries.append(
+        Entry(
+          definition: definition, place: text.place(element.byteOffset, member),
+          members: databasePlaces(in: element, member, text)))
     }
     return entries
   }
 }
 
+extension Configuration {
+  /// The kind of a definition that names none, as on the command line of `feedclient define`.
+  static let defaultKind = "collection"
+
+  /// The places of the members that name a database and its query.
+  private static func databasePlaces(
+    in object: JSONView, _ path: String, _ text: ConfigurationText
+  ) -> [String: ConfigurationError.Place] {
+    var places: [String: ConfigurationError.Place] = [:]
+    for (name, view) in [("database", object.member("database")), ("query", object.member("query"))] {
+      if let view { places[name] = text.place(view.byteOffset, "\(path).\(name)") }
+    }
+    return places
+  }
+}
+
+extension SocketSettings {
+  /// Parses the members `socketMode` and `socketGroup` of a configuration.
+  fileprivate init(
+    reading file: JSONView, _ text: ConfigurationText, _ accounts: AccountNames
+  ) throws(ConfigurationError) {
+    self.init()
+    if let view = file.member("socketMode") {
+      guard let mode = view.string.flatMap(Self.mode) else {
+        throw text.error(at: view, "socketMode", "must be a string with \(Self.modeSyntax)")
+      }
+      self.mode = mode
+    }
+    guard let view = file.member("socketGroup") else { return }
+    group = view.int.flatMap(UInt32.init(exactly:)) ?? view.string.flatMap { accounts.group($0)?.gid ?? UInt32($0) }
+    if group == nil {
+      throw text.error(
+        at: view, "socketGroup",
+        view.string.map { "there is no group \"\($0)\"" } ?? "must be the name or number of a group")
+    }
+  }
+}
+
 extension FeedDefinition {
+  /// The name of the feed, and those of its bins.
+  fileprivate var names: [String] {
+    guard case .collection(let collection) = content else { return [name] }
+    return [name] + collection.bins.map { "\(name)/\($0.name)" }
+  }
+
   /// Returns the definition with the path of its database made absolute.
   fileprivate func located(in directory: String) -> FeedDefinition {
     guard case .managed(let managed) = content, !managed.database.hasPrefix("/") else { return self }
@@ -148,14 +222,14 @@ private struct RuleReader {
     rule.isForAll = ["uid", "user", "gid", "group"].allSatisfy { name in
       !object.members.contains { $0.key.string == name }
     }
-    for (view, path) in try values("uid") { rule.users.insert(try number(view, path)) }
-    for (view, path) in try values("gid") { rule.groups.insert(try number(view, path)) }
-    for (view, path) in try values("user") {
+    for (view, path) in values("uid") { rule.users.insert(try number(view, path)) }
+    for (view, path) in values("gid") { rule.groups.insert(try number(view, path)) }
+    for (view, path) in values("user") {
       let name = try string(view, path)
       guard let uid = accounts.user(name) else { throw text.error(at: view, path, "there is no user \"\(name)\"") }
       rule.users.insert(uid)
     }
-    for (view, path) in try values("group") {
+    for (view, path) in values("group") {
       let name = try string(view, path)
       guard let group = accounts.group(name) else { throw text.error(at: view, path, "there is no group \"\(name)\"") }
       rule.groups.insert(group.gid)
@@ -163,7 +237,7 @@ private struct RuleReader {
     }
     if object.member("feeds") != nil {
       rule.feeds = []
-      for (view, path) in try values("feeds") { rule.feeds.append(NamePattern(try string(view, path))) }
+      for (view, path) in values("feeds") { rule.feeds.append(NamePattern(try string(view, path))) }
     }
     rule.rights = try rights()
     return rule
@@ -174,7 +248,7 @@ private struct RuleReader {
       throw text.error(at: object, place, "is missing \"allow\"; give an array of read, write, define, admin")
     }
     var rights: Set<Right> = []
-    for (view, path) in try values("allow") {
+    for (view, path) in values("allow") {
       let name = try string(view, path)
       guard let right = Right(rawValue: name) else {
         throw text.error(at: view, path, "is \"\(name)\" and must be one of read, write, define, admin")
@@ -185,7 +259,7 @@ private struct RuleReader {
   }
 
   /// The values of a member that is one value or an array of values.
-  private func values(_ name: StaticString) throws(ConfigurationError) -> [(JSONView, String)] {
+  func values(_ name: StaticString) -> [(JSONView, String)] {
     guard let value = object.member(name) else { return [] }
     let path = "\(place).\(name)"
     guard value.kind == .array else { return [(value, path)] }

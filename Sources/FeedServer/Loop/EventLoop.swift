@@ -24,6 +24,8 @@ package struct EventLoop: ~Copyable {
   private var metrics: MetricsFile?
   /// The file that SIGHUP reads again; nil if there is none.
   private let configurationFile: ConfigurationFile?
+  /// The settings of the socket at the start.
+  private let socket: SocketSettings
   private let openFiles: OpenFiles
   private var freed: FreedMemory
   /// The time of this cycle.
@@ -37,7 +39,7 @@ package struct EventLoop: ~Copyable {
   init(
     engine: Engine, commitLog: any CommitLog, state: DurableState?, clock: ServerClock, listener: UnixListener,
     signals: consuming Signals, notify: Notify, log: Log, openFiles: OpenFiles? = nil, drainTimeout: Duration,
-    configurationFile: ConfigurationFile?, metricsPath: String? = nil,
+    configurationFile: ConfigurationFile?, socket: SocketSettings = SocketSettings(), metricsPath: String? = nil,
     makeRunner: (String) -> (any SliceRunner)? = { SlicedWork($0) }
   ) throws(SystemError) {
     let link = try SocketLink(listener, log)
@@ -53,6 +55,7 @@ package struct EventLoop: ~Copyable {
     self.state = state
     self.log = log
     self.configurationFile = configurationFile
+    self.socket = socket
     self.openFiles = openFiles ?? OpenFiles(engine.limits)
     shutdown = Shutdown(drainTimeout: drainTimeout)
     freed = FreedMemory(now: now)
@@ -141,8 +144,8 @@ package struct EventLoop: ~Copyable {
   package func checkInvariants() { link.checkInvariants() }
 
   private mutating func attendTimers() {
-    arrangeSources()
     sources.attend(now: now)
+    arrangeSources()
     service.attend(now: now)
     metrics?.write(turn.engine, now: now)
     freed.attend(engine.accountedBytes, now: now)
@@ -247,12 +250,20 @@ package struct EventLoop: ~Copyable {
 
   // MARK: Configuration
 
-  /// Applies a configuration: definitions, access rules, and databases to read.
+  /// Applies a configuration at the start: definitions, access rules, and databases to read.
   mutating func apply(_ configuration: Configuration, _ file: ConfigurationFile) throws(ConfigurationFileError) {
+    let report = try apply(configuration, file, restart: [])
+    engine.report(report)
+    log.write(.notice, "\(file.path): \(report.text)")
+  }
+
+  private mutating func apply(
+    _ configuration: Configuration, _ file: ConfigurationFile, restart: [String]
+  ) throws(ConfigurationFileError) -> ConfigurationReport {
     let changes = try file.apply(configuration, to: engine, now: now)
-    log.write(.notice, "\(file.path): \(changes.text)")
     allowConnections(besideManagedFeeds: configuration.managedFeedCount)
     arrangeSources()
+    return ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, restart: restart)
   }
 
   /// Keeps descriptors for the databases of managed feeds. Connections that are open stay open.
@@ -265,42 +276,39 @@ package struct EventLoop: ~Copyable {
 
   /// Updates the set of databases to that of the current managed feeds, if these may have changed.
   private mutating func arrangeSources() {
-    do throws(SystemError) {
-      guard let opened = try sources.arrange(engine, now: now) else { return }
-      try link.add(opened.files, as: .fileEvents)
-      try link.add(opened.reports, as: .sourceReports)
-    } catch {
-      log.write(.error, "\(error); managed feeds are not read")
-    }
+    sources.arrange(engine, now: now) { descriptor, wake throws(SystemError) in try link.add(descriptor, as: wake) }
   }
 
-  /// Reads the configuration again and reports this to the service manager. An invalid file changes nothing.
+  /// Reads the configuration and all databases again, and reports this to the service manager. An invalid file changes
+  /// nothing.
   private mutating func reload(_ cause: String) {
     service.tell(.reloading)
     defer { service.tell(.ready) }
+    sources.startOver(now: now)
     guard let file = configurationFile else {
       log.write(.notice, "\(cause): there is no configuration file to read again; start feedd with --config FILE")
-      return
+      return engine.report(ConfigurationReport(file: nil, time: WallClock.text, changes: ConfigurationChanges()))
     }
     log.write(.notice, "\(cause): reading \(file.path) again")
+    let report: ConfigurationReport
     do throws(ConfigurationFileError) {
       let configuration = try file.read()
-      try apply(configuration, file)
-      warnOfLimits(file.limits(configuration))
-      service.tell(.status("listening; configuration read again"))
+      report = try apply(configuration, file, restart: settingsThatDiffer(file, configuration))
     } catch {
-      log.write(.error, "\(error); nothing was changed")
-      service.tell(.status("listening; the configuration could not be read again: see the log"))
+      report = ConfigurationReport(file: file.path, time: WallClock.text, error: "\(error)")
     }
+    engine.report(report)
+    let level: LogLevel = report.error != nil ? .error : report.restart.isEmpty ? .notice : .warning
+    log.write(level, report.error == nil ? "\(file.path): \(report.text)" : report.text)
+    service.tell(.status("listening; configuration read again: \(report.text)".inLine))
   }
 
-  /// Warns about changed limits, which take effect only at start.
-  private func warnOfLimits(_ wanted: Limits) {
+  /// The names of settings that take effect only at start, and differ from those that did.
+  private func settingsThatDiffer(_ file: ConfigurationFile, _ configuration: Configuration) -> [String] {
     var present = engine.limits
     present.maxConnections = openFiles.maxConnections
-    let others = Limits.all.filter { wanted[keyPath: $0.keyPath] != present[keyPath: $0.keyPath] }
-    guard !others.isEmpty else { return }
-    log.write(
-      .warning, "other limits take effect when feedd is started again: \(others.map(\.name).joined(separator: ", "))")
+    let wanted = file.limits(configuration)
+    let limits = Limits.all.filter { wanted[keyPath: $0.keyPath] != present[keyPath: $0.keyPath] }.map(\.name)
+    return limits + file.socket(configuration).differences(from: socket)
   }
 }

@@ -37,6 +37,13 @@ public enum FilePath {
     defer { free(resolved) }
     return String(cString: resolved)
   }
+
+  /// Returns the text of the symbolic link at `path`; nil if there is none.
+  static func target(ofLink path: String) -> String? {
+    var target = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = readlink(path, &target, target.count)
+    return count > 0 ? String(decoding: target[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self) : nil
+  }
 }
 
 /// The size of a file.
@@ -48,6 +55,12 @@ public enum FileSize {
   }
 }
 
+/// The file system of a file.
+public enum FileSystemKind {
+  /// Whether other machines can change the files of a directory, so that the kernel does not see all changes.
+  public static func isRemote(_ directory: String) -> Bool { clinux_is_remote(directory) == 1 }
+}
+
 /// The number of names (hard links) of a file.
 public enum FileNames {
   /// Returns the number of names of the file at `path`; nil if it cannot be examined.
@@ -57,7 +70,8 @@ public enum FileNames {
   }
 }
 
-/// The state of a file at a moment. Equal stamps mean that the file was not written in between.
+/// The state of a file at a moment. Equal stamps mean that the file was not written in between, except within the resolution of
+/// the file system's clock.
 public struct FileStamp: Equatable, Sendable {
   private let identity: FileIdentity
   private let size: Int
@@ -72,6 +86,9 @@ public struct FileStamp: Equatable, Sendable {
     size = Int(status.st_size)
     (seconds, nanoseconds) = (Int(status.st_mtim.tv_sec), Int(status.st_mtim.tv_nsec))
   }
+
+  /// Whether the file was last written more than a second ago, so that a later write changes the stamp.
+  public var isSettled: Bool { WallClock.now / 1_000_000_000 > UInt64(clamping: seconds + 1) }
 }
 
 /// Locks of fcntl(2) on a file, as SQLite uses them.

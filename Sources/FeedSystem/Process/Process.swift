@@ -76,6 +76,15 @@ public struct Environment: Sendable {
   /// Creates an environment of exactly these variables.
   public init(_ values: [String: String]) { self.values = values }
 
+  /// Reads the variables from `/proc/PID/environ`: `NAME=VALUE`, each with a final zero.
+  public init(parsing bytes: [UInt8]) {
+    values = [:]
+    for entry in bytes.split(separator: 0) {
+      let pair = entry.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+      if pair.count == 2 { values[String(decoding: pair[0], as: UTF8.self)] = String(decoding: pair[1], as: UTF8.self) }
+    }
+  }
+
   /// The value of a variable, possibly empty; nil if it is not set.
   public subscript(name: String) -> String? { values[name] }
 

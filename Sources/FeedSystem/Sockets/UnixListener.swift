@@ -26,7 +26,7 @@ public final class UnixListener {
     if let identity, FileIdentity(at: path) == identity { unlink(path) }
   }
 
-  /// Removes the files of a socket that ``bind(path:mode:)`` created, before the process ends without deallocating it.
+  /// Removes the files of a socket that ``bind(path:mode:group:)`` created, before the process ends without deallocating it.
   public static func remove(_ path: String) {
     unlink(path)
     FileLock.remove(lockPath(path))
@@ -75,15 +75,19 @@ extension UnixListener {
   ///
   /// A stale socket at the path, on which no process listens, is replaced. A socket in use and any other file are not
   /// changed. The lock file `path.lock` excludes other processes that start at the same time.
-  /// - Parameter mode: the permissions of the socket. It never has more than these, not even while it is created.
-  public static func bind(path: String, mode: UInt32 = 0o660) throws(ListenError) -> UnixListener {
+  /// - Parameters:
+  ///   - mode: the permissions of the socket. It never has more than these, not even while it is created.
+  ///   - group: the group of the socket; nil for the one of new files.
+  public static func bind(
+    path: String, mode: UInt32 = 0o660, group: UInt32? = nil
+  ) throws(ListenError) -> UnixListener {
     let address = try asListenError { () throws(SystemError) in try SocketAddress(path: path) }
     try asListenError { () throws(SystemError) in try checkDirectory(of: path) }
     guard let lock = try asListenError({ () throws(SystemError) in try FileLock.acquire(lockPath(path)) }) else {
       throw .alreadyRunning(pid: livePID(path, address) ?? FileLock.holder(lockPath(path)), path: path)
     }
     try removeStaleSocket(path, address)
-    let handle = try asListenError { () throws(SystemError) in try listen(path, address, mode) }
+    let handle = try asListenError { () throws(SystemError) in try listen(path, address, mode, group) }
     return UnixListener(handle: handle, path: path, lock: lock, identity: FileIdentity(at: path))
   }
 
@@ -148,13 +152,17 @@ extension UnixListener {
     return Descriptor(owning: number)
   }
 
-  private static func listen(_ path: String, _ address: SocketAddress, _ mode: UInt32) throws(SystemError) -> Descriptor
-  {
+  private static func listen(
+    _ path: String, _ address: SocketAddress, _ mode: UInt32, _ group: UInt32?
+  ) throws(SystemError) -> Descriptor {
     let handle = try makeSocket(path)
     // Linux gives the file the mode of the unbound socket, without the bits of the umask. chmod adds those bits, so the
-    // mode never exceeds the requested one. Changing the umask instead would affect files of other threads.
-    guard fchmod(handle.rawValue, mode) == 0 else { throw .last("set the permissions of the socket", path) }
+    // mode never exceeds the requested one. Changing the umask instead would affect files of other threads. The permissions of
+    // the group follow when the socket has its group.
+    let first = group == nil ? mode : mode & ~0o070
+    guard fchmod(handle.rawValue, first) == 0 else { throw .last("set the permissions of the socket", path) }
     guard address.withPointer({ Glibc.bind(handle.rawValue, $0, $1) }) == 0 else { throw .last("listen on", path) }
+    if let group { try setGroup(group, of: path) }
     guard chmod(path, mode) == 0 else { throw .last("set the permissions of the socket", path) }
     guard Glibc.listen(handle.rawValue, backlog) == 0 else { throw .last("listen on", path) }
     return handle
@@ -162,6 +170,14 @@ extension UnixListener {
 }
 
 extension UnixListener {
+  private static func setGroup(_ group: UInt32, of path: String) throws(SystemError) {
+    guard lchown(path, uid_t.max, group) != 0 else { return }
+    let code = currentErrno()
+    unlink(path)
+    let advice = code == EPERM ? "run feedd as a member of the group" : nil
+    throw SystemError(code: code, operation: "give the socket to group \(group):", path: path, advice: advice)
+  }
+
   /// Takes ownership of a listening socket that the service manager passed (socket activation).
   /// - Throws: ``ListenError/inherited(_:)`` if it is not a listening Unix stream socket.
   public convenience init(inherited number: Int32) throws(ListenError) {

@@ -32,7 +32,7 @@ struct ConfigureTests {
     try harness.configure(#"{"feeds": [\#(Self.people), {"feed":"home","kind":"composed","children":["people"]}]}"#)
     let client = harness.connect()
     _ = harness.ask(client, "watch", #"{"feed":"home"}"#)
-    harness.engine.setManaged("people", rows(2), now: harness.now, time: "T1")
+    harness.engine.setManaged("people", rows(2), SourceStatus(.ok, since: "T1"), now: harness.now)
     harness.turn()
     let delta = harness.take(client).first?.json?["params"]
     #expect(delta?["sections"]?.text == #"{"deleted":[],"added":[{"at":0,"name":"people/a"}]}"#)
@@ -43,7 +43,7 @@ struct ConfigureTests {
     #expect(source()?.text == #"{"status":"ok","since":"T1"}"#)
     harness.engine.setSource("people", SourceStatus(.error, message: "gone", since: "T2"))
     harness.engine.setSource("people", SourceStatus(.error, message: "gone", since: "T3"))
-    #expect(source()?.text == #"{"status":"error","error":"gone","since":"T2"}"#)
+    #expect(source()?.text == #"{"status":"error","error":"gone","reason":"gone","since":"T2"}"#)
     #expect(harness.ask(client, "get", #"{"feed":"people","id":1}"#).first?.json?["result"]?["at"]?.text == "[[0,1]]")
     #expect(harness.events.contains { $0.message.contains("managed feed people: gone") })
   }

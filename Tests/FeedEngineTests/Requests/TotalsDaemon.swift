@@ -39,7 +39,7 @@ final class TotalsDaemon {
     for id in 0..<count {
       Array(#"{"id":\#(id),"v":\#(value)}"#.utf8).withUnsafeBytes { rows.append($0, section: feed) }
     }
-    harness.engine.setManaged(feed, rows, now: harness.now, time: "T")
+    harness.engine.setManaged(feed, rows, SourceStatus(.ok, since: "T"), now: harness.now)
     harness.turn()
   }
 

@@ -17,7 +17,7 @@ extension TreeWorld {
       let section = feed.managed?.value(element) ?? ""
       Array(element.text.utf8).withUnsafeBytes { rows.append($0, section: section) }
     }
-    harness.engine.setManaged(name, rows, now: harness.now, time: "then")
+    harness.engine.setManaged(name, rows, SourceStatus(.ok, since: "then"), now: harness.now)
     harness.turn()
     let source = (harness.engine.catalog.feeds[name]?.kind as? ManagedKind)?.source
     try finish("rows", isRefused: source?.state == .error) { (next) throws(TreeReference.Refusal) in

@@ -24,7 +24,7 @@ struct ConfigurationFileTests {
     let row = try set.ask("get", #"{"feed":"both","at":[0,0]}"#)["result"]
     #expect(row["element"] == #"{"k":"x"}"# && row["type"].string == "x")
     try set.daemon.process.errors.wait(for: "defined both; redefined list")
-    try set.daemon.process.errors.wait(for: "other limits take effect when feedd is started again: maxFeeds")
+    try set.daemon.process.errors.wait(for: "takes effect when feedd is started again: maxFeeds")
   }
 
   @Test func invalidFileChangesNothing() throws {

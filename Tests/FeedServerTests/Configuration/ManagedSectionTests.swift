@@ -201,7 +201,7 @@ struct ManagedSectionTests {
       for: "managed feed people: limit maxTotalViewRows (3) exceeded: all views keep 3 rows")
     #expect(try set.ask("describe", #"{"feed":"people"}"#)["result"]["count"].int == 3)
     #expect(try set.ask("undefine", #"{"feed":"sorted"}"#)["result"]["revision"].int != nil)
-    // The changed modification time makes the daemon look at the database, as it does once a minute.
+    // The changed modification time makes the daemon look at the database, as it does every ten seconds.
     #expect(utimes(set.database, nil) == 0)
     _ = try client.receive(having: "people/work", "Kim")
     #expect(try set.ask("describe", #"{"feed":"people"}"#)["result"]["source"]["status"].string == "ok")

@@ -42,7 +42,7 @@ struct StopDuringStartTests {
   /// Starts feedd, and returns when its socket exists: signals are handled from then on.
   private func startUntilSocketExists() throws -> ChildProcess {
     let events = try FileEvents()
-    #expect(events.watch(directory: directory.path) != nil)
+    #expect(try events.watch(directory: directory.path, for: .names) != nil)
     let process = try ChildProcess(BuildProducts.program("feedd"), ["--socket", socket, "--state", state])
     var exists = false
     while !exists {
@@ -60,7 +60,7 @@ struct StopDuringStartTests {
     let database = try Database(path: "\(state)/feedd.sqlite", access: .readWrite)
     try database.execute("BEGIN IMMEDIATE")
     let events = try FileEvents()
-    #expect(events.watch(directory: state) != nil)
+    #expect(try events.watch(directory: state, for: .names) != nil)
     let process = try startUntilSocketExists()
     // From then on the start creates no file until it waits.
     while FileLock.holder("\(state)/feedd.lock") != process.pid {

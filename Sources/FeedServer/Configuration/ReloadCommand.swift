@@ -1,0 +1,181 @@
+import FeedEngine
+import FeedJSON
+import FeedModel
+import FeedSystem
+import FeedWire
+
+extension Daemon {
+  /// `--reload` and `--check-reload`: verify the configuration file with which a running daemon was started. `--reload`
+  /// parses it, sends SIGHUP to the daemon, which knows whether it fits its feeds, and prints what took effect. So a service
+  /// manager's reload fails if the file is invalid, and the daemon keeps its configuration.
+  /// - Returns: 0 if the file is valid and, for `--reload`, in effect; otherwise 1.
+  static func reload(_ pid: Int, signals: Bool) -> Int32 {
+    do {
+      let daemon = try RunningDaemon(pid)
+      if let file = daemon.configurationFile { _ = try signals ? file.read() : verify(file, daemon.options) }
+      if signals { try write([try daemon.reload()], to: StandardStreams.output) }
+      return 0
+    } catch {
+      try? write(["feedd: \(error)"], to: StandardStreams.error)
+      return 1
+    }
+  }
+}
+
+/// Another process of this program, as `/proc` shows it.
+private struct RunningDaemon {
+  private let pid: Int
+  private let environment: Environment
+  let options: DaemonOptions
+
+  /// - Throws: if the process does not exist or is no daemon of this program.
+  init(_ pid: Int) throws {
+    self.pid = pid
+    guard let name = try? SmallFile.read("/proc/\(pid)/comm") else {
+      throw UsageError("cannot reload process \(pid): there is no such process")
+    }
+    guard try name == SmallFile.read("/proc/self/comm") else {
+      throw UsageError("cannot reload process \(pid): it is not feedd")
+    }
+    environment = Environment(parsing: (try? SmallFile.read("/proc/\(pid)/environ")) ?? [])
+    let words = try SmallFile.read("/proc/\(pid)/cmdline").split(separator: 0, omittingEmptySubsequences: false)
+    let arguments = words.dropFirst().dropLast().map { String(decoding: $0, as: UTF8.self) }
+    guard case .run(let options) = try DaemonOptions.parse(arguments, environment: environment, width: 80) else {
+      throw UsageError("cannot reload process \(pid): it does not run as a daemon")
+    }
+    self.options = options
+  }
+
+  /// The working directory of the process.
+  private var directory: String { "/proc/\(pid)/cwd" }
+
+  var configurationFile: ConfigurationFile? { ConfigurationFile(options, in: directory) }
+
+  /// Makes the daemon read its configuration, and returns what took effect.
+  /// - Throws: if the daemon refuses the configuration.
+  func reload() throws -> String {
+    let statistics: DaemonStatistics
+    do {
+      statistics = try DaemonStatistics(socketPath, pid)
+    } catch {
+      try signal()
+      return
+        "feedd (pid \(pid)) reads its configuration; what took effect is in its log, because it cannot be asked: \(error)"
+    }
+    let before = try statistics.configuration()
+    try signal()
+    let report = try statistics.configuration(after: before.reads)
+    guard report.status == "applied" else { throw ReloadError(report.text) }
+    return "feedd (pid \(pid)) read \(report.file ?? "its databases; it has no configuration file"): \(report.text)"
+  }
+
+  private func signal() throws(SystemError) { try ProcessIdentity.send(SignalQueue.hangUp, to: Int32(pid)) }
+
+  private var socketPath: String {
+    options.socketPath.hasPrefix("/") ? options.socketPath : "\(directory)/\(options.socketPath)"
+  }
+}
+
+/// The reason why a daemon did not reload its configuration.
+private struct ReloadError: Error, CustomStringConvertible {
+  let description: String
+
+  init(_ description: String) { self.description = description }
+}
+
+/// Asks a daemon over its socket for its statistics.
+private final class DaemonStatistics {
+  /// The member `configuration` of `stats`.
+  struct Report {
+    /// The process ID of the daemon.
+    let pid: Int?
+    let reads: Int
+    let status: String
+    let text: String
+    let file: String?
+  }
+
+  /// The maximum time to wait for an answer, and for a configuration to take effect.
+  private static let patience = Duration.seconds(60)
+  /// The time between two questions.
+  private static let pause = Duration.milliseconds(10)
+  private static let maxFrame = 16 << 20
+
+  private let stream: UnixStream
+  private var input: [UInt8] = []
+  private var scanner = JSONScanner()
+
+  /// Connects to the socket.
+  /// - Throws: if it is not the socket of process `pid`.
+  init(_ path: String, _ pid: Int) throws {
+    stream = try UnixStream.connect(path: path, timeout: Self.patience)
+    guard try configuration().pid == pid else { throw ReloadError("\(path) is the socket of another process") }
+  }
+
+  /// Asks for the present report.
+  func configuration() throws -> Report {
+    try ask("stats") { result in
+      let report = result.member("configuration")
+      return Report(
+        pid: result.member("pid")?.int, reads: report?.member("reads")?.int ?? 0,
+        status: report?.member("status")?.string ?? "",
+        text: report?.member("text")?.string ?? "", file: report?.member("file")?.string)
+    }
+  }
+
+  /// Waits for the report of a later reading, until its changes are stored.
+  func configuration(after reads: Int) throws -> Report {
+    let end = MonotonicClock.now + Self.patience.clampedNanoseconds
+    while MonotonicClock.now < end {
+      let report = try configuration()
+      if report.reads > reads && report.status != "storing" { return report }
+      _ = try stream.wait(for: .readable, timeout: Self.pause)
+    }
+    throw ReloadError("timed out after 60 s; see the log of the daemon")
+  }
+
+  /// Sends a request and reads its result.
+  private func ask<Value>(_ method: String, _ read: (JSONView) -> Value) throws -> Value {
+    var request = ByteBuffer()
+    let start = request.beginFrame()
+    request.append(string: #"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":{}}"#)
+    request.endFrame(at: start)
+    try stream.writeAll(request.bytes, timeout: Self.patience)
+    while true {
+      guard let frame = try nextFrame() else {
+        try receive()
+        continue
+      }
+      let result: Value? = try frame.withUnsafeBytes { bytes in
+        let message = try scanner.scan(bytes)
+        if let error = message.member("error")?.member("message")?.string { throw ReloadError(error) }
+        return message.member("result").map(read)
+      }
+      if let result { return result }
+    }
+  }
+
+  /// Removes and returns the first frame of the input; nil if it is incomplete.
+  private func nextFrame() throws -> [UInt8]? {
+    let length: Int? = try input.withUnsafeBytes { bytes in
+      switch Frame.first(in: bytes, maxFrame: Self.maxFrame) {
+      case .complete(let payload): return payload.count
+      case .incomplete: return nil
+      case .badLength: throw ReloadError("the answer is no frame")
+      }
+    }
+    guard let length else { return nil }
+    defer { input.removeFirst(Frame.headerLength + length) }
+    return Array(input[Frame.headerLength..<(Frame.headerLength + length)])
+  }
+
+  private func receive() throws {
+    guard try !stream.wait(for: .readable, timeout: Self.patience).isEmpty else {
+      throw ReloadError("timed out after 60 s")
+    }
+    var space = [UInt8](repeating: 0, count: 64 << 10)
+    let count = try space.withUnsafeMutableBytes { try stream.read(into: $0) } ?? 0
+    if count == 0 { throw ReloadError("the daemon closed the connection") }
+    input += space[..<count]
+  }
+}
