@@ -12,12 +12,12 @@ public func apply<Element>(
   let expected = change.added.count + change.updated.count
   guard elements.count == expected else { throw .elementCount(expected: expected, found: elements.count) }
 
-  for rows in change.deleted.runsOfSections().reversed() {
-    sections[Int(change.deleted[rows.lowerBound].section)].removeRows(change.deleted[rows])
+  for run in change.deleted.runsOfSections().reversed() {
+    sections[run.section].removeRows(change.deleted[run.places])
   }
   change.applySections(to: &sections) { _ in [] }
-  for rows in change.added.runsOfSections() {
-    sections[Int(change.added[rows.lowerBound].section)].insertRows(change.added[rows], elements[rows])
+  for run in change.added.runsOfSections() {
+    sections[run.section].insertRows(change.added[run.places], elements[run.places])
   }
   for (path, element) in zip(change.updated, elements[change.added.count...]) {
     sections[Int(path.section)][Int(path.row)] = element
@@ -35,12 +35,12 @@ extension Change {
 }
 
 extension Array where Element == IndexPath {
-  /// The ranges of paths of one section, of an ascending array.
-  fileprivate func runsOfSections() -> [Range<Int>] {
-    var runs: [Range<Int>] = []
+  /// The ranges of ascending paths that share a section.
+  package func runsOfSections() -> [(section: Int, places: Range<Int>)] {
+    var runs: [(section: Int, places: Range<Int>)] = []
     var start = 0
     for place in indices where place + 1 == count || self[place + 1].section != self[start].section {
-      runs.append(start..<place + 1)
+      runs.append((Int(self[start].section), start..<place + 1))
       start = place + 1
     }
     return runs

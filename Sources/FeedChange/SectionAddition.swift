@@ -4,28 +4,42 @@
 @frozen public struct SectionAddition: Hashable, Sendable {
   /// The section's index after the change.
   public var at: UInt32
-  /// The bytes of a name held in place; 0 for a longer one.
-  @usableFromInline let shortLength: UInt32
+  /// The bytes of a name held in place; 0 for a longer one. The highest bit is set for a section by value.
+  @usableFromInline let lengthAndKind: UInt32
   @usableFromInline let short: ShortText
   /// A name that is not held in place; empty otherwise.
   @usableFromInline let long: String
 
+  @usableFromInline static var byValue: UInt32 {
+    @inlinable get { 1 << 31 }
+  }
+
   /// Creates the insertion of the section `name` at index `at`.
   ///
-  /// - Parameter name: UTF-8.
-  @inlinable public init(at: UInt32, name: UnsafeRawBufferPointer) {
+  /// - Parameters:
+  ///   - name: UTF-8.
+  ///   - isByValue: whether it is a section by value, whose name tells the value.
+  @inlinable public init(at: UInt32, name: UnsafeRawBufferPointer, isByValue: Bool = false) {
     self.at = at
+    let kind = isByValue ? Self.byValue : 0
     if name.count <= ShortText.capacity {
-      (shortLength, short, long) = (UInt32(truncatingIfNeeded: name.count), ShortText(name), "")
+      (lengthAndKind, short, long) = (UInt32(truncatingIfNeeded: name.count) | kind, ShortText(name), "")
     } else {
-      (shortLength, short, long) = (0, ShortText(), String(decoding: name, as: UTF8.self))
+      (lengthAndKind, short, long) = (kind, ShortText(), String(decoding: name, as: UTF8.self))
     }
   }
 
   /// Creates the insertion of the section `name` at index `at`.
-  public init(at: UInt32, name: String) {
+  public init(at: UInt32, name: String, isByValue: Bool = false) {
     var name = name
-    self = name.withUTF8 { SectionAddition(at: at, name: UnsafeRawBufferPointer($0)) }
+    self = name.withUTF8 { SectionAddition(at: at, name: UnsafeRawBufferPointer($0), isByValue: isByValue) }
+  }
+
+  /// Whether it is a section by value.
+  @inlinable public var isByValue: Bool { lengthAndKind & Self.byValue != 0 }
+
+  @usableFromInline var shortLength: UInt32 {
+    @inlinable get { lengthAndKind & ~Self.byValue }
   }
 
   /// The section's name: that of the feed or the bin whose rows it holds.

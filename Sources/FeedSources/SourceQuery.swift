@@ -99,12 +99,14 @@ struct SourceQuery {
     }
   }
 
-  /// The value of the section column as text; empty for values that are null in the element.
+  /// The value of the section column as the names of sections have it; empty for values that are null in the element.
   private func section(_ column: Int32) -> String {
     switch statement.type(of: column) {
     case .integer: return "\(statement.integer(column))"
-    case .real: return Self.digits(statement.real(column)) ?? ""
-    case .text: return statement.text(column)
+    case .real:
+      guard var digits = Self.digits(statement.real(column)) else { return "" }
+      return digits.withUTF8 { JSONNumber(UnsafeRawBufferPointer($0)).canonicalText }
+    case .text: return ManagedRows.sectionName(ofText: statement.text(column))
     case .null: return ""
     case .blob:
       var out = ByteBuffer()

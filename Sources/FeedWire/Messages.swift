@@ -158,10 +158,33 @@ extension ByteBuffer {
       append(place > 0 ? ",{\"at\":" : "{\"at\":")
       append(integer: added[place].at)
       append(",\"name\":")
-      if namesSections { added[place].withNameBytes { appendJSONString(utf8: $0) } } else { append("\"\"") }
+      if namesSections {
+        added[place].withNameBytes {
+          appendJSONString(utf8: $0)
+          if added[place].isByValue { appendKey(ofSection: $0) }
+        }
+      } else {
+        append("\"\"")
+      }
       append(UInt8(ascii: "}"))
     }
     append("]}")
+  }
+
+  /// Appends `,"key":…`: the value of a section by value.
+  public mutating func appendKey(ofSection name: UnsafeRawBufferPointer) {
+    append(",\"key\":")
+    appendValue(ofSection: name)
+  }
+
+  /// Appends the value of a section by value, which its name tells; null for the section of rows without a value.
+  fileprivate mutating func appendValue(ofSection name: UnsafeRawBufferPointer) {
+    guard let slash = name.firstIndex(of: UInt8(ascii: "/")) else { return append("null") }
+    let value = UnsafeRawBufferPointer(rebasing: name[(slash + 1)...])
+    let isJSON =
+      value.first == UInt8(ascii: "\"") || value.elementsEqual("true".utf8) || value.elementsEqual("false".utf8)
+      || JSONNumber.isCanonical(value)
+    if isJSON { append(value) } else { appendJSONString(utf8: value) }
   }
 
   private mutating func append(_ moves: [Move], step: () -> Void) {
@@ -175,5 +198,15 @@ extension ByteBuffer {
       append(UInt8(ascii: "]"))
     }
     append(UInt8(ascii: "]"))
+  }
+}
+
+extension SectionAddition {
+  /// The value of a section by value, as JSON text; nil for other sections.
+  public var key: [UInt8]? {
+    guard isByValue else { return nil }
+    var text = ByteBuffer()
+    withNameBytes { text.appendValue(ofSection: $0) }
+    return Array(text.bytes)
   }
 }

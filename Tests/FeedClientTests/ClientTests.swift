@@ -151,6 +151,33 @@ import Testing
     }
   }
 
+  @Test("deltas name the rows that left, and sections by value have their values") func identities() async throws {
+    let daemon = try DaemonProcess()
+    let client = Client(socket: daemon.socketPath)
+    try await client.call("define", ["feed": "days", "kind": "collection", "section": "$.text"])
+    try await client.push([Item(id: 1, text: "1"), Item(id: 2, text: "a"), Item(id: 3, text: "a")], to: "days")
+    var isFirst = true
+    for try await update in Feed("days", socket: daemon.socketPath, ids: true) {
+      let keys = update.mirror?.sections.map { $0.key.map { String(decoding: $0, as: UTF8.self) } }
+      if isFirst {
+        #expect(keys == ["\"1\"", "\"a\""])
+        isFirst = false
+        try await client.transaction { changes in
+          changes.delete(1, from: "days")
+          changes.delete(3, from: "days")
+          try changes.push(Item(id: 4, text: "true"), to: "days")
+        }
+        continue
+      }
+      guard case .delta(let delta) = update.cause else { throw TestFailure("\(update.cause)") }
+      #expect(delta.deletedIDs == [Array("3".utf8)])
+      #expect(delta.deletedSectionIDs == [[Array("1".utf8)]])
+      #expect(keys == ["\"a\"", "\"true\""])
+      #expect(update.mirror?.sections.map(\.name) == ["days/a", "days/\"true\""])
+      break
+    }
+  }
+
   @Test("changes have animation hints, also in a transaction") func hints() async throws {
     let daemon = try DaemonProcess()
     let client = Client(socket: daemon.socketPath)

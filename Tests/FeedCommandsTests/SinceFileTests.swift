@@ -1,3 +1,4 @@
+import FeedChange
 import FeedClient
 import FeedSystem
 import TestSupport

@@ -170,6 +170,7 @@ extension Mirror {
     {
       throw Violation(description: "a delta of nothing: \(delta)")
     }
+    try check(identities: delta, of: change)
     var rows = sections.map(\.rows)
     do {
       try FeedChange.apply(change, to: &rows, elements: Self.rows(delta["elements"], delta["types"]))
@@ -195,6 +196,35 @@ extension Mirror {
     var copy = self
     copy.revision = revision
     return copy
+  }
+}
+
+/// Identities of deleted rows ("Identities" in the specification). Those that are not told are null.
+extension Mirror {
+  private func check(identities delta: Value, of change: Change) throws(Violation) {
+    guard let rows = delta["deletedIDs"], rows.text != "null" else { return }
+    let ofSections = delta["deletedSectionIDs"]?.items ?? []
+    guard rows.items.count == change.deleted.count, ofSections.count == change.sectionsDeleted.count else {
+      throw Violation(description: "identities of other rows: \(delta)")
+    }
+    for (path, id) in zip(change.deleted, rows.items) {
+      guard sections.indices.contains(Int(path.section)),
+        sections[Int(path.section)].rows.indices.contains(Int(path.row))
+      else { continue }
+      try check(id, of: sections[Int(path.section)].rows[Int(path.row)])
+    }
+    for (section, ids) in zip(change.sectionsDeleted, ofSections) where sections.indices.contains(Int(section)) {
+      let rows = sections[Int(section)].rows
+      guard rows.count == ids.items.count else { throw Violation(description: "identities of other rows: \(delta)") }
+      for (row, id) in zip(rows, ids.items) { try check(id, of: row) }
+    }
+  }
+
+  private func check(_ id: Value, of row: Row) throws(Violation) {
+    let element = Value(row.element)
+    let identities = ["id", "v", "feed"].compactMap { element?[$0]?.text }
+    if id.text == "null" || identities.contains(id.text) { return }
+    throw Violation(description: "the identity \(id.text) for \(row.element)")
   }
 }
 

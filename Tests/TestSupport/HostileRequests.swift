@@ -94,6 +94,7 @@ public enum HostileRequests {
           "feed": #""c""#, "since": #"{"epoch":"none","revision":1}"#, "initial": "false", "throttle": "10",
           "elements": "false", "spanning": "true",
         ]),
+      Example("watch", ["feed": #""p""#, "ids": "true"]),
       Example("unwatch", ["feed": #""c""#]),
       Example("sync"), Example("ping"), Example("feeds"), Example("stats"), Example("clients"), Example("quotas"),
       Example("hello", ["protocol": "1", "client": #"{"name":"test"}"#]),

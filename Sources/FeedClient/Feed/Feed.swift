@@ -28,14 +28,16 @@ public struct Feed: AsyncSequence, Sendable {
   ///   - waits: whether to wait for the daemon and the feed before the first watch.
   ///   - reconnects: whether to reconnect after a lost connection.
   ///   - throttle: the minimum time between deltas in milliseconds.
+  ///   - ids: whether deltas have the identities of deleted rows; see ``Delta/deletedIDs``.
   public init(
     _ name: String, socket: String? = nil, waits: Bool = true, reconnects: Bool = true, throttle: Int? = nil,
-    client: String = "swift"
+    ids: Bool = false, client: String = "swift"
   ) {
     var options = WatchOptions(feed: name)
     options.waits = waits
     options.reconnects = reconnects
     options.throttle = throttle
+    options.ids = ids
     options.client = client
     self.options = options
     path = socket ?? SocketPath.clientDefault(.current)

@@ -86,10 +86,13 @@ public struct WatchStart: Equatable, Sendable {
 /// A section's name and number of rows at the start of a watch.
 public struct SectionSummary: Equatable, Sendable {
   public var name: String
+  /// The value of a section by value, as JSON text; nil for other sections.
+  public var key: [UInt8]?
   public var count: Int
 
-  public init(name: String, count: Int) {
+  public init(name: String, key: [UInt8]? = nil, count: Int) {
     self.name = name
+    self.key = key
     self.count = count
   }
 }

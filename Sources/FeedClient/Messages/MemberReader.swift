@@ -67,7 +67,7 @@ package struct MemberReader {
       guard let name = element.member("name")?.string, let count = element.member("count")?.rowCount else {
         throw malformed("sections", "a list of names and counts")
       }
-      sections.append(SectionSummary(name: name, count: count))
+      sections.append(SectionSummary(name: name, key: element.member("key")?.compactText, count: count))
     }
     return sections
   }

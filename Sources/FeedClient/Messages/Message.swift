@@ -107,10 +107,17 @@ public struct Delta: Equatable, Sendable {
   public var types: [String?]?
   /// The animation hint of the change; nil if there is none.
   public var animation: String?
+  /// The identity of each row of `change.deleted`, a JSON text; nil for a row that has none. Nil if the watch did not ask for
+  /// identities, or if the daemon does not know them; see "Identities of deleted rows" in `Protocol/README.md`.
+  ///
+  /// The identity of a moved row is that of its entry in `change.deleted`.
+  public var deletedIDs: [[UInt8]?]?
+  /// The identities of the rows of each section of `change.sectionsDeleted`; nil like ``deletedIDs``.
+  public var deletedSectionIDs: [[[UInt8]?]]?
 
   public init(
     feed: String, from: UInt64, revision: UInt64, change: Change, elements: [[UInt8]], types: [String?]? = nil,
-    animation: String? = nil
+    animation: String? = nil, deletedIDs: [[UInt8]?]? = nil, deletedSectionIDs: [[[UInt8]?]]? = nil
   ) {
     self.feed = feed
     self.from = from
@@ -119,6 +126,8 @@ public struct Delta: Equatable, Sendable {
     self.elements = elements
     self.types = types
     self.animation = animation
+    self.deletedIDs = deletedIDs
+    self.deletedSectionIDs = deletedSectionIDs
   }
 
   /// Reads the `params` of the notification. Does not validate the change. O(bytes).
@@ -137,6 +146,22 @@ public struct Delta: Equatable, Sendable {
     self.elements = elements
     types = try reader.types(count: elements.count)
     animation = params.member("animation")?.string
+    try readIdentities(params)
+  }
+
+  private mutating func readIdentities(_ params: JSONView) throws(MalformedMessage) {
+    guard let rows = params.member("deletedIDs"), rows.kind == .array else { return }
+    let sections = params.member("deletedSectionIDs")
+    let deletedIDs = Self.identities(rows)
+    let ofSections = sections.map { $0.elements.map(Self.identities) } ?? []
+    guard deletedIDs.count == change.deleted.count, ofSections.count == change.sectionsDeleted.count else {
+      throw MalformedMessage("delta: \"deletedIDs\" has not one entry for each row of \"deleted\"")
+    }
+    (self.deletedIDs, deletedSectionIDs) = (deletedIDs, ofSections)
+  }
+
+  private static func identities(_ list: JSONView) -> [[UInt8]?] {
+    list.elements.map { $0.isNull ? nil : $0.compactText }
   }
 }
 
@@ -177,7 +202,7 @@ extension Change {
         guard let at = addition.member("at")?.int.flatMap({ UInt32(exactly: $0) }),
           let name = addition.member("name")?.string
         else { throw MalformedMessage("change: \"sections.added\" is not a list of places and names") }
-        sectionsAdded.append(SectionAddition(at: at, name: name))
+        sectionsAdded.append(SectionAddition(at: at, name: name, isByValue: addition.member("key") != nil))
       }
     }
   }

@@ -89,7 +89,7 @@ struct IncomingSnapshot: Sendable {
 
   /// The sections, without rows.
   var emptySections: [Mirror.Section] {
-    places.sections.map { Mirror.Section(name: $0.name, rows: ChunkedList()) }
+    places.sections.map { Mirror.Section(name: $0.name, key: $0.key, rows: ChunkedList()) }
   }
 
   /// Throws unless `part` continues the previous one and the number of rows is right.

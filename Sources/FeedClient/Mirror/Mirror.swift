@@ -15,10 +15,13 @@ public struct Mirror: Sendable {
   /// A section of the feed, in flattened order.
   public struct Section: Sendable {
     public var name: String
+    /// The value of a section by value, as JSON text; nil for other sections.
+    public var key: [UInt8]?
     public var rows: ChunkedList<Row>
 
-    public init(name: String, rows: ChunkedList<Row>) {
+    public init(name: String, key: [UInt8]? = nil, rows: ChunkedList<Row>) {
       self.name = name
+      self.key = key
       self.rows = rows
     }
   }
@@ -132,7 +135,7 @@ extension Mirror {
     for run in change.deleted.runsOfSections() {
       sections[run.section].rows.remove(change.deleted[run.places].lazy.map { Int($0.row) })
     }
-    change.applySections(to: &sections) { Section(name: $0.name, rows: ChunkedList()) }
+    change.applySections(to: &sections) { Section(name: $0.name, key: $0.key, rows: ChunkedList()) }
     let rows = rowsOf(delta)
     for run in change.added.runsOfSections() {
       sections[run.section].rows.insert(rows[run.places], at: change.added[run.places].lazy.map { Int($0.row) })
@@ -155,19 +158,6 @@ extension Mirror {
     }
     for move in delta.change.moves { rows[Int(move.added)].origin = .moved }
     return rows
-  }
-}
-
-extension [IndexPath] {
-  /// The ranges of ascending paths that share a section.
-  fileprivate func runsOfSections() -> [(section: Int, places: Range<Int>)] {
-    var runs: [(section: Int, places: Range<Int>)] = []
-    var start = 0
-    for place in indices where place + 1 == count || self[place + 1].section != self[start].section {
-      runs.append((Int(self[start].section), start..<place + 1))
-      start = place + 1
-    }
-    return runs
   }
 }
 

@@ -1,5 +1,6 @@
 import FeedChange
 import FeedJSON
+import FeedWire
 
 /// The revision of a watcher's copy, and the messages that may follow (`Protocol/README.md`, "Watching").
 ///
@@ -137,7 +138,7 @@ public struct FeedCounts: Equatable, Sendable {
       guard structure.sectionsFit(changed.count) else {
         throw MalformedMessage("delta: \"sections\" does not fit \(counted(changed.count, "section"))")
       }
-      structure.applySections(to: &changed) { SectionSummary(name: $0.name, count: 0) }
+      structure.applySections(to: &changed) { SectionSummary(name: $0.name, key: $0.key, count: 0) }
       let counts = try reader.counts("counts")
       guard counts.count == changed.count else {
         throw MalformedMessage(

@@ -205,6 +205,7 @@ extension WatchOptions {
     if !initial { params.append(",\"initial\":false") }
     if !elements { params.append(",\"elements\":false") }
     if elements && spanning { params.append(",\"spanning\":true") }
+    if elements && ids { params.append(",\"ids\":true") }
     if let throttle {
       params.append(",\"throttle\":")
       params.append(integer: throttle)

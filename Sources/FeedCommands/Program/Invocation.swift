@@ -124,17 +124,10 @@ extension Invocation {
     let (connection, _) = try connect(deadline: deadline)
     var params = ParameterWriter()
     params.add("feed", feed)
-    let names = try call(connection, "describe", params.finish(), deadline: deadline) { result in
-      result.member("sections")?.elements.map { $0.member("name")?.string ?? "" } ?? []
+    let sections = try call(connection, "describe", params.finish(), deadline: deadline) { result in
+      SectionLookup(result.member("sections"))
     }
-    if let index = names.firstIndex(where: { $0 == word || $0 == "\(feed)/\(word)" }) { return index }
-    // A section may be named by the last part of its name.
-    let matches = names.indices.filter { names[$0].hasSuffix("/\(word)") }
-    if matches.count == 1 { return matches[0] }
-    let short = names.map { $0.hasPrefix("\(feed)/") ? String($0.dropFirst(feed.count + 1)) : $0 }
-    let list = short.isEmpty ? "it has no sections" : "its sections are \(short.joined(separator: ", "))"
-    throw .usage(
-      "'\(feed)' has no section '\(word)'" + Spelling.suggestion(for: word, in: short, otherwise: "; \(list)"))
+    return try sections.find(word, in: feed)
   }
 
   /// Returns the section and the row of `SECTION,ROW`, where SECTION is a number or a name.

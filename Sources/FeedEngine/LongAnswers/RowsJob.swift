@@ -63,6 +63,8 @@ struct RowsAnswer: ~Copyable {
   private var names = ByteBuffer()
   /// The end of each name in `names`; nil for `range`, whose only section is not described.
   private let ends: [Int]?
+  /// Whether each section is one by value.
+  private var areByValue: [Bool] = []
   private var rows: RowsWriter
 
   /// The answer to `range`.
@@ -79,16 +81,20 @@ struct RowsAnswer: ~Copyable {
     var names = ByteBuffer()
     var ends: [Int] = []
     ends.reserveCapacity(feed.sectionCount)
-    feed.forEachSection { name, _ in
+    var areByValue: [Bool] = []
+    areByValue.reserveCapacity(feed.sectionCount)
+    feed.forEachSection { name, isByValue, _ in
       names.append(name)
+      areByValue.append(isByValue)
       ends.append(names.count)
     }
     self.names = names
     self.ends = ends
+    self.areByValue = areByValue
   }
 
   /// The memory in bytes.
-  var memory: Int { rows.memory + names.capacity + (ends?.count ?? 0) * MemoryLayout<Int>.stride }
+  var memory: Int { rows.memory + names.capacity + areByValue.count + (ends?.count ?? 0) * MemoryLayout<Int>.stride }
 
   private func name(of section: Int, _ ends: [Int]) -> UnsafeRawBufferPointer {
     let start = section == 0 ? 0 : ends[section - 1]
@@ -105,7 +111,9 @@ struct RowsAnswer: ~Copyable {
   }
 
   mutating func beginSection(_ section: Int, count: Int, _ out: inout ByteBuffer) {
-    if let ends { out.appendSection(section, name: name(of: section, ends), count: count) }
+    if let ends {
+      out.appendSection(section, name: name(of: section, ends), isByValue: areByValue[section], count: count)
+    }
     rows.begin(&out)
   }
 

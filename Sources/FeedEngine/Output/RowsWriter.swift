@@ -57,10 +57,13 @@ extension ByteBuffer {
   }
 
   /// Appends `[{"name":…,"count":…},…]`.
-  mutating func appendSectionList(_ sections: [(name: String, count: Int)]) {
+  mutating func appendSectionList(_ sections: [any FeedSection]) {
     append(UInt8(ascii: "["))
     for (place, section) in sections.enumerated() {
-      appendSection(place, name: section.name, count: section.count)
+      var name = section.name
+      name.withUTF8 {
+        appendSection(place, name: UnsafeRawBufferPointer($0), isByValue: section.isByValue, count: section.count)
+      }
       append(UInt8(ascii: "}"))
     }
     append(UInt8(ascii: "]"))
@@ -70,23 +73,20 @@ extension ByteBuffer {
   mutating func appendSectionList(of feed: Feed) {
     append(UInt8(ascii: "["))
     var place = 0
-    feed.forEachSection { name, count in
-      appendSection(place, name: name, count: count)
+    feed.forEachSection { name, isByValue, count in
+      appendSection(place, name: name, isByValue: isByValue, count: count)
       append(UInt8(ascii: "}"))
       place += 1
     }
     append(UInt8(ascii: "]"))
   }
 
-  /// Appends the beginning of the object of a section, `{"name":…,"count":…`, after a comma unless it is the first.
-  mutating func appendSection(_ place: Int, name: String, count: Int) {
-    var name = name
-    name.withUTF8 { appendSection(place, name: UnsafeRawBufferPointer($0), count: count) }
-  }
-
-  mutating func appendSection(_ place: Int, name: UnsafeRawBufferPointer, count: Int) {
+  /// Appends the beginning of the object of a section, `{"name":…,"count":…`, with the `key` of one by value, after a comma
+  /// unless it is the first.
+  mutating func appendSection(_ place: Int, name: UnsafeRawBufferPointer, isByValue: Bool, count: Int) {
     append(place > 0 ? ",{\"name\":" : "{\"name\":")
     appendJSONString(utf8: name)
+    if isByValue { appendKey(ofSection: name) }
     append(",\"count\":")
     append(integer: count)
   }

@@ -82,16 +82,15 @@ extension Engine {
     }
     if let managed = feed.kind as? ManagedKind { append(managed.source, to: &out) }
     if let shown = feed.shownChildren { append(shown, to: &out) }
-    let sections = Self.summaries(of: content)
     out.append(",\"sections\":")
-    out.appendSectionList(sections)
+    out.appendSectionList(content)
     out.append(",\"counts\":[")
-    for (place, section) in sections.enumerated() {
+    for (place, section) in content.enumerated() {
       if place > 0 { out.append(UInt8(ascii: ",")) }
       out.append(integer: section.count)
     }
     out.append("],\"count\":")
-    out.append(integer: sections.reduce(0) { $0 &+ $1.count })
+    out.append(integer: content.reduce(0) { $0 &+ $1.count })
     out.append(",\"revision\":")
     out.append(integer: feed.revision)
     out.append(",\"watchers\":")

@@ -73,8 +73,4 @@ extension Engine {
     }
     return .wrongKind(feed: feed.name, kind: feed.kindName, wanted: wanted)
   }
-
-  static func summaries(of sections: [any FeedSection]) -> [(name: String, count: Int)] {
-    sections.map { ($0.name, $0.count) }
-  }
 }

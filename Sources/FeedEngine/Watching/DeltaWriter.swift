@@ -14,16 +14,17 @@ extension Engine: CommitObserver {
     if access.isBehind(catalog.structureVersion) { holdBackFromHidden(channel) }
     tell(channel, change, publication)
     if let counting = channel.counting { tell(counting, change, publication) }
+    if let identified = channel.identified { tellIdentities(identified, change, publication) }
   }
 
   /// The commit under way may show rows that some watchers may not read: these are told nothing, and closed in this turn.
   private func holdBackFromHidden(_ channel: FeedChannel) {
-    for watch in channel.live + (channel.counting?.live ?? []) where !mayRead(channel.feed, watch.session.peer) {
+    for watch in channel.allLive where !mayRead(channel.feed, watch.session.peer) {
       fallBehind(watch)
     }
   }
 
-  private func tell(_ channel: FeedChannel, _ change: borrowing Change, _ publication: Publication) {
+  func tell(_ channel: FeedChannel, _ change: borrowing Change, _ publication: Publication) {
     if isLong(change, of: channel) { return tellInParts(channel, change, publication) }
     if !channel.inStep.isEmpty { publish(change, of: channel, publication) }
     for watch in channel.solo {
@@ -60,7 +61,7 @@ extension Engine: CommitObserver {
   public func didEnd(_ feed: Feed) {
     for session in sessions.all { session.named.forgetIfGone() }
     guard let channel = feed.watching else { return }
-    for watch in channel.live + (channel.counting?.live ?? []) where watch.isLive { endTold(watch) }
+    for watch in channel.allLive where watch.isLive { endTold(watch) }
     releaseIfGone(channel)
   }
 
@@ -104,6 +105,13 @@ extension Engine: CommitObserver {
       appendElements(
         to: &buffer.bytes, channel, change, publication?.updatedElement,
         end: start + Frame.headerLength + limits.maxFrame, pace)
+      if let identities = channel.identities {
+        let removed =
+          publication == nil
+          ? identities.past(since: from)?.removed(by: change, from: from, to: channel.feed.revision, in: channel.feed)
+          : identities.removedLast
+        buffer.bytes.append(removed, end: start + Frame.headerLength + limits.maxFrame)
+      }
     }
     if let hint = publication?.hint {
       buffer.bytes.append(",\"animation\":")

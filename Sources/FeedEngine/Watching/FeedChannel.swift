@@ -25,14 +25,19 @@ final class FeedChannel {
   let isCounting: Bool
   /// The channel of the same feed for watches that get counts; nil until there is one. Owned by the channel for rows.
   private(set) var counting: FeedChannel?
+  /// The channel of the same feed for watches that get identities; nil until there is one. Owned by the channel for rows.
+  private(set) var identified: FeedChannel?
+  /// The identities that the watches get beside deleted rows; nil if they get none (Protocol/README.md, "Identities").
+  let identities: FeedIdentities?
   /// Incremented when the selection changes.
   private(set) var selectionVersion: UInt64 = 0
   /// Whether rows of the feed may have a type, cached for a version of the feeds' structure.
   private var types: (version: UInt64, areThere: Bool)?
 
-  init(_ feed: Feed, isCounting: Bool = false) {
+  init(_ feed: Feed, isCounting: Bool = false, identities: FeedIdentities? = nil) {
     self.feed = feed
     self.isCounting = isCounting
+    self.identities = identities
     var head = ByteBuffer()
     head.beginNotification("delta")
     head.append("\"feed\":")
@@ -72,8 +77,23 @@ final class FeedChannel {
     return made
   }
 
-  /// The number of all watches of the feed, including those that get counts.
-  var totalWatchCount: Int { watchCount + (counting?.watchCount ?? 0) }
+  /// Returns the channel of the same feed for watches that get identities. Creates it on the first call.
+  func makeIdentified() -> FeedChannel {
+    precondition(!isCounting && identities == nil, "the channel of rows keeps the channel of identities")
+    if let identified { return identified }
+    let made = FeedChannel(feed, identities: FeedIdentities(of: feed))
+    identified = made
+    return made
+  }
+
+  /// The channels for watches that do not get rows alone.
+  var others: [FeedChannel] { [counting, identified].compactMap { $0 } }
+
+  /// The number of all watches of the feed.
+  var totalWatchCount: Int { watchCount + (counting?.watchCount ?? 0) + (identified?.watchCount ?? 0) }
+
+  /// The live watches of the feed. O(live watches).
+  var allLive: [Watch] { live + others.flatMap(\.live) }
 
   /// The live watches. O(live watches).
   var live: [Watch] { inStep + solo }

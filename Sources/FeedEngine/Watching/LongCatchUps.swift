@@ -131,6 +131,11 @@ extension Engine {
   /// Composes the changes that the receivers of a delta missed until now, encodes them and queues them. Others work between
   /// two steps, and may change the feed.
   private func catchUp(_ delta: LongDelta, _ pace: Pace) {
+    if delta.channel.identities != nil {
+      readIdentities(delta, pace)
+      // The receivers may have waited for the identities only.
+      if delta.from >= delta.channel.feed.revision { return release(delta) }
+    }
     guard let first = delta.receivers.first else { return }
     let frame = TurnBuffer()
     let missed = Missed(by: first)
@@ -146,6 +151,8 @@ extension Engine {
   private struct Missed {
     let revision: UInt64
     let content: Content
+    /// The identities of the rows; nil if they are not known, or not told.
+    let identities: PastIdentities?
     let withTypes: Bool
     /// Whether the feed was undefined.
     let isEnd: Bool
@@ -162,6 +169,7 @@ extension Engine {
       revision = feed.revision
       withTypes = feed.hasTypes
       isEnd = feed.isGone
+      identities = watch.channel.identities?.past(since: watch.queuedRevision)
       if watch.channel.isCounting {
         var counts = ByteBuffer()
         counts.append(countsOf: feed)
@@ -189,6 +197,11 @@ extension Engine {
       rows.begin(&buffer.bytes)
       append([(change.added, added), (change.updated, updated)], to: buffer, &rows, pace)
       rows.end(&buffer.bytes)
+      if delta.channel.identities != nil {
+        let removed = missed.identities?.removed(
+          by: change, from: delta.from, to: missed.revision, in: delta.channel.feed, pace)
+        buffer.bytes.append(removed, end: Frame.headerLength + limits.maxFrame) { pace.didWriteRows() }
+      }
     }
     _ = endDelta(in: buffer, frame, isEnd: missed.isEnd)
   }

@@ -76,6 +76,8 @@ final class Watch: Timed {
   var toldCurrent: UInt64
   /// The version of the channel's selection that was last sent to the watcher.
   var toldSelection: UInt64
+  /// What is charged for the identities that the watch gets.
+  var identityCharge: SnapshotMemory.Share?
   /// The timer of the next bookmark.
   var timer = TimerSeat()
 

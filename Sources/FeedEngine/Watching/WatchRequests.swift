@@ -12,6 +12,10 @@ extension Engine {
     let wantsSnapshot = try parameters.bool("initial", default: true) && wantsElements
     let throttle = try parameters.count("throttle", default: 0)
     let spansSections = try parameters.bool("spanning", default: false)
+    let wantsIdentities = try parameters.bool("ids", default: false)
+    if wantsIdentities && !wantsElements {
+      throw Parameters.refuse("ids", "must not be true with \"elements\": false, because counts have no identities")
+    }
     let since = try since(parameters)
     // That of a former feed with this name may not have sent its end yet. The new watch replaces it.
     let known = session.watches[feed.name]
@@ -25,7 +29,8 @@ extension Engine {
     let isCurrent = from >= feed.revision
     try answerWatch(reply, feed, revision: isCurrent ? from : feed.revision, resumed: resumed)
     if let known { end(known) }
-    let channel = wantsElements ? channel(of: feed) : channel(of: feed).makeCounting()
+    let rows = channel(of: feed)
+    let channel = wantsIdentities ? rows.makeIdentified() : wantsElements ? rows : rows.makeCounting()
     let watch = Watch(
       session: session, number: watches.nextNumber(), channel: channel, revision: from,
       throttle: UInt64(min(throttle, 86_400_000)) * 1_000_000,
@@ -37,6 +42,7 @@ extension Engine {
     } else if wantsSnapshot {
       beginSnapshot(watch, reset: false)
     }
+    beginIdentities(watch)
     joinIfUpToDate(watch)
     tellSelection(watch)
     recount(session)
@@ -131,8 +137,10 @@ extension Engine {
   /// Sends the selection to every live watch, in order with its deltas. Other watches get it when they are live.
   func announceSelection(of feed: Feed) {
     guard let channel = feed.watching else { return }
-    channel.selectionDidChange()
-    for watch in channel.live { tellSelection(watch) }
+    for channel in [channel] + channel.others {
+      channel.selectionDidChange()
+      for watch in channel.live { tellSelection(watch) }
+    }
   }
 
   /// Sends the selection to a live watch, unless the watcher already has it.

@@ -16,6 +16,8 @@ struct Watches {
   private(set) var madeDeltas: UInt64 = 0
   /// The deltas that are being encoded in parts, or will be after the first one.
   private(set) var longDeltas: [LongDelta] = []
+  /// The identities that are kept although no watch gets them now.
+  var idleIdentities = IdleIdentities()
   /// The deltas that are being composed and encoded in parts for watches that fell behind.
   var catchUps = LongCatchUps()
   private var bookmarks: Timers<Watch>
@@ -217,6 +219,8 @@ extension Engine {
   /// Removes a watch from its feed. The caller removes it from the session.
   func remove(_ watch: Watch) {
     watches.end(watch)
+    watch.identityCharge = nil
+    watches.idleIdentities.didEnd(watch, at: now)
     releaseIfGone(watch.channel)
   }
 
@@ -297,7 +301,7 @@ extension Engine {
 
   /// Makes a watch that has everything up to `queuedRevision` live, unless the feed has changed since.
   func becomeLive(_ watch: Watch) {
-    if watch.queuedRevision < watch.channel.feed.revision {
+    if watch.queuedRevision < watch.channel.feed.revision || watch.channel.identities?.isReading == true {
       watch.progress = .behind
       return
     }
@@ -313,6 +317,11 @@ extension Engine {
   /// Changes that cancel out are sent too, as a delta without rows: it gives the watcher its new revision.
   private func catchUp(_ watch: Watch) {
     let channel = watch.channel
+    if let identities = channel.identities {
+      if identities.isReading { return watches.catchUps.add(watch) }
+      // The watch may have waited for the identities only.
+      if watch.queuedRevision >= channel.feed.revision { return becomeLive(watch) }
+    }
     if channel.missedMuch(since: watch.queuedRevision, fewRows: watches.catchUps.fewRows) {
       return watches.catchUps.add(watch)
     }

@@ -140,6 +140,38 @@ extension JSONNumber {
     return String(decoding: text.bytes, as: UTF8.self)
   }
 
+  /// Whether bytes are the ``canonicalText`` of a number. O(bytes), without allocation for most other texts.
+  public static func isCanonical(_ text: UnsafeRawBufferPointer) -> Bool {
+    guard isNumber(text) else { return false }
+    var canonical = ByteBuffer()
+    JSONNumber(text).appendCanonicalText(to: &canonical)
+    return canonical.bytes.elementsEqual(text)
+  }
+
+  /// Whether bytes are a JSON number (RFC 8259, section 6).
+  private static func isNumber(_ text: UnsafeRawBufferPointer) -> Bool {
+    var place = 0
+    func next() -> UInt8 { place < text.count ? text[place] : 0 }
+    func skipDigits() -> Bool {
+      let start = place
+      while next() >= UInt8(ascii: "0") && next() <= UInt8(ascii: "9") { place += 1 }
+      return place > start
+    }
+    if next() == UInt8(ascii: "-") { place += 1 }
+    let isZero = next() == UInt8(ascii: "0")
+    if isZero { place += 1 } else if !skipDigits() { return false }
+    if next() == UInt8(ascii: ".") {
+      place += 1
+      if !skipDigits() { return false }
+    }
+    if next() | 0x20 == UInt8(ascii: "e") {
+      place += 1
+      if next() == UInt8(ascii: "-") || next() == UInt8(ascii: "+") { place += 1 }
+      if !skipDigits() { return false }
+    }
+    return place == text.count
+  }
+
   /// Appends the ``canonicalText``.
   public func appendCanonicalText(to buffer: inout ByteBuffer) {
     Self.appendCanonicalText(digits, count: digitCount, exponent: exponent, isNegative: isNegative, to: &buffer)

@@ -75,7 +75,7 @@ private final class FeedListState: RowStore {
   }
 
   private func name(of handle: UInt32) -> String {
-    String(decoding: elements.text(of: handle).identity, as: UTF8.self)
+    String(decoding: elements.text(of: handle).identity.dropFirst(), as: UTF8.self)
   }
 
   override func didAdd(_ handle: UInt32) { handles[name(of: handle)] = handle }
@@ -89,12 +89,11 @@ private final class FeedListState: RowStore {
   func put(_ definition: FeedDefinition, at now: Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
     write(definition)
-    var name = definition.name
-    let element = name.withUTF8 { name in
-      ElementText(
-        identity: UnsafeRawBufferPointer(name), keys: UnsafeRawBufferPointer(start: nil, count: 0), text: text.bytes,
-        type: 0..<0)
-    }
+    let name = definition.name
+    var identity = ByteBuffer()
+    identity.append(string: "s\(name)")
+    let element = ElementText(
+      identity: identity.bytes, keys: UnsafeRawBufferPointer(start: nil, count: 0), text: text.bytes, type: 0..<0)
     guard let element else { throw .internalError(reason: "there is no memory for \(counted(text.count, "byte"))") }
     let section = sections[0]
     guard let known = handles[name] else {

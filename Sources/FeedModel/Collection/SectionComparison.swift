@@ -66,7 +66,8 @@ struct SectionComparison {
       if let before, staysAfter[index] {
         compareRows(before, (index, news[index]), placeOf)
       } else {
-        change.sectionsAdded.append(SectionAddition(at: UInt32(index), name: news[index].name))
+        change.sectionsAdded.append(
+          SectionAddition(at: UInt32(index), name: news[index].name, isByValue: new.keyed != nil))
         addRows((index, news[index]), since: before, placeOf)
       }
     }

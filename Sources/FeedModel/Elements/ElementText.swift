@@ -1,3 +1,4 @@
+import FeedJSON
 import Glibc
 
 /// A version of an element: its identity, sort keys and compact JSON text in one reference-counted block of memory.
@@ -124,5 +125,13 @@ import Glibc
   var footprint: Int {
     let h = header.pointee
     return MemoryLayout<Header>.size &+ Int(h.identityLength) &+ Int(h.keysLength) &+ Int(h.textLength)
+  }
+}
+
+extension ElementText {
+  /// The identity as JSON text, a number in its canonical form; nil if elements of the feed have no identity.
+  public var identityText: String? {
+    var text = ByteBuffer()
+    return Identity.appendJSON(of: identity, to: &text) ? String(decoding: text.bytes, as: UTF8.self) : nil
   }
 }

@@ -27,6 +27,18 @@ enum Identity {
     }
   }
 
+  /// Appends the identity with these canonical bytes as JSON; a number in its canonical form. Returns false if there are none.
+  static func appendJSON(of bytes: UnsafeRawBufferPointer, to buffer: inout ByteBuffer) -> Bool {
+    guard let kind = bytes.first else { return false }
+    let value = UnsafeRawBufferPointer(rebasing: bytes[1...])
+    switch kind {
+    case UInt8(ascii: "s"): buffer.appendJSONString(utf8: value)
+    case UInt8(ascii: "i"): buffer.append(integer: value.loadUnaligned(as: Int.self))
+    default: JSONNumber.appendCanonicalText(ofKey: value, isInverted: false, to: &buffer)
+    }
+    return true
+  }
+
   /// Hashes the bytes with a seed that is random for each process, so that clients cannot choose colliding identities.
   static func hash(_ bytes: UnsafeRawBufferPointer, seed: UInt64) -> UInt32 {
     var state = seed ^ (UInt64(truncatingIfNeeded: bytes.count) &* 0x9E37_79B9_7F4A_7C15)

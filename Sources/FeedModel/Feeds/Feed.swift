@@ -131,17 +131,17 @@ public final class Feed {
 
   /// Calls `body` with the name, as UTF-8, and the row count of each section in order. Much faster than ``sections`` for many
   /// sections by value. O(sections + feeds shown).
-  public func forEachSection(_ body: (_ name: UnsafeRawBufferPointer, _ count: Int) -> Void) {
+  public func forEachSection(_ body: (_ name: UnsafeRawBufferPointer, _ isByValue: Bool, _ count: Int) -> Void) {
     if isGone { return }
     if let provider = kind as? ProviderKind {
       for child in provider.shown { child.forEachSection(body) }
     } else if let keyed = kind.rows?.keyed {
-      keyed.forEach(body)
+      keyed.forEach { name, count in body(name, true, count) }
     } else {
       for index in 0..<kind.sectionCount {
         let section = kind.section(at: index)
         var name = section.name
-        name.withUTF8 { body(UnsafeRawBufferPointer($0), section.count) }
+        name.withUTF8 { body(UnsafeRawBufferPointer($0), section.isByValue, section.count) }
       }
     }
   }

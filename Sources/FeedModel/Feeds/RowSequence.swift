@@ -19,6 +19,8 @@ import FeedChange
 public protocol FeedSection: AnyObject {
   /// The name: that of the feed, `collection/bin` or `feed/value`.
   var name: String { get }
+  /// Whether it is a section by value, whose name tells the value.
+  var isByValue: Bool { get }
   var count: Int { get }
   /// The row at an index in `0..<count`. O(log n).
   func row(at index: Int) -> Row
@@ -33,6 +35,8 @@ public protocol FeedSection: AnyObject {
 }
 
 extension FeedSection {
+  public var isByValue: Bool { false }
+
   /// Returns a snapshot of all rows.
   func makeSnapshot() -> any SectionSnapshot { makeSnapshot(of: 0..<count) }
 }

@@ -18,10 +18,10 @@ public final class SnapshotMemory {
   }
 
   /// Charges so many bytes until the result is released.
-  func hold(_ count: Int) -> Share { Share(count, of: self) }
+  public func hold(_ count: Int) -> Share { Share(count, of: self) }
 
   /// Bytes that are charged as long as the share exists.
-  final class Share {
+  public final class Share {
     private let memory: SnapshotMemory
     private let bytes: Int
 

@@ -81,6 +81,8 @@ extension WordRing {
 
   /// The bit of the length of a name whose bytes are four in a word. In stored words each byte has a word.
   fileprivate static let packedName: UInt32 = 1 << 31
+  /// The bit of the length of a name for a section by value.
+  fileprivate static let namedByValue: UInt32 = 1 << 30
 
   /// The units of work to write 4096 words to memory that was not touched before.
   private static var unitsPerStep: Int { 16 }
@@ -116,7 +118,8 @@ extension WordRing {
     for index in change.sectionsDeleted.indices { append(change.sectionsDeleted[index] &+ shift) }
     for index in change.sectionsAdded.indices {
       append(change.sectionsAdded[index].at &+ shift)
-      change.sectionsAdded[index].withNameBytes { append(name: $0) }
+      let kind = change.sectionsAdded[index].isByValue ? Self.namedByValue : 0
+      change.sectionsAdded[index].withNameBytes { append(name: $0, kind) }
     }
   }
 
@@ -127,7 +130,7 @@ extension WordRing {
     var place = fixed
     for _ in 0..<Int(words[5]) {
       guard place + 1 < words.count else { return false }
-      place += 2 + Int(words[place + 1])
+      place += 2 + Int(words[place + 1] & ~namedByValue)
     }
     return place == words.count
   }
@@ -176,10 +179,10 @@ extension WordRing {
     end &+= 8
   }
 
-  private mutating func append(name: UnsafeRawBufferPointer) {
+  private mutating func append(name: UnsafeRawBufferPointer, _ kind: UInt32) {
     let count = name.count
     reserve(1 &+ (count &+ 3) / 4)
-    storage[Int(end & mask)] = UInt32(truncatingIfNeeded: count) | Self.packedName
+    storage[Int(end & mask)] = UInt32(truncatingIfNeeded: count) | Self.packedName | kind
     end &+= 1
     var place = 0
     while place &+ 4 <= count {
@@ -215,8 +218,8 @@ extension WordRing {
     var reader = WordReader(position: lists)
     for _ in 0..<additions {
       body(reader.next(self))
-      let name = reader.bytes(self)
-      body(UInt32(truncatingIfNeeded: name.count))
+      let (name, kind) = reader.name(self)
+      body(UInt32(truncatingIfNeeded: name.count) | kind)
       for byte in name { body(UInt32(byte)) }
     }
   }
@@ -255,19 +258,23 @@ private struct WordReader {
 
   mutating func section(_ ring: borrowing WordRing) -> SectionAddition {
     let at = next(ring)
-    return bytes(ring).withUnsafeBytes { SectionAddition(at: at, name: $0) }
+    let (bytes, kind) = name(ring)
+    return bytes.withUnsafeBytes { SectionAddition(at: at, name: $0, isByValue: kind != 0) }
   }
 
-  /// Reads the bytes of a name.
-  mutating func bytes(_ ring: borrowing WordRing) -> [UInt8] {
-    let length = next(ring)
-    guard length & WordRing.packedName != 0 else {
-      return (0..<Int(length)).map { _ in UInt8(truncatingIfNeeded: next(ring)) }
+  /// Reads the bytes of a name, and the bit that says whether the section is one by value.
+  mutating func name(_ ring: borrowing WordRing) -> (bytes: [UInt8], kind: UInt32) {
+    let head = next(ring)
+    let kind = head & WordRing.namedByValue
+    let count = Int(head & ~(WordRing.packedName | WordRing.namedByValue))
+    guard head & WordRing.packedName != 0 else {
+      return ((0..<count).map { _ in UInt8(truncatingIfNeeded: next(ring)) }, kind)
     }
     var word: UInt32 = 0
-    return (0..<Int(length & ~WordRing.packedName)).map { place in
+    let bytes = (0..<count).map { place in
       word = place & 3 == 0 ? next(ring) : word &>> 8
       return UInt8(truncatingIfNeeded: word)
     }
+    return (bytes, kind)
   }
 }

@@ -68,7 +68,8 @@ public struct ManagedRows: Sendable, Equatable {
 
   private(set) var bytes: [UInt8] = []
   private(set) var entries: [Entry] = []
-  /// The values of the section column in order of first appearance; "" is the section of rows without a value.
+  /// What follows the name of the feed in the names of sections, in order of first appearance; "" is the section of rows
+  /// without a value.
   public private(set) var sections: [String] = []
   private var places: [String: Int] = [:]
 

@@ -55,12 +55,15 @@ extension ManagedState {
       change.sectionsDeleted.append(UInt32(section))
     }
     for (section, before) in plan.before.enumerated() where before == nil {
-      change.sectionsAdded.append(SectionAddition(at: UInt32(section), name: plan.names[section]))
+      change.sectionsAdded.append(
+        SectionAddition(at: UInt32(section), name: plan.names[section], isByValue: definition.section != nil))
     }
     if change.hasSameSections { return }
     let former = sections
     sections = plan.before.enumerated().map { section, before in
-      before.map { former[$0] } ?? RowSection(name: plan.names[section], elements: elements, keyed: false)
+      before.map { former[$0] }
+        ?? RowSection(
+          name: plan.names[section], elements: elements, keyed: false, isByValue: definition.section != nil)
     }
     let graph = commit.graph
     graph.sectionsDidChange(of: feed)

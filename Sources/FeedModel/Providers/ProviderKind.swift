@@ -237,7 +237,7 @@ extension Change {
   /// Lists all sections of a feed with all their rows as added from `section` on, and advances `section` past them.
   fileprivate mutating func addSections(of feed: Feed, at section: inout Int, _ pace: Pace) {
     for content in feed.sections {
-      sectionsAdded.append(SectionAddition(at: UInt32(section), name: content.name))
+      sectionsAdded.append(SectionAddition(at: UInt32(section), name: content.name, isByValue: content.isByValue))
       for row in 0..<content.count {
         added.append(IndexPath(section: UInt32(section), row: UInt32(row)))
         if row & 255 == 255 { pace.spend() }

@@ -1,26 +1,29 @@
 /// A section of stored rows: an ordered list of handles into the element table of the feed.
 public final class RowSection: FeedSection {
   public let name: String
+  public let isByValue: Bool
   let rows: PositionTree
   let elements: ElementTable
 
   /// - Parameter keyed: whether rows are ordered by sort keys.
-  init(name: String, elements: ElementTable, keyed: Bool) {
+  init(name: String, elements: ElementTable, keyed: Bool, isByValue: Bool = false) {
     self.name = name
+    self.isByValue = isByValue
     self.elements = elements
     rows = PositionTree(keyed: keyed)
   }
 
   /// Creates a section of rows that are in a tree already.
-  init(name: String, elements: ElementTable, rows: PositionTree) {
+  private init(name: String, elements: ElementTable, rows: PositionTree, isByValue: Bool) {
     self.name = name
+    self.isByValue = isByValue
     self.elements = elements
     self.rows = rows
   }
 
   /// Returns a section with the same rows of a copy of the elements.
   func copy(_ elements: ElementTable, _ pace: Pace) -> RowSection {
-    RowSection(name: name, elements: elements, rows: rows.copy(pace))
+    RowSection(name: name, elements: elements, rows: rows.copy(pace), isByValue: isByValue)
   }
 
   public var count: Int { rows.count }

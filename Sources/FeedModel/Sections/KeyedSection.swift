@@ -11,6 +11,7 @@ final class KeyedSection: FeedSection {
   }
 
   var name: String { owner.name(of: id) }
+  var isByValue: Bool { true }
   var count: Int { owner.rowCount(of: id) }
 
   private func row(_ index: Int) -> Int { owner.start(of: id) + index }

@@ -123,7 +123,9 @@ final class KeyedSections {
 
   /// The insertion of a section with rows at an index.
   func addition(of id: UInt32, at index: UInt32) -> SectionAddition {
-    names.withName(of: flat.elements.text(of: table.first(of: id))) { SectionAddition(at: index, name: $0) }
+    names.withName(of: flat.elements.text(of: table.first(of: id))) {
+      SectionAddition(at: index, name: $0, isByValue: true)
+    }
   }
 
   /// Calls `body` with the name, as UTF-8, and the row count of each section in order. O(sections).

@@ -2,6 +2,9 @@ import FeedJSON
 import FeedQuery
 
 /// The names of sections by value: `feed/value`, and the name of the feed for rows without a value.
+///
+/// Different values have different names, whatever other sections there are, and the name tells the value: a string that
+/// would be named like another value, or has no UTF-8, is named by its JSON text (Protocol/README.md, "Sections by value").
 enum SectionName {
   /// The maximum length of the JSON text of a value in bytes. A longer value names no section.
   private static let longest = 1024
@@ -19,16 +22,51 @@ enum SectionName {
   /// The name of the section for a value. Numbers of equal value have the same name.
   static func name(of value: JSONView?, in feed: String) -> String {
     guard let value, isNamed(by: value) else { return feed }
+    var name = ByteBuffer()
+    name.append(string: "\(feed)/")
     switch value.kind {
-    case .string: return name(value.string ?? "", in: feed)
-    case .number: return name(JSONNumber(value.text).canonicalText, in: feed)
-    case .true, .false, .null, .array, .object: return name(String(decoding: value.text, as: UTF8.self), in: feed)
+    case .string: value.withDecodedUTF8 { append(string: $0, to: &name) }
+    case .number: JSONNumber(value.text).appendCanonicalText(to: &name)
+    case .true, .false, .null, .array, .object: name.append(value.text)
     }
+    return String(decoding: name.bytes, as: UTF8.self)
   }
 
-  /// The name of the section for a text; the name of the feed if the text is empty.
+  /// Appends the part of the name for a string.
+  fileprivate static func append(string: UnsafeRawBufferPointer, to name: inout ByteBuffer) {
+    if isPlain(string) { name.append(string) } else { name.appendJSONString(utf8: string) }
+  }
+
+  /// Whether a string is named by its own characters: it has UTF-8, begins with no quotation mark, and is not named like a
+  /// number, true or false.
+  static func isPlain(_ string: UnsafeRawBufferPointer) -> Bool {
+    switch string.first {
+    case UInt8(ascii: "\""): return false
+    case UInt8(ascii: "t"): if string.elementsEqual("true".utf8) { return false }
+    case UInt8(ascii: "f"): if string.elementsEqual("false".utf8) { return false }
+    default: if JSONNumber.isCanonical(string) { return false }
+    }
+    var last: UInt8 = 0
+    for byte in string {
+      if last == 0xED && byte >= 0xA0 { return false }
+      last = byte
+    }
+    return true
+  }
+
+  /// The name of the section for what follows the name of the feed in it; the name of the feed if that is empty.
   static func name(_ value: String, in feed: String) -> String {
     value.isEmpty ? feed : "\(feed)/\(value)"
+  }
+}
+
+extension ManagedRows {
+  /// What follows the name of the feed in the name of the section for a text; empty for an empty text, which has none.
+  public static func sectionName(ofText text: String) -> String {
+    var name = ByteBuffer()
+    var text = text
+    if !text.isEmpty { text.withUTF8 { SectionName.append(string: UnsafeRawBufferPointer($0), to: &name) } }
+    return String(decoding: name.bytes, as: UTF8.self)
   }
 }
 
@@ -40,8 +78,8 @@ final class SectionNames {
   private var scanner: JSONScanner
   /// The bytes of all names before the value, then those of the last value.
   private var text = ByteBuffer()
-  /// The last name of a string with surrogates.
-  private var repaired = ByteBuffer()
+  /// The last name of a string that is named by its JSON text.
+  private var quoted = ByteBuffer()
   private let headLength: Int
 
   init(feed: String, path: SingularPath, descending: Bool, maxDepth: Int) {
@@ -68,13 +106,18 @@ final class SectionNames {
     case .true: text.append("true")
     case .number(let key): JSONNumber.appendCanonicalText(ofKey: key, isInverted: descending, to: &text)
     case .string(let bytes):
-      if append(decoding: bytes) { break }
-      repaired.removeAll(keepingCapacity: true)
-      repaired.append(string: nameInText(of: element))
-      return repaired.bytes
+      if append(decoding: bytes), isPlain { break }
+      quoted.removeAll(keepingCapacity: true)
+      quoted.append(string: nameInText(of: element))
+      return quoted.bytes
     case .other: return UnsafeRawBufferPointer(rebasing: text.bytes[..<(headLength - 1)])
     }
     return text.bytes
+  }
+
+  /// Whether the string whose bytes were appended is named by them. Most begin with a letter.
+  private var isPlain: Bool {
+    SectionName.isPlain(UnsafeRawBufferPointer(rebasing: text.bytes[headLength...]))
   }
 
   /// Appends the bytes of a string, each zero followed by another byte. Returns false for a string with surrogates.

@@ -37,7 +37,7 @@ import Testing
     let first = push(#"{"id":1,"day":"tue","n":1},{"id":2,"day":"mon","n":2},{"id":3,"day":"tue","n":0}"#)
     #expect(first?["added"]?.text == "[[0,0],[1,0],[1,1]]")
     #expect(
-      first?["sections"]?.text == #"{"deleted":[],"added":[{"at":0,"name":"days/mon"},{"at":1,"name":"days/tue"}]}"#)
+      first?["sections"]?.text == #"{"deleted":[],"added":[{"at":0,"name":"days/mon","key":"mon"},{"at":1,"name":"days/tue","key":"tue"}]}"#)
     #expect(sections() == ["days/mon: 1", "days/tue: 2"])
     let gone = ask("delete", #"{"feed":"days","id":2}"#)?["result"]
     #expect(gone?["deleted"]?.text == "[]")
@@ -64,7 +64,7 @@ import Testing
     #expect(moved?["deleted"]?.text == "[]")
     #expect(moved?["added"]?.text == "[[1,0]]")
     #expect(moved?["moves"] == nil)
-    #expect(moved?["sections"]?.text == #"{"deleted":[0],"added":[{"at":1,"name":"days/wed"}]}"#)
+    #expect(moved?["sections"]?.text == #"{"deleted":[0],"added":[{"at":1,"name":"days/wed","key":"wed"}]}"#)
   }
 
   @Test func sectionRefilledWithinARequestStays() {
@@ -120,7 +120,7 @@ import Testing
     #expect(sorted?["moves"]?.text == "[[0,0]]")
     _ = ask("define", #"{"feed":"days","kind":"collection","replace":true}"#)
     let flat = harness.take(watcher).compactMap(\.json).last?["params"]
-    #expect(flat?["sections"]?.text == #"{"deleted":[0,1],"added":[{"at":0,"name":"days/all"}]}"#)
+    #expect(flat?["sections"]?.text == #"{"deleted":[0,1],"added":[{"at":0,"name":"days/all","key":"all"}]}"#)
     #expect(flat?["added"]?.text == "[[0,0],[0,1],[0,2]]")
     _ = ask("define", #"{"feed":"p","kind":"composed","children":["days/all"]}"#)
     let refused = ask("define", #"{"feed":"days","kind":"collection","section":"$.day","replace":true}"#)
@@ -220,7 +220,7 @@ import Testing
     #expect(transaction?.errorCode == -32000)
     #expect(sections(of: "home") == ["days/mon: 1", "days/tue: 1"])
     #expect(
-      push(#"{"id":1,"day":"fri"}"#)?["sections"]?.text == #"{"deleted":[0],"added":[{"at":0,"name":"days/fri"}]}"#)
+      push(#"{"id":1,"day":"fri"}"#)?["sections"]?.text == #"{"deleted":[0],"added":[{"at":0,"name":"days/fri","key":"fri"}]}"#)
   }
 
   @Test func resumedWatchReceivesMissedSectionsInOneDelta() {
@@ -233,7 +233,7 @@ import Testing
       watcher, "watch", #"{"feed":"days","since":{"epoch":"test","revision":\#(revision)}}"#)
     #expect(frames.first?.json?["result"]?["resumed"]?.bool == true)
     let delta = frames.last?.json?["params"]
-    #expect(delta?["sections"]?.text == #"{"deleted":[0],"added":[{"at":0,"name":"days/sun"}]}"#)
+    #expect(delta?["sections"]?.text == #"{"deleted":[0],"added":[{"at":0,"name":"days/sun","key":"sun"}]}"#)
     #expect(delta?["elements"]?.text == #"[{"id":2,"day":"sun"},{"id":1,"day":"sun"}]"#)
   }
 }

@@ -42,7 +42,8 @@ extension TreeWorld {
     told[name] = []
     touched.insert(name)
     let spanning = generator.chance(50)
-    for text in harness.ask(watcher, "watch", "{\"feed\":\"\(name)\",\"spanning\":\(spanning)}") {
+    let params = "{\"feed\":\"\(name)\",\"spanning\":\(spanning),\"ids\":\(generator.chance(50))}"
+    for text in harness.ask(watcher, "watch", params) {
       guard let frame = Value(text) else { throw fail("invalid JSON: \(text)") }
       if let result = frame["result"] {
         mirrors[name] = try Mirror(result, since: nil, initial: true, spanning: spanning)

@@ -63,6 +63,7 @@ final class TreeWanderer {
     if below(3) == 0 { params += ",\"throttle\":\(1 + below(400))" }
     let spanning = below(2) == 0
     if spanning { params += ",\"spanning\":true" }
+    if below(2) == 0 { params += ",\"ids\":true" }
     asked.append((name, known, spanning))
     world.harness.send(id, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"watch\",\"params\":{\(params)}}")
   }

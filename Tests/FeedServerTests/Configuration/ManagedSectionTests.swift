@@ -34,7 +34,8 @@ struct ManagedSectionTests {
     try other.execute("BEGIN; DELETE FROM person WHERE id = 3; INSERT INTO person VALUES (4, 'Kim', 'work'); COMMIT")
     let noID = try set.ask("get", #"{"feed":"people","id":null}"#)["error"]
     #expect(noID["code"].int == -32003 && noID["data"].text == #"{"feed":"people","index":0}"#)
-    _ = try client.receive(having: #""sections":{"deleted":[1],"added":[{"at":1,"name":"people/work"}]}"#, "Kim")
+    _ = try client.receive(
+      having: #""sections":{"deleted":[1],"added":[{"at":1,"name":"people/work","key":"work"}]}"#, "Kim")
     let snapshot = try set.ask("snapshot", #"{"feed":"library"}"#)
     let sections = snapshot["result"]["sections"].elements
     #expect(sections.map { $0["name"].string } == ["people/family", "people/work", "notes"])

@@ -5,7 +5,7 @@ import re
 
 from . import changes, feeds, filters, texts
 from .collection import Collection, Refused
-from .sections import Sectioned
+from .sections import Sectioned, keyed, keyed_change
 from .slots import Slots
 from .views import View, follow
 
@@ -39,7 +39,7 @@ class Daemon:
                 result = getattr(self, method)(feed, params)
             else:
                 [change] = self._commit([(method, params)])
-                result = {"revision": self.revision, **_answer(change, params)}
+                result = {"revision": self.revision, **_answer(keyed_change(self.world.feeds, change), params)}
         except Refused as refused:
             return {"error": {"code": refused.code, "data": refused.data}}
         deltas = {"deltas": self.deltas} if self.deltas else {}
@@ -59,6 +59,7 @@ class Daemon:
         for place, op in enumerate(ops):
             self._check(op["params"], op=place)
         results = self._commit([(op["method"].value, op["params"]) for op in ops], in_transaction=True)
+        results = [keyed_change(self.world.feeds, change) for change in results]
         results = [_answer(change, params, op["params"]) for op, change in zip(ops, results)]
         return {"revision": self.revision, "results": results}
 
@@ -156,7 +157,7 @@ class Daemon:
             self.revisions.update({name: self.revision for name in (feed, *self._bins(feed))})
         for name, change in changed.items():
             self.revisions[name] = self.revision
-            self._tell(name, change, net[name][1] if name in net else None, animation)
+            self._tell(name, change, net[name][1] if name in net else None, animation, before)
             if self.selections.get(name):
                 now = follow([len(s["rows"]) for s in _part(before, name)], change)
                 old = {flat for flat, place in enumerate(_places(_part(before, name))) if place in self.selections[name]}
@@ -171,18 +172,30 @@ class Daemon:
     def _change_of(self, name, net):
         return net[name][0] if name in net else self.world.of(name, net)
 
-    def _tell(self, name, change, elements, animation):
+    def _tell(self, name, change, elements, animation, before):
         if name not in self.watches:
             return
+        keyed_change(self.world.feeds, change)
         delta = {"from": self.watches[name]["revision"], "revision": self.revision}
         if self.watches[name]["counts"]:
             delta["counts"] = [len(section["rows"]) for section in self.world.sections(name)]
             delta.update({"sections": change["sections"]} if "sections" in change else {})
         else:
             delta.update(change, elements=elements)
+            if self.watches[name]["ids"]:
+                delta.update(self._identities(name, change, before))
         if animation and name != CATALOG:
             delta["animation"] = animation
         self.deltas[name], self.watches[name]["revision"] = delta, self.revision
+
+    def _identities(self, name, change, before):
+        """The identities of the rows that a change takes from their places; those of composed feeds are of other feeds."""
+        path = getattr(self.world.feeds[name.partition("/")[0]], "id", None)
+        rows = [section["rows"] for section in _part(before, name)]
+        found = [[filters.resolve(path, row) if path else None for row in section] for section in rows]
+        gone = change.get("sections", {}).get("deleted", [])
+        sections = {"deletedSectionIDs": [found[section] for section in gone]} if gone else {}
+        return {"deletedIDs": [found[section][row] for section, row in change["deleted"]], **sections}
 
     def _end(self, name, before):
         """The last delta of a watch of a feed that is gone."""
@@ -191,6 +204,7 @@ class Daemon:
         watch = self.watches.pop(name, None)
         if watch:
             rows = {"counts": []} if watch["counts"] else {"deleted": [], "added": [], "updated": [], "elements": []}
+            rows.update({"deletedIDs": None} if watch["ids"] else {})
             gone = {"deleted": list(range(len(_part(before, name)))), "added": []}
             revisions = {"from": watch["revision"], "revision": self.revision}
             self.deltas[name] = {**revisions, **rows, "sections": gone, "ended": True}
@@ -198,7 +212,8 @@ class Daemon:
     # Reading
 
     def _described(self, name):
-        return [{"name": s["name"], "count": len(s["rows"])} for s in self.world.sections(name)]
+        sections = [{"name": s["name"], "count": len(s["rows"])} for s in self.world.sections(name)]
+        return keyed(self.world.feeds, sections)
 
     def describe(self, name, params):
         sections, feed, shows = self._described(name), self.world.feeds.get(name), None
@@ -220,11 +235,12 @@ class Daemon:
             kinds = {"types": [kind for kind, _ in origins]} if self._has_types(name) else {}
             own = {"name": section["name"], "count": len(section["rows"]), "elements": section["rows"]}
             sections.append({**own, **kinds})
-        return {"revision": self.revisions[name], "sections": sections}
+        return {"revision": self.revisions[name], "sections": keyed(self.world.feeds, sections)}
 
     def watch(self, name, params):
         counts = params.get("elements") is not None and not params["elements"].value
-        self.watches[name] = {"revision": self.revisions[name], "counts": counts}
+        ids = params.get("ids") is not None and params["ids"].value
+        self.watches[name] = {"revision": self.revisions[name], "counts": counts, "ids": ids}
         if self.selections.get(name):
             self._notify(name)
         return {"feed": name, "revision": self.revisions[name], "resumed": False, "sections": self._described(name)}

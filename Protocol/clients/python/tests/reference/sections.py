@@ -1,8 +1,10 @@
 """A collection with a section for each value that is found at a path."""
 
+import json
+import re
 from decimal import Decimal
 
-from . import filters
+from . import filters, texts
 from .collection import Collection, _Bin, _Row
 
 
@@ -24,8 +26,8 @@ class Sectioned(Collection):
         found = self._value(element)
         if found is None:
             return self.name
-        texts = {"number": lambda: number(found.text), "string": lambda: found.value}
-        return f"{self.name}/{texts.get(found.kind, lambda: found.text)()}"
+        shown = {"number": lambda: number(found.text), "string": lambda: string(found.value)}
+        return f"{self.name}/{shown.get(found.kind, lambda: found.text)()}"
 
     def _after(self, one, other):
         """Whether the section of one element comes after that of the other; None if it is the same."""
@@ -120,6 +122,36 @@ class Sectioned(Collection):
         ]
         content = [elements[i] for _, _, i in added] + [elements[count + i] for _, _, i in updated]
         return result, content
+
+
+def string(value):
+    """The text of a string in the name of a section: its JSON text if another value would be named like it."""
+    is_plain = not value.startswith('"') and value not in ("true", "false") and not _is_number(value)
+    if is_plain and not re.search("[\ud800-\udfff]", value):
+        return value
+    text = json.dumps(value, ensure_ascii=False)
+    return re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _is_number(text):
+    return re.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", text) is not None and number(text) == text
+
+
+def keyed(feeds, sections):
+    """The sections, with the keys of those by value: the name tells the value."""
+    for section in sections:
+        feed, slash, value = section["name"].partition("/")
+        if isinstance(feeds.get(feed), Sectioned):
+            is_text = not (value.startswith('"') or value in ("true", "false") or _is_number(value))
+            section["key"] = None if not slash else texts.node(value) if is_text else texts.parse(value)
+    return sections
+
+
+def keyed_change(feeds, change):
+    """The change, with the keys of the sections by value that it adds."""
+    if change.get("sections"):
+        keyed(feeds, change["sections"]["added"])
+    return change
 
 
 def number(text):

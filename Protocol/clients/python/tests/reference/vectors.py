@@ -7,6 +7,7 @@ import pathlib
 
 from . import changes, digest, exchanges, expiry, feeds, filters, mergepatch, slots, snapshots, texts
 from .collection import Collection, Refused
+from .sections import keyed_change
 
 FOLDER = pathlib.Path(__file__).resolve().parents[4] / "vectors"
 
@@ -165,6 +166,8 @@ def _feeds(case):
                 assert shown_text(changes.apply(before[feed], delta, elements)) == shown_text(
                     world.sections(feed)
                 ), step
+            for told in [change, *(c for c, _ in deltas.values())]:
+                keyed_change(world.feeds, told)
             deltas = {n: {"change": c, "elements": e} for n, (c, e) in deltas.items() if any(c.values())}
             members.update(change=change, deltas=deltas)
         except Refused as refused:

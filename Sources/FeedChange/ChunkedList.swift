@@ -5,27 +5,29 @@
 /// edits traverses the chunks once.
 public struct ChunkedList<Element> {
   /// No chunk is empty and none is longer than `chunkCapacity`.
-  private var chunks: [[Element]] = []
+  @usableFromInline var chunks: [[Element]] = []
   /// The lengths of the chunks, in one array so that finding a row touches little memory.
-  private var counts: [Int] = []
+  @usableFromInline var counts: [Int] = []
+  @usableFromInline var length = 0
+  @usableFromInline let chunkCapacity: Int
+
   /// The number of elements.
-  public private(set) var count = 0
-  private let chunkCapacity: Int
+  @inlinable public var count: Int { length }
 
   /// The number of chunks, for tests.
-  var chunkCount: Int { chunks.count }
+  package var chunkCount: Int { chunks.count }
 
   /// Creates an empty list.
-  public init() { self.init(chunkCapacity: 256) }
+  @inlinable public init() { self.init(chunkCapacity: 256) }
 
   /// Creates an empty list with chunks of at most `chunkCapacity` elements, at least 2. For tests with small chunks.
-  init(chunkCapacity: Int) {
+  @inlinable package init(chunkCapacity: Int) {
     precondition(chunkCapacity >= 2)
     self.chunkCapacity = chunkCapacity
   }
 
   /// Appends elements. Amortized O(1) each.
-  public mutating func append(contentsOf elements: some Sequence<Element>) {
+  @inlinable public mutating func append(contentsOf elements: some Sequence<Element>) {
     for element in elements {
       if let last = counts.last, last < chunkCapacity {
         chunks[chunks.count - 1].append(element)
@@ -34,14 +36,14 @@ public struct ChunkedList<Element> {
         chunks.append([element])
         counts.append(1)
       }
-      count += 1
+      length += 1
     }
     checkInvariants()
   }
 
   /// The chunk that contains `row`, and the row of its first element.
   /// - Precondition: 0 ≤ row < count.
-  private func chunk(of row: Int) -> (chunk: Int, start: Int) {
+  @inlinable func chunk(of row: Int) -> (chunk: Int, start: Int) {
     var (chunk, start) = (0, 0)
     while start + counts[chunk] <= row {
       start += counts[chunk]
@@ -54,11 +56,11 @@ public struct ChunkedList<Element> {
 extension ChunkedList: Sendable where Element: Sendable {}
 
 extension ChunkedList: RandomAccessCollection {
-  public var startIndex: Int { 0 }
-  public var endIndex: Int { count }
+  @inlinable public var startIndex: Int { 0 }
+  @inlinable public var endIndex: Int { count }
 
   /// The element at `row`. O(n / chunk capacity) with a small constant; use an iterator for many elements.
-  public subscript(row: Int) -> Element {
+  @inlinable public subscript(row: Int) -> Element {
     precondition(row >= 0 && row < count, "row out of range")
     let (chunk, start) = chunk(of: row)
     return chunks[chunk][row - start]
@@ -66,13 +68,13 @@ extension ChunkedList: RandomAccessCollection {
 
   /// Iterates over the elements in order, O(1) each.
   public struct Iterator: IteratorProtocol {
-    private let chunks: [[Element]]
-    private var chunk = 0
-    private var place = 0
+    @usableFromInline let chunks: [[Element]]
+    @usableFromInline var chunk = 0
+    @usableFromInline var place = 0
 
-    init(_ chunks: [[Element]]) { self.chunks = chunks }
+    @inlinable init(_ chunks: [[Element]]) { self.chunks = chunks }
 
-    public mutating func next() -> Element? {
+    @inlinable public mutating func next() -> Element? {
       guard chunk < chunks.count else { return nil }
       let element = chunks[chunk][place]
       place += 1
@@ -81,7 +83,7 @@ extension ChunkedList: RandomAccessCollection {
     }
   }
 
-  public func makeIterator() -> Iterator { Iterator(chunks) }
+  @inlinable public func makeIterator() -> Iterator { Iterator(chunks) }
 }
 
 extension ChunkedList: Equatable where Element: Equatable {
@@ -92,7 +94,7 @@ extension ChunkedList: Equatable where Element: Equatable {
 
 extension ChunkedList {
   /// Checks the chunks and their lengths, in debug builds. O(chunks).
-  @inline(__always)
+  @inlinable @inline(__always)
   func checkInvariants() {
     #if CHECK_INVARIANTS
       precondition(chunks.count == counts.count)
@@ -107,7 +109,7 @@ extension ChunkedList {
 /// Batches of edits. Precondition: the rows are in range and strictly ascending.
 extension ChunkedList {
   /// Removes the elements at `rows`, in coordinates before the removal. O(chunks + chunk length × chunks touched).
-  mutating func remove(_ rows: some Collection<Int>) {
+  @inlinable package mutating func remove(_ rows: some Collection<Int>) {
     var (chunk, start) = (0, 0)
     var rest = rows[...]
     var isThin = false
@@ -121,7 +123,7 @@ extension ChunkedList {
       rest = rest.dropFirst(here.count)
       chunks[chunk].remove(here, offset: start)
       counts[chunk] -= here.count
-      count -= here.count
+      length -= here.count
       isThin = isThin || counts[chunk] * 4 < chunkCapacity
       (chunk, start) = (chunk + 1, end)
     }
@@ -129,8 +131,23 @@ extension ChunkedList {
     checkInvariants()
   }
 
+  /// Returns the elements at `rows`. O(chunks + rows).
+  @inlinable package func elements(at rows: some Collection<Int>) -> [Element] {
+    var (chunk, start) = (0, 0)
+    var found: [Element] = []
+    found.reserveCapacity(rows.count)
+    for row in rows {
+      while row >= start + counts[chunk] {
+        start += counts[chunk]
+        chunk += 1
+      }
+      found.append(chunks[chunk][row - start])
+    }
+    return found
+  }
+
   /// Inserts `elements` at `rows`, in coordinates after the insertion. O(chunks + chunk length × chunks touched).
-  mutating func insert(_ elements: some Collection<Element>, at rows: some Collection<Int>) {
+  @inlinable package mutating func insert(_ elements: some Collection<Element>, at rows: some Collection<Int>) {
     if chunks.isEmpty {
       append(contentsOf: elements)
       return
@@ -154,14 +171,14 @@ extension ChunkedList {
       chunks[chunk].insert(elements.prefix(here.count), at: here, offset: start)
       elements = elements.dropFirst(here.count)
       counts[chunk] += here.count
-      count += here.count
+      length += here.count
       split(chunk)
     }
     checkInvariants()
   }
 
   /// Replaces the elements at `rows`. O(chunks + rows).
-  mutating func replace(_ rows: some Collection<Int>, with elements: some Collection<Element>) {
+  @inlinable package mutating func replace(_ rows: some Collection<Int>, with elements: some Collection<Element>) {
     var (chunk, start) = (0, 0)
     for (row, element) in zip(rows, elements) {
       while row >= start + counts[chunk] {
@@ -173,7 +190,7 @@ extension ChunkedList {
   }
 
   /// Splits a chunk that is too long into equal pieces.
-  private mutating func split(_ chunk: Int) {
+  @inlinable mutating func split(_ chunk: Int) {
     let length = counts[chunk]
     guard length > chunkCapacity else { return }
     // Two thirds full, so that there is room for later insertions nearby.
@@ -187,7 +204,7 @@ extension ChunkedList {
   }
 
   /// Removes empty chunks, and merges neighbours that fit in half a chunk.
-  private mutating func mergeThinChunks() {
+  @inlinable mutating func mergeThinChunks() {
     var kept = 0
     for chunk in chunks.indices where counts[chunk] > 0 {
       if kept > 0, counts[kept - 1] + counts[chunk] <= chunkCapacity / 2 {
@@ -206,7 +223,7 @@ extension ChunkedList {
 
 extension Array {
   /// Removes the elements at `rows` minus `offset`, ascending.
-  fileprivate mutating func remove(_ rows: some Collection<Int>, offset: Int) {
+  @inlinable mutating func remove(_ rows: some Collection<Int>, offset: Int) {
     if rows.count == 1, let row = rows.first {
       remove(at: row - offset)
       return
@@ -225,7 +242,7 @@ extension Array {
   }
 
   /// Inserts `elements` at `rows` minus `offset`, ascending.
-  fileprivate mutating func insert(_ elements: some Collection<Element>, at rows: some Collection<Int>, offset: Int) {
+  @inlinable mutating func insert(_ elements: some Collection<Element>, at rows: some Collection<Int>, offset: Int) {
     if rows.count == 1, let row = rows.first, let element = elements.first {
       insert(element, at: row - offset)
       return

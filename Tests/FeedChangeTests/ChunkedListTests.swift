@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import FeedClient
+@testable import FeedChange
 
 @Suite struct ChunkedListTests {
   private func list(_ count: Int, capacity: Int) -> ChunkedList<Int> {

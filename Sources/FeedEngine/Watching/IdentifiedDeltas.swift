@@ -1,0 +1,114 @@
+import FeedChange
+import FeedJSON
+import FeedModel
+
+/// Deltas with the identities of deleted rows (Protocol/README.md, "Identities").
+extension Engine {
+  /// Begins to read the identities of the feed of a watch, if the watch gets them. A watch of a long feed is not live before
+  /// they are read.
+  func beginIdentities(_ watch: Watch) {
+    guard let identities = watch.channel.identities else { return }
+    watches.idleIdentities.didBegin(watch)
+    identities.begin(fewRows: watches.catchUps.fewRows, chargedTo: watch.session.snapshots)
+    charge(identities, to: watch)
+    if watch.isLive && identities.isReading { fallBehind(watch) }
+  }
+
+  private func charge(_ identities: FeedIdentities, to watch: Watch) {
+    identities.didCharge()
+    watch.identityCharge = watch.session.snapshots.hold(identities.bytes)
+  }
+
+  /// Follows a commit, and tells the watches of a feed that get identities.
+  func tellIdentities(_ channel: FeedChannel, _ change: borrowing Change, _ publication: Publication) {
+    guard let identities = channel.identities else { return }
+    identities.didChange(by: change, from: publication.from, bytes: limits.historyBytes, commit.pace)
+    if channel.watchCount == 0 { return watches.idleIdentities.didChange(channel, at: now, limits) }
+    if identities.hasGrown {
+      for session in sessions.all {
+        for watch in session.watches where watch.channel === channel { charge(identities, to: watch) }
+      }
+    }
+    tell(channel, change, publication)
+  }
+
+  /// Reads the identities of a long feed for the receivers of a delta. Others work between two steps, and may change the feed.
+  func readIdentities(_ delta: LongDelta, _ pace: Pace) {
+    let channel = delta.channel
+    channel.identities?.read(pace) { from in
+      channel.feed.isGone ? nil : channel.change(from: from, to: channel.feed.revision)
+    }
+  }
+
+  /// Lets the receivers of a delta go on, because they missed nothing.
+  func release(_ delta: LongDelta) {
+    while let watch = delta.receivers.first {
+      watches.leaveSeat(watch)
+      becomeLive(watch)
+      if watch.seat == .standing { wait(watch) }
+    }
+  }
+}
+
+/// The identities of feeds that no watch asks for any more, kept so that a watch that resumes is told what left meanwhile.
+///
+/// Invariant: none of the channels has watches.
+struct IdleIdentities {
+  /// The most channels, and the most memory of the identities of one.
+  private static let mostChannels = 16
+  private static let mostBytes = 4 << 20
+
+  /// The channels, the one without watches for the longest time first.
+  private var channels: [(channel: FeedChannel, since: Instant)] = []
+
+  /// Records that a channel has a watch.
+  mutating func didBegin(_ watch: Watch) { channels.removeAll { $0.channel === watch.channel } }
+
+  /// Records that a watch ended.
+  mutating func didEnd(_ watch: Watch, at now: Instant) {
+    guard let identities = watch.channel.identities, watch.channel.watchCount == 0 else { return }
+    if !identities.isReady || identities.bytes > Self.mostBytes { return identities.forget() }
+    channels.append((watch.channel, now))
+    if channels.count > Self.mostChannels { channels.removeFirst().channel.identities?.forget() }
+  }
+
+  /// Records that the feed of a channel without watches changed.
+  mutating func didChange(_ channel: FeedChannel, at now: Instant, _ limits: Limits) {
+    guard let place = channels.firstIndex(where: { $0.channel === channel }), let identities = channel.identities else {
+      return
+    }
+    let age = now.since(channels[place].since)
+    guard identities.bytes > Self.mostBytes || age > UInt64(limits.historySeconds) * 1_000_000_000 else { return }
+    identities.forget()
+    channels.remove(at: place)
+  }
+}
+
+extension ByteBuffer {
+  /// Appends `,"deletedIDs":…` and, if sections were deleted, `,"deletedSectionIDs":…`; null if they are not known. Stops early
+  /// if the frame would not end before `end`; the frame is then discarded.
+  ///
+  /// - Parameter step: called after about each thousand identities.
+  mutating func append(_ removed: RowIdentities.Removed?, end: Int, step: () -> Void = {}) {
+    append(",\"deletedIDs\":")
+    guard let removed else { return append("null") }
+    append(removed.rows, end, step)
+    if removed.sections.isEmpty { return }
+    append(",\"deletedSectionIDs\":[")
+    for (place, section) in removed.sections.enumerated() where count <= end {
+      if place > 0 { append(UInt8(ascii: ",")) }
+      append(section, end, step)
+    }
+    append(UInt8(ascii: "]"))
+  }
+
+  private mutating func append(_ identities: [String?], _ end: Int, _ step: () -> Void) {
+    append(UInt8(ascii: "["))
+    for (place, identity) in identities.enumerated() where count <= end {
+      if place > 0 { append(UInt8(ascii: ",")) }
+      if let identity { append(string: identity) } else { append("null") }
+      if place & 1023 == 1023 { step() }
+    }
+    append(UInt8(ascii: "]"))
+  }
+}
