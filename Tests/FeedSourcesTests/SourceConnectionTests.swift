@@ -200,7 +200,7 @@ struct SourceConnectionTests {
     #expect(try asReader { text(connection.look(all)) } == #":{"id":1}"#)
     for number in 2...4 {
       // The writer leaves no log behind, and the file is of the same size.
-      do { try database(directory, "INSERT INTO t VALUES (\(number))") }
+      do { _ = try database(directory, "INSERT INTO t VALUES (\(number))") }
       let rows = (1...number).map { ":{\"id\":\($0)}" }.joined(separator: "\n")
       #expect(try asReader { text(connection.look(all)) } == rows)
     }
