@@ -37,7 +37,8 @@ import Testing
     let first = push(#"{"id":1,"day":"tue","n":1},{"id":2,"day":"mon","n":2},{"id":3,"day":"tue","n":0}"#)
     #expect(first?["added"]?.text == "[[0,0],[1,0],[1,1]]")
     #expect(
-      first?["sections"]?.text == #"{"deleted":[],"added":[{"at":0,"name":"days/mon","key":"mon"},{"at":1,"name":"days/tue","key":"tue"}]}"#)
+      first?["sections"]?.text
+        == #"{"deleted":[],"added":[{"at":0,"name":"days/mon","key":"mon"},{"at":1,"name":"days/tue","key":"tue"}]}"#)
     #expect(sections() == ["days/mon: 1", "days/tue: 2"])
     let gone = ask("delete", #"{"feed":"days","id":2}"#)?["result"]
     #expect(gone?["deleted"]?.text == "[]")
@@ -220,7 +221,8 @@ import Testing
     #expect(transaction?.errorCode == -32000)
     #expect(sections(of: "home") == ["days/mon: 1", "days/tue: 1"])
     #expect(
-      push(#"{"id":1,"day":"fri"}"#)?["sections"]?.text == #"{"deleted":[0],"added":[{"at":0,"name":"days/fri","key":"fri"}]}"#)
+      push(#"{"id":1,"day":"fri"}"#)?["sections"]?.text
+        == #"{"deleted":[0],"added":[{"at":0,"name":"days/fri","key":"fri"}]}"#)
   }
 
   @Test func resumedWatchReceivesMissedSectionsInOneDelta() {
