@@ -35,7 +35,7 @@ struct ConfigureTests {
     harness.engine.setManaged("people", rows(2), SourceStatus(.ok, since: "T1"), now: harness.now)
     harness.turn()
     let delta = harness.take(client).first?.json?["params"]
-    #expect(delta?["sections"]?.text == #"{"deleted":[],"added":[{"at":0,"name":"people/a"}]}"#)
+    #expect(delta?["sections"]?.text == #"{"deleted":[],"added":[{"at":0,"name":"people/a","key":"a"}]}"#)
     #expect(delta?["elements"]?.items.map { $0["id"]?.int } == [0, 1])
     func source() -> Value? {
       harness.ask(client, "describe", #"{"feed":"people"}"#).first?.json?["result"]?["source"]

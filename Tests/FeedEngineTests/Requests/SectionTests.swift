@@ -121,7 +121,7 @@ import Testing
     #expect(sorted?["moves"]?.text == "[[0,0]]")
     _ = ask("define", #"{"feed":"days","kind":"collection","replace":true}"#)
     let flat = harness.take(watcher).compactMap(\.json).last?["params"]
-    #expect(flat?["sections"]?.text == #"{"deleted":[0,1],"added":[{"at":0,"name":"days/all","key":"all"}]}"#)
+    #expect(flat?["sections"]?.text == #"{"deleted":[0,1],"added":[{"at":0,"name":"days/all"}]}"#)
     #expect(flat?["added"]?.text == "[[0,0],[0,1],[0,2]]")
     _ = ask("define", #"{"feed":"p","kind":"composed","children":["days/all"]}"#)
     let refused = ask("define", #"{"feed":"days","kind":"collection","section":"$.day","replace":true}"#)
