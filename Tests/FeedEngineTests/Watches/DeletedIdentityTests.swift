@@ -123,7 +123,7 @@ struct DeletedIdentityTests {
     _ = harness.ask(writer, "define", #"{"feed":"plain","kind":"array"}"#)
     _ = harness.ask(writer, "define", #"{"feed":"both","kind":"composed","children":["plain","list"]}"#)
     _ = harness.ask(writer, "insert", #"{"feed":"plain","elements":[{"id":5}]}"#)
-    let ids = [#""a\u0000\"""#, #""\ud800""#, "1.50", "-0", "1e400", "12345678901234567890", #""""#]
+    let ids = [#""a\u0000\"""#, "1.50", "-0", "1e400", "12345678901234567890", #""""#]
     let elements = ids.map { #"{"id":\#($0)}"# }.joined(separator: ",")
     _ = harness.ask(writer, "insert", #"{"feed":"list","elements":[\#(elements)]}"#)
     let watcher = harness.connect()
