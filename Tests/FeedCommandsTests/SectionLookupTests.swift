@@ -41,6 +41,35 @@ import Testing
     #expect(text.contains(": " + named.joined(separator: ", ") + ";"))
   }
 
+  private static let slashes = #"[{"name":"s/a/1","key":"a/1"},{"name":"s/s/x","key":"s/x"},{"name":"s/x","key":"x"}]"#
+
+  @Test("the text of a section may have slashes", arguments: [("a/1", 0), ("s/x", 2), ("x", 2), ("s/s/x", 1)])
+  func slashes(word: String, index: Int) throws {
+    #expect(try find(word, Self.slashes).get() == index)
+    #expect(throws: Failure.self) { try find("1", Self.slashes).get() }
+  }
+
+  @Test("a completion names each section") func words() throws {
+    for sections in [Self.keyed, Self.slashes] {
+      let words = try withJSON(sections) { SectionLookup($0).words(in: "s") }
+      for (index, word) in words.enumerated() { #expect(try find(word, sections).get() == index, "\(word)") }
+    }
+    #expect(
+      try withJSON(Self.keyed) { SectionLookup($0).words(in: "s") } == ["s/true", "s/1", #""1""#, #""true""#, "a", "s"])
+  }
+
+  @Test("a trigger takes the end of a name only after the name of its feed") func triggerSections() {
+    let names = ["s/1", "s/a/1", #"s/"1""#, "s/s/1", "t/1", "s"]
+    func matches(_ word: String) -> [String] {
+      names.filter { SectionName(feed: "s", word: word).matches($0) }
+    }
+    #expect(matches("1") == ["s/1", "t/1"])
+    #expect(matches("s/1") == ["s/1"])
+    #expect(matches(#""1""#) == [#"s/"1""#])
+    #expect(matches("a/1") == ["s/a/1"])
+    #expect(matches("s") == ["s"])
+  }
+
   @Test func unknown() throws {
     guard case .failure(.usage(let text)) = try find("trve", Self.keyed) else { throw TestFailure("it was found") }
     #expect(text.hasPrefix("'s' has no section 'trve'"))

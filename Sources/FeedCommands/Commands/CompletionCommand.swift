@@ -63,10 +63,9 @@ extension Invocation {
   /// The names of the sections of the feed, as commands take them.
   fileprivate func sections(_ connection: Connection) throws(Failure) -> [String] {
     let feed = operand(0)
-    let names = try call(connection, "describe", feedParameter, deadline: deadline()) { result in
-      result.member("sections")?.elements.map { $0.member("name")?.string ?? "" } ?? []
+    return try call(connection, "describe", feedParameter, deadline: deadline()) { result in
+      SectionLookup(result.member("sections")).words(in: feed)
     }
-    return names.map { $0.hasPrefix("\(feed)/") ? String($0.dropFirst(feed.count + 1)) : $0 }
   }
 
   /// The identities of the first elements of the feed, as commands take them.

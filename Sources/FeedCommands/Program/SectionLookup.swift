@@ -25,15 +25,29 @@ struct SectionLookup {
       throw .usage(
         "section '\(word)' of '\(feed)' is ambiguous: \(list); give the whole name, or the number in parentheses")
     }
-    let short = sections.map { $0.name.hasPrefix("\(feed)/") ? String($0.name.dropFirst(feed.count + 1)) : $0.name }
+    let short = sections.map { Self.short($0.name) }
     let list = short.isEmpty ? "it has no sections" : "its sections are \(short.joined(separator: ", "))"
     throw .usage(
       "'\(feed)' has no section '\(word)'" + Spelling.suggestion(for: word, in: short, otherwise: "; \(list)"))
   }
 
+  /// The name without that of its feed, which has no slash.
+  static func short(_ name: String) -> String {
+    guard let slash = name.firstIndex(of: "/") else { return name }
+    return String(name[name.index(after: slash)...])
+  }
+
+  /// The shortest words that name each section.
+  func words(in feed: String) -> [String] {
+    sections.indices.map { index in
+      let short = Self.short(sections[index].name)
+      return (try? find(short, in: feed)) == index ? short : sections[index].name
+    }
+  }
+
   private func abbreviates(_ word: String, _ index: Int) -> Bool {
     let (name, text) = sections[index]
-    if name.hasSuffix("/\(word)") || text == word { return true }
+    if Self.short(name) == word || text == word { return true }
     // The section of the text after the name of its feed, if that is not named like it.
     guard let text, let slash = name.firstIndex(of: "/") else { return false }
     return word == "\(name[...slash])\(text)"

@@ -79,10 +79,10 @@ struct SectionName {
   let feed: String
   let word: String
 
-  /// Whether this is the name of a section: the whole of it, or the part after the feed's name or after a slash.
+  /// Whether this is the name of a section: the whole of it, or the part after the name of its feed.
   func matches(_ name: String?) -> Bool {
     guard let name else { return false }
-    return name == word || name.hasSuffix("/\(word)")
+    return name == word || !word.hasPrefix("\(feed)/") && SectionLookup.short(name) == word
   }
 }
 
