@@ -91,6 +91,8 @@ struct ClientConditionTests {
     try move("3", "--before", "1", order: ["\"x\"", "1", "3", "2"])
     try move("--id", "3", "--before", "3", order: ["\"x\"", "1", "3", "2"])
     try move("--id", "x", "end", "--where", "@.id == 'x'", order: ["1", "3", "2", "\"x\""])
+    try move("x", "--after", "1", order: ["1", "\"x\"", "3", "2"])
+    try move("x", "end", order: ["1", "3", "2", "\"x\""])
     #expect(try client.run("move", "q", "--id", "x", "0", "--where", "@.id == 1").code == 1)
     let missing = try client.run("move", "q", "--id", "x", "--before", "99")
     #expect(missing.code == 1)
@@ -99,7 +101,7 @@ struct ClientConditionTests {
       (["0", "1", "--before", "2"], "TO and --before exclude each other"),
       (["0", "--after", "1", "--before", "2"], "--before and --after exclude each other"),
       (["0", "last"], "TO 'last': expected a row, from 0 on, or end"),
-      (["x", "1"], "FROM 'x': expected a row, from 0 on"),
+      (["1.5", "1"], "FROM '1.5': expected a row, from 0 on"),
     ] {
       let refused = try ClientCommand.finish(client.start(["move", "q"] + words))
       #expect(refused.code == 2)

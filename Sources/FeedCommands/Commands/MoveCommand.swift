@@ -4,16 +4,17 @@ import FeedSystem
 
 extension Command {
   static let move = Command(
-    name: "move", usage: ["FEED FROM TO|end", "FEED --id ID TO|end", "FEED FROM|--id ID --before ID|--after ID"],
+    name: "move", usage: ["FEED FROM|ID TO|end", "FEED FROM|ID --before ID|--after ID", "FEED --id ID ..."],
     summary: "move an element of an array",
     examples: """
       feedclient move styles 4 0
       feedclient move queue --id 17 end
-      feedclient move queue --id 17 --before 12
+      feedclient move todo milk --before door
       """,
     about: """
       Moves the element at row FROM of an array, or the one with the identity ID, to row TO, counted after the move, to \
-      the end, or next to another element. If the feed changes while the place is looked up, that is repeated.
+      the end, or next to another element. A number is a row; --id takes an identity that is one. If the feed changes \
+      while the place is looked up, that is repeated.
       """,
     options: [
       OptionDescription("id", value: .text("ID"), help: "identity of the element, in an array with identity"),
@@ -30,7 +31,7 @@ extension Command {
       source = .id(Operands.id(id))
     } else {
       guard !words.isEmpty else { throw invocation.usage("missing argument FROM or --id ID") }
-      source = .row(try invocation.row(words.removeFirst(), "FROM"))
+      source = try invocation.source(words.removeFirst())
     }
     if options.contains("before"), options.contains("after") {
       throw invocation.usage("--before and --after exclude each other")
@@ -51,6 +52,12 @@ extension Command {
 }
 
 extension Invocation {
+  /// What FROM names: a row, or an identity if it is no number.
+  fileprivate func source(_ word: String) throws(Failure) -> Relocation.Source {
+    let id = Operands.id(word)
+    return Operands.rows(word)?.count != 1 && id.hasPrefix("\"") ? .id(id) : .row(try row(word, "FROM"))
+  }
+
   fileprivate func row(_ word: String, _ name: String) throws(Failure) -> Int {
     guard let rows = Operands.rows(word), rows.count == 1 else {
       throw usage("\(name) '\(word)': expected a row, from 0 on\(name == "TO" ? ", or end" : "")")
