@@ -7,11 +7,13 @@ replace a text first, for example so that the command ends, or `<!-- not run: re
 import html
 import json
 import os
+import pathlib
 import re
 import shlex
 import subprocess
 import sys
 import tempfile
+import time
 import unicodedata
 import unittest
 import xml.etree.ElementTree
@@ -108,6 +110,68 @@ class Readme(unittest.TestCase):
                         self.assertIn(json.loads(whole.text)["text"], (words, xml_only))
             finally:
                 bar.terminate()
+
+    def program(self, name):
+        """A small program of the README, or of the man page of feedclient."""
+        page = (ROOT / "scripts" / "man" / "feedclient.1").read_text(encoding="utf-8").replace("\\-", "-").replace("\\e", "\\")
+        texts = [text for _, text in blocks()] + re.findall(r"^\.nf\n(.*?)^\.fi$", page, re.MULTILINE | re.DOTALL)
+        text = next(text for text in texts if name in text)
+        self.assertLessEqual(len(text.splitlines()), 5)
+        return text
+
+    def shell(self, daemon, script, **options):
+        environment = {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}", "FEEDD_SOCKET": daemon.path}
+        return subprocess.Popen(["sh", "-c", script], env=environment, cwd=self.folder.name, text=True, **options)
+
+    def test_an_item_of_the_to_do_list_is_claimed_once(self):
+        daemon = support.Daemon()
+        self.addCleanup(daemon.stop)
+        with self.shell(daemon, self.program("feedclient patch todo"), stdout=-1, stderr=-1) as program:
+            output, errors = program.communicate(timeout=support.PATIENCE)
+        self.assertEqual(program.returncode, 0)
+        lines = [line for line in output.splitlines() if not line.startswith("{")]
+        self.assertEqual(lines, ["mine", "taken"])
+        self.assertIn("condition failed", errors)
+        with daemon.connect() as connection:
+            # Of many that claim at once, one gets the item.
+            connection.push("todo", [{"id": "roof"}])
+            claim = self.program("feedclient patch todo").splitlines()[2].replace("door", "roof")
+            claims = [self.shell(daemon, claim, stdout=-1, stderr=-1) for _ in range(20)]
+            done = [one.communicate(timeout=support.PATIENCE)[0] for one in claims]
+            self.assertEqual(sum("mine" in output for output in done), 1)
+            self.assertEqual(sorted(one.returncode for one in claims), [0] + [1] * 19)
+
+    def test_the_trigger_reacts_once_to_each_urgent_element(self):
+        daemon = support.Daemon()
+        self.addCleanup(daemon.stop)
+        folder = pathlib.Path(self.folder.name)
+
+        def lines(name):
+            return (folder / name).read_text(encoding="utf-8").splitlines() if (folder / name).exists() else []
+
+        def reactions(count):
+            """Runs the trigger until it has a position and the log as many lines; the identities in them."""
+            with self.shell(daemon, "exec " + self.program("feedclient trigger inbox")) as trigger:
+                try:
+                    limit = time.monotonic() + support.PATIENCE
+                    while not lines("seen") or len(lines("urgent.log")) < count:
+                        self.assertLess(time.monotonic(), limit)
+                        time.sleep(0.01)
+                finally:
+                    trigger.terminate()
+            return [json.loads(line)["id"] for line in lines("urgent.log")]
+
+        with daemon.connect() as connection:
+            bins = [{"name": "all", "sort": [{"by": "$.priority"}]}]
+            connection.call("define", feed="inbox", kind="collection", bins=bins)
+            connection.push("inbox", [{"id": 1, "priority": 9}])
+            self.assertEqual(reactions(0), [])
+            # What is there at the start, what only moves and what is not urgent are no reasons to react.
+            connection.push("inbox", [{"id": 2, "priority": 9}, {"id": 3, "priority": 7}])
+            connection.push("inbox", [{"id": 1, "priority": 10}])
+            self.assertEqual(reactions(1), [2])
+            connection.push("inbox", [{"id": 4, "priority": 8}])
+            self.assertEqual(reactions(2), [2, 4])
 
     def test_the_picture_shows_what_the_program_shows(self):
         environment = {**os.environ, "FEEDD_BIN_DIR": self.bin}
