@@ -133,7 +133,10 @@ let package = Package(
     tests("FeedClientTests", ["FeedClient", "FeedJSON", "FeedChange", "FeedWire", "FeedSystem", "feedd"]),
     tests(
       "FeedCommandsTests",
-      ["FeedCommands", "FeedClient", "FeedJSON", "FeedChange", "FeedWire", "FeedSystem", "feedd", "feedclient"]),
+      [
+        "FeedCommands", "FeedClient", "FeedJSON", "FeedQuery", "FeedChange", "FeedWire", "FeedSystem", "feedd",
+        "feedclient",
+      ]),
     tests(
       "EndToEndTests",
       [

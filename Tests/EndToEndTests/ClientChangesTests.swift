@@ -123,7 +123,7 @@ import Testing
     arguments: [
       (["--only", "added,moves"], "--only 'added,moves': unknown kind 'moves'; did you mean moved?"),
       (["--where", "@.p >"], "--where '@.p >': "),
-      (["--counts", "--only", "added"], "exclude --only and --where"),
+      (["--counts", "--only", "added"], "exclude --only, --where and --ids"),
       (["--snapshot-only", "--only", "added"], "--snapshot-only shows no changes"),
     ])
   func wrongFilters(options: [String], error: String) throws {

@@ -74,3 +74,14 @@ struct ClientCommand {
     return Outcome(code: code, output: process.output.text, errors: process.errors.text)
   }
 }
+
+extension ChildProcess {
+  /// Waits until the process has written a file.
+  func wait(forFile path: String) throws {
+    let deadline = MonotonicClock.now + testTimeout.clampedNanoseconds
+    while (try? SmallFile.read(path).isEmpty) != false {
+      guard MonotonicClock.now < deadline else { throw TestFailure("\(path) was not written: \(errors.text)") }
+      usleep(1_000)
+    }
+  }
+}

@@ -29,11 +29,7 @@ import Testing
     /// Starts a trigger that knows the present state.
     func startAndSave(_ options: String..., command: [String] = ["cat"]) throws -> ChildProcess {
       let trigger = try client.start(["trigger", "f", "--state", state] + options + ["--"] + command)
-      let deadline = MonotonicClock.now + testTimeout.clampedNanoseconds
-      while (try? SmallFile.read(state).isEmpty) != false {
-        guard MonotonicClock.now < deadline else { throw TestFailure("no position was saved: \(trigger.errors.text)") }
-        usleep(1_000)
-      }
+      try trigger.wait(forFile: state)
       return trigger
     }
   }

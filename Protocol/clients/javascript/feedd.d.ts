@@ -360,6 +360,12 @@ export interface Delta<T = unknown> extends Required<ChangeLists> {
   rows: Row<T>[];
   /** The rows that left and were not moved, also those of deleted sections. */
   removed: Row<T>[];
+  /**
+   * With `ids`: the identity of each row of `deleted`, null for one that has none, and those of the rows of each deleted section.
+   * Null without `ids`, and if the daemon does not know them.
+   */
+  deletedIDs: (Identity | null)[] | null;
+  deletedSectionIDs: (Identity | null)[][] | null;
   animation: string | null;
   /** Whether the feed was removed, and the watch of it ended. */
   ended: boolean;
@@ -452,7 +458,7 @@ export class Client {
   ): Promise<number>;
   watch<T = unknown>(
     feeds: string | string[],
-    options?: WatchOptions & { mirror?: Mirror<T> | Mirror<T>[]; elements?: true; spanning?: boolean },
+    options?: WatchOptions & { mirror?: Mirror<T> | Mirror<T>[]; elements?: true; spanning?: boolean; ids?: boolean },
   ): Watch<Change<T>, Mirror<T>>;
   watch(
     feeds: string | string[],
@@ -466,6 +472,7 @@ export class Client {
       initial?: boolean;
       elements?: boolean;
       spanning?: boolean;
+      ids?: boolean;
     },
   ): Follow<Notification & { text: string | null }>;
   close(): void;

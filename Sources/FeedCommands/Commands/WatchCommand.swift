@@ -44,6 +44,8 @@ extension Command {
       OptionDescription(
         "where", value: .text("FILTER"),
         help: "show only rows whose element matches, a condition as for bins such as '@.priority >= 8'"),
+      OptionDescription(
+        "ids", help: "in JSON, list the identities of deleted rows, as --template, --only and --where do anyway"),
       OptionDescription("wait", help: "wait for the daemon and for the feed to be defined"),
       OptionDescription("reconnect", help: "connect again after a lost connection and resume"),
       OptionDescription(

@@ -12,6 +12,16 @@ struct MemberPath: Equatable, Sendable {
 
   var steps: [Step]
 
+  /// The names of the steps; nil if one is an index.
+  var names: [String]? {
+    var names: [String] = []
+    for step in steps {
+      guard case .name(let name) = step else { return nil }
+      names.append(name)
+    }
+    return names
+  }
+
   /// Returns the value at the path; nil if there is none.
   func resolve(_ root: JSONView) -> JSONView? {
     var view = root

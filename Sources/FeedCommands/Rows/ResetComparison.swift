@@ -28,7 +28,7 @@ struct ResetComparison {
     }
     for index in known.indices.reversed() {
       if let id = known[index].print.id {
-        byID[id, default: []].append(index)
+        byID[RowPrint.canonical(id), default: []].append(index)
       } else {
         byDigest[known[index].print.digest, default: []].append(index)
       }
@@ -48,7 +48,7 @@ struct ResetComparison {
 
   private mutating func take(_ print: RowPrint, _ section: String?) -> Int? {
     guard let id = print.id else { return Self.take(from: &byDigest[print.digest], section, known) }
-    return Self.take(from: &byID[id], section, known)
+    return Self.take(from: &byID[RowPrint.canonical(id)], section, known)
   }
 
   private static func take(from list: inout [Int]?, _ section: String?, _ known: [Known]) -> Int? {

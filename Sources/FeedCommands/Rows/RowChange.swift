@@ -52,16 +52,9 @@ struct RowNews {
   var reset: Reset?
   /// Whether the notification is a part of the snapshot of a reset.
   var isOfReset = false
-  /// The names that lead to the identity in an element.
-  var idNames = ["id"]
+  var identities = IdentityPaths.id
   /// A delta with the ``RowPrint`` of each row in place of its element; nil for a snapshot.
   var delta: Delta?
-
-  /// Returns an element that has only this identity, as JSON text.
-  func element(withID id: [UInt8]) -> [UInt8] {
-    let text = idNames.reversed().reduce(String(decoding: id, as: UTF8.self)) { "{\(Operands.quoted($1)):\($0)}" }
-    return Array(text.utf8)
-  }
 
   /// The beginning of a reset: the copy of the watcher is replaced by a new snapshot.
   struct Reset {

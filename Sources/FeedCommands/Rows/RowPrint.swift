@@ -39,24 +39,31 @@ struct RowPrint: Equatable {
   }
 }
 
+extension RowPrint {
+  /// Returns the text of an identity as the daemon writes it: equal identities have equal texts, however elements write them.
+  static func canonical(_ id: [UInt8]) -> [UInt8] {
+    let isString = id.first == UInt8(ascii: "\"")
+    if isString, !id.contains(UInt8(ascii: "\\")) { return id }
+    var text = ByteBuffer()
+    id.withUnsafeBytes { bytes in
+      guard isString else { return JSONNumber(bytes).appendCanonicalText(to: &text) }
+      var scanner = JSONScanner()
+      guard let view = try? scanner.scan(bytes) else { return text.append(bytes) }
+      view.withDecodedUTF8 { text.appendJSONString(utf8: $0) }
+    }
+    return Array(text.bytes)
+  }
+}
+
 /// Makes the prints of a feed's rows.
 struct RowPrinter {
-  /// The path of the identity.
-  var idPath = SingularPath.id
+  var identities = IdentityPaths.id
   /// The filter of `--where`.
   var filter: Filter?
 
-  /// The names of the path, if it has only names of letters, digits and `_`.
-  var idNames: [String] {
-    let names = idPath.text.dropFirst(2).split(separator: ".", omittingEmptySubsequences: false).map(String.init)
-    let isPlain = names.allSatisfy { $0.allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" } && !$0.isEmpty }
-    return isPlain ? names : ["id"]
-  }
-
-  func print(_ element: JSONView, type: String?) -> RowPrint {
-    let id = idPath.resolve(element).flatMap { view -> [UInt8]? in
-      view.kind == .string || view.kind == .number ? view.compactText : nil
-    }
+  func print(_ element: JSONView, type: String?, section: String? = nil) -> RowPrint {
+    let values = identities.paths(in: section).lazy.compactMap { $0.resolve(element) }
+    let id = values.first { $0.kind == .string || $0.kind == .number }?.compactText
     return RowPrint(digest: Self.digest(element, type), id: id, isAccepted: filter?.accepts(element) ?? true)
   }
 

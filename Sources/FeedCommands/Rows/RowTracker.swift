@@ -117,14 +117,14 @@ extension RowTracker {
       }
     }
     guard keepsRows || incoming?.isReset == true else { return nil }
-    var news = RowNews(reset: reset, isOfReset: incoming?.isReset ?? false, idNames: printer.idNames)
+    var news = RowNews(reset: reset, isOfReset: incoming?.isReset ?? false, identities: printer.identities)
     reset = nil
     var texts: [[UInt8]] = []
     var path = try reader.path("at")
     let section = name(ofSection: path.section, in: incoming?.sections)
     let types = try reader.types(count: params.member("elements")?.count ?? 0)
     for (number, element) in try reader.array("elements").enumerated() {
-      let print = printer.print(element, type: types?[number])
+      let print = printer.print(element, type: types?[number], section: section)
       texts.append(print.text)
       var row = RowChange(
         kind: .initial, after: .init(path: path, section: section), element: element, type: types?[number],
@@ -163,25 +163,27 @@ extension RowTracker {
     let reader = MemberReader(object: params, place: "delta")
     let elements = Array(try reader.array("elements"))
     let types = try reader.types(count: elements.count)
-    let prints = elements.enumerated().map { printer.print($0.element, type: types?[$0.offset]) }
-    let delta = try Delta(reader, elements: prints.map(\.text))
+    var delta = try Delta(reader, elements: elements.map { _ in [] })
     let change = delta.change
     guard elements.count == change.added.count + change.updated.count else {
       throw MalformedMessage("delta: \"elements\" does not fit \"added\" and \"updated\"")
     }
     let before = sections
-    var rows = deletions(
-      of: change, ids: params.member("deletedIDs"), sectionIDs: params.member("deletedSectionIDs"))
+    var rows = deletions(of: delta)
     if var counts = sections { sections = change.apply(toCounts: &counts) ? counts : nil }
     if let resumption, resumption.revision == delta.revision { sections = resumption.sections }
     resumption = nil
+    let places = (change.added + change.updated).map { place($0, in: sections) }
+    let prints = elements.enumerated().map { number, element in
+      printer.print(element, type: types?[number], section: places[number].section)
+    }
+    delta.elements = prints.map(\.text)
     let sources = sourcesOfMoves(in: change)
     for (number, print) in prints.enumerated() {
       let isAdded = number < change.added.count
       var row = RowChange(
-        kind: isAdded ? .added : .updated, element: elements[number], type: types?[number], id: print.id,
-        isAccepted: print.isAccepted, number: number)
-      row.after = place(isAdded ? change.added[number] : change.updated[number - change.added.count], in: sections)
+        kind: isAdded ? .added : .updated, after: places[number], element: elements[number], type: types?[number],
+        id: print.id, isAccepted: print.isAccepted, number: number)
       if let source = isAdded ? sources[number] : nil {
         row.before = place(change.deleted[source], in: before)
         row.deletedNumber = source
@@ -193,38 +195,39 @@ extension RowTracker {
     if !change.sectionsDeleted.isEmpty { Self.pairRowsOfDeletedSections(&rows, prints: prints) }
     do throws(FeedFault) { try mirror?.apply(delta) } catch { mirror = nil }
     if let count = mirror?.count, count > Self.maxRows { mirror = nil }
-    return RowNews(rows: rows, idNames: printer.idNames, delta: delta)
+    return RowNews(rows: rows, identities: printer.identities, delta: delta)
   }
 
   /// The rows that the change deletes: those that it lists without a pair, and those of deleted sections.
-  /// - Parameters:
-  ///   - ids: the identities of the listed rows, if the daemon told them.
-  ///   - sectionIDs: those of the rows of each deleted section.
-  private func deletions(of change: Change, ids: JSONView?, sectionIDs: JSONView?) -> [RowChange] {
+  private func deletions(of delta: Delta) -> [RowChange] {
+    let change = delta.change
     var rows: [RowChange] = []
-    func add(_ path: IndexPath, number: Int?, _ id: JSONView?) {
+    func add(_ path: IndexPath, number: Int?, _ told: [UInt8]?) {
       let known = print(at: path)
-      let told = id.flatMap { $0.isNull ? nil : $0.compactText }
       rows.append(
         RowChange(
-          kind: .deleted, before: place(path, in: sections), id: told ?? known?.id,
+          kind: .deleted, before: place(path, in: sections), id: Self.identity(told: told, known: known?.id),
           isAccepted: known?.isAccepted ?? true, deletedNumber: number))
     }
     let moved = Set(change.moves.map { Int($0.deleted) })
-    var told = ids?.elements
-    for (number, path) in change.deleted.enumerated() {
-      let id = told?.next()
-      if !moved.contains(number) { add(path, number: number, id) }
+    for (number, path) in change.deleted.enumerated() where !moved.contains(number) {
+      add(path, number: number, delta.deletedIDs?[number])
     }
     for (number, section) in change.sectionsDeleted.enumerated() {
-      let ids = sectionIDs?.element(at: number)
+      let ids = delta.deletedSectionIDs?[number]
       let known = sections.flatMap { Int(section) < $0.count ? $0[Int(section)].count : nil }
-      var told = ids?.elements
-      for row in 0..<UInt32(known ?? ids?.count ?? 0) {
-        add(IndexPath(section: section, row: row), number: nil, told?.next())
+      for row in 0..<(known ?? ids?.count ?? 0) {
+        add(IndexPath(section: section, row: UInt32(row)), number: nil, ids.flatMap { row < $0.count ? $0[row] : nil })
       }
     }
     return rows
+  }
+
+  /// The identity as the element writes it, if that is the one that the daemon tells. It is not if a section has rows of several
+  /// feeds.
+  private static func identity(told: [UInt8]?, known: [UInt8]?) -> [UInt8]? {
+    guard let told else { return known }
+    return known.map(RowPrint.canonical) == told ? known : told
   }
 
   /// The index in `deleted` of each entry of `added` that moved.
@@ -238,11 +241,11 @@ extension RowTracker {
   private static func pairRowsOfDeletedSections(_ rows: inout [RowChange], prints: [RowPrint]) {
     var gone: [[UInt8]: [Int]] = [:]
     for (index, row) in rows.enumerated() where row.kind == .deleted && row.deletedNumber == nil {
-      if let id = row.id { gone[id, default: []].append(index) }
+      if let id = row.id { gone[RowPrint.canonical(id), default: []].append(index) }
     }
     var paired: Set<Int> = []
     for index in rows.indices where rows[index].kind == .added {
-      guard let id = rows[index].id, let source = gone[id]?.popLast() else { continue }
+      guard let id = rows[index].id, let source = gone[RowPrint.canonical(id)]?.popLast() else { continue }
       paired.insert(source)
       rows[index].before = rows[source].before
       rows[index].kind = .movedAndUpdated

@@ -46,13 +46,14 @@ struct TriggerBatch {
   mutating func take() -> [TriggerChange] {
     defer { self = TriggerBatch() }
     var (left, came): ([[UInt8]: Int], [[UInt8]: Int]) = ([:], [:])
-    for row in gone { if let id = row.id { left[id, default: 0] += 1 } }
-    for row in rows.values where row.kind == .added { if let id = row.id { came[id, default: 0] += 1 } }
+    func identity(_ row: TriggerChange) -> [UInt8]? { row.id.map(RowPrint.canonical) }
+    for row in gone { if let id = identity(row) { left[id, default: 0] += 1 } }
+    for row in rows.values where row.kind == .added { if let id = identity(row) { came[id, default: 0] += 1 } }
     // An element that was deleted and came back is updated.
-    func hasReturned(_ row: TriggerChange) -> Bool { row.id.map { left[$0] == 1 && came[$0] == 1 } ?? false }
-    let returned = Dictionary(gone.filter(hasReturned).map { ($0.id ?? [], $0.before) }) { first, _ in first }
+    func hasReturned(_ row: TriggerChange) -> Bool { identity(row).map { left[$0] == 1 && came[$0] == 1 } ?? false }
+    let returned = Dictionary(gone.filter(hasReturned).map { (identity($0) ?? [], $0.before) }) { first, _ in first }
     let present = rows.sorted { $0.key < $1.key }.map { _, row in
-      guard row.kind == .added, hasReturned(row), let before = returned[row.id ?? []] else { return row }
+      guard row.kind == .added, hasReturned(row), let before = returned[identity(row) ?? []] else { return row }
       var updated = row
       (updated.kind, updated.isUpdated, updated.before) = (.updated, true, before)
       return updated

@@ -58,7 +58,8 @@ struct TriggerInput {
 
   private func item(_ changes: [TriggerChange], kind: String, _ input: String, _ number: Int) -> TriggerItem {
     TriggerItem(
-      number: number, revision: position.revision, kind: kind, ids: Set(changes.compactMap(\.id)),
+      number: number, revision: position.revision, kind: kind,
+      ids: Set(changes.compactMap { $0.id.map(RowPrint.canonical) }),
       input: Array(input.utf8))
   }
 }

@@ -51,6 +51,7 @@ final class TriggerRun {
     options.client = "feedclient/trigger"
     options.since = state.position
     (options.waits, options.reconnects) = (true, true)
+    options.ids = true
     // The rows of the first snapshot are remembered, to tell later what is new.
     options.spanning = false
     position = state.position
@@ -196,9 +197,9 @@ extension TriggerRun {
     case .started(let start):
       lastComplaint = nil
       snapshot = []
-      tracker.printer.idPath = FeedIdentity(invocation).path(of: settings.feed)
+      tracker.printer.identities = IdentityPaths(of: settings.feed, invocation)
       tracker.started(start, asked: position, hasSnapshot: follower.asksForSnapshot)
-      warnOfSection(start)
+      try checkSection(start)
     case .response: return
     case .notification(let notification, _):
       let news: RowNews?
@@ -223,12 +224,18 @@ extension TriggerRun {
     lastComplaint = sentence
   }
 
-  /// A section by value may come later, but a bin does not.
-  private func warnOfSection(_ start: WatchStart) {
-    guard let section = settings.section, !hasWarned, !start.sections.contains(where: { section.matches($0.name) })
-    else { return }
+  /// Refuses a word that means several sections, and warns if there is none: one by value may come later, but a bin does not.
+  private func checkSection(_ start: WatchStart) throws(Failure) {
+    guard let section = settings.section else { return }
+    let named = Set(start.sections.map(\.name).filter(section.matches)).sorted()
+    if named.count > 1 {
+      throw .usage(
+        "section '\(section.word)' of '\(settings.feed)' is ambiguous: \(named.joined(separator: ", ")); give the whole name"
+      )
+    }
+    guard named.isEmpty, !hasWarned else { return }
     hasWarned = true
-    let names = start.sections.map { $0.name.split(separator: "/").last.map(String.init) ?? $0.name }
+    let names = start.sections.map { SectionLookup.short($0.name) }
     let advice = Spelling.suggestion(for: section.word, in: names)
     console.say("'\(settings.feed)' has no section '\(section.word)' now\(advice)")
   }

@@ -11,6 +11,7 @@ class LineDisplay: WatchDisplay {
   var needsMirror: Bool { false }
   var countsStates: Bool { true }
   var rowNeeds: RowNeeds { .none }
+  var needsIDs: Bool { false }
   final var deadline: UInt64? { nil }
   final var descriptors: [Int32] { [] }
 
@@ -37,6 +38,7 @@ final class ChangeLines: LineDisplay {
   }
 
   override var rowNeeds: RowNeeds { .all }
+  override var needsIDs: Bool { true }
 
   override func take(
     _ notification: Notification, _ delta: Delta?, _ news: RowNews?, _ mirror: Mirror?, feed: Int, now: UInt64
@@ -78,7 +80,7 @@ final class ChangeLines: LineDisplay {
       settings.templates.add(element, type: row.type, to: &line)
     } else if let id = row.id {
       line.add(" ")
-      add(news.element(withID: id), to: &line)
+      add(news.identities.element(withID: id, in: row.before?.section), to: &line)
     }
     console.print(line.text)
   }

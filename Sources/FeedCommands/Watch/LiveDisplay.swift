@@ -42,6 +42,7 @@ final class LiveDisplay: WatchDisplay {
   var needsMirror: Bool { true }
   var countsStates: Bool { true }
   var rowNeeds: RowNeeds { .none }
+  var needsIDs: Bool { false }
   var descriptors: [Int32] { session.descriptors }
   var deadline: UInt64? { isDirty ? drawnAt &+ Self.interval : panes.compactMap(\.list.deadline).min() }
 

@@ -7,29 +7,43 @@ import FeedJSON
 /// With a filter, a notification lists only the rows that pass it, at their true places; a part of a snapshot becomes a part
 /// for each run of rows that pass. The snapshot of a reset says in its first part that it is one, and in each part which of its
 /// rows were added, updated or moved since the rows shown before, if they are known.
+///
+/// With a filter and with `--ids`, deltas list the identities of deleted rows. The rows known before tell those that the daemon
+/// does not know.
 final class NotificationLines: LineDisplay {
   private let filter: ChangeFilter
   private let needs: RowNeeds
+  private let listsIDs: Bool
+  /// Whether the rows of the first snapshot are shown.
+  private let isInitial: Bool
 
   init(_ console: Console, _ settings: WatchSettings) {
     filter = settings.filter
-    needs = !filter.isOpen || settings.sinceFile != nil ? .all : .resets
+    isInitial = settings.initial
+    listsIDs = settings.ids || !filter.isOpen
+    needs = listsIDs || settings.sinceFile != nil ? .all : .resets
     super.init(console)
   }
 
   override var countsStates: Bool { false }
   override var rowNeeds: RowNeeds { needs }
+  override var needsIDs: Bool { listsIDs }
 
   override func take(
     _ notification: Notification, _ delta: Delta?, _ news: RowNews?, _ mirror: Mirror?, feed: Int, now: UInt64
   ) -> Bool {
-    guard let news, !filter.isOpen || news.isOfReset else {
+    guard let news, !filter.isOpen || news.isOfReset || lacksIDs(notification, news) else {
       let isShown = filter.isOpen || notification.kind == .bye
       if isShown { console.print(notification.whole) }
       return isShown
     }
     return notification.kind == .snapshot
       ? show(snapshot: notification.params, news) : show(delta: notification.params, news)
+  }
+
+  /// Whether the daemon does not know the identities of the rows that a delta deletes.
+  private func lacksIDs(_ notification: Notification, _ news: RowNews) -> Bool {
+    listsIDs && notification.kind == .delta && news.delta?.deletedIDs == nil
   }
 
   private func print(_ method: String, _ params: consuming ParameterWriter) {
@@ -40,7 +54,7 @@ final class NotificationLines: LineDisplay {
 extension NotificationLines {
   private func show(snapshot params: JSONView, _ news: RowNews) -> Bool {
     // --only leaves out the rows of a snapshot, unless they are new since the rows before a reset.
-    guard filter.words == nil || news.isOfReset else { return false }
+    guard news.isOfReset || filter.words == nil && isInitial else { return false }
     let isLast = params.member("last")?.bool == true
     var runs = Self.runs(news.rows.filter { $0.number != nil && filter.accepts($0) })
     // The first and the last part are there in any case, also without rows.
@@ -105,7 +119,7 @@ extension NotificationLines {
     params.add("updated", json: paths([.updated, .movedAndUpdated]))
     guard let gone, isKnown else { return }
     params.add("deleted", json: gone.compactMap { $0.before?.path.description })
-    params.add("deletedIDs", json: gone.map { $0.id.map { String(decoding: $0, as: UTF8.self) } ?? "null" })
+    params.add("deletedIDs", json: gone.map(Self.identity))
   }
 
   private static func text(_ view: JSONView) -> String { String(decoding: view.compactText, as: UTF8.self) }
@@ -114,7 +128,7 @@ extension NotificationLines {
 extension NotificationLines {
   private func show(delta: JSONView, _ news: RowNews) -> Bool {
     let rows = news.rows.filter(filter.accepts)
-    guard !rows.isEmpty || delta.member("ended")?.bool == true else { return false }
+    guard !rows.isEmpty || filter.isOpen || delta.member("ended")?.bool == true else { return false }
     let deleted = rows.compactMap { row in row.deletedNumber.map { (number: $0, row: row) } }
       .sorted { $0.number < $1.number }
     let listed = rows.filter { $0.number != nil }
@@ -122,13 +136,11 @@ extension NotificationLines {
     // The places in the list by the numbers in the notification.
     let addedPlaces = Dictionary(
       uniqueKeysWithValues: added.enumerated().compactMap { place, row in row.number.map { ($0, place) } })
-    let ids = delta.member("deletedIDs")
     var params = ParameterWriter()
     for member in delta.members {
       switch member.key.string {
       case "deleted": params.add("deleted", json: deleted.compactMap { $0.row.before?.path.description })
-      case "deletedIDs":
-        params.add("deletedIDs", json: deleted.map { ids?.element(at: $0.number).map(Self.text) ?? "null" })
+      case "deletedIDs", "deletedSectionIDs": continue
       case "added": params.add("added", json: added.compactMap { $0.after?.path.description })
       case "updated":
         params.add(
@@ -144,7 +156,33 @@ extension NotificationLines {
       case nil: continue
       }
     }
+    addIDs(of: deleted.map(\.row), rows, news, to: &params)
     print("delta", params)
     return true
+  }
+
+  /// Adds the identities of the rows in `deleted`, and of the rows of each deleted section; null if none is known.
+  private func addIDs(
+    of deleted: [RowChange], _ rows: [RowChange], _ news: RowNews, to params: inout ParameterWriter
+  ) {
+    let sections = news.delta?.change.sectionsDeleted ?? []
+    // A row that the sections had and that is elsewhere now did not leave the filter.
+    let ofSections = rows.filter {
+      $0.deletedNumber == nil && $0.before != nil && ($0.kind == .deleted || filter.isOpen)
+    }
+    let isTold = news.delta?.deletedIDs != nil || deleted.isEmpty && sections.isEmpty
+    guard isTold || (deleted + ofSections).contains(where: { $0.id != nil }) else {
+      return params.add("deletedIDs", json: "null")
+    }
+    params.add("deletedIDs", json: deleted.map(Self.identity))
+    if sections.isEmpty { return }
+    let lists = sections.map { section in
+      ofSections.filter { $0.before?.path.section == section }.map(Self.identity).joined(separator: ",")
+    }
+    params.add("deletedSectionIDs", json: lists.map { "[\($0)]" })
+  }
+
+  private static func identity(of row: RowChange) -> String {
+    row.id.map { String(decoding: RowPrint.canonical($0), as: UTF8.self) } ?? "null"
   }
 }

@@ -23,6 +23,8 @@ struct WatchSettings {
   var count: Int?
   var snapshotOnly = false
   var verifies = false
+  /// Whether notifications list the identities of deleted rows.
+  var ids = false
   var sinceFile: String?
   var timeout: Duration?
   var templates = Templates()
@@ -45,6 +47,7 @@ struct WatchSettings {
     count = words.integer("count")
     snapshotOnly = words.contains("snapshot-only")
     verifies = words.contains("verify")
+    ids = words.contains("ids")
     sinceFile = words.text("since-file")
     timeout = invocation.timeout
     templates = try invocation.templates()
@@ -82,8 +85,8 @@ struct WatchSettings {
     if let twice = feeds.enumerated().first(where: { feeds[..<$0.offset].contains($0.element) }) {
       throw invocation.usage("'\(twice.element)' is given twice; give it once")
     }
-    if output != .changes, !filter.isOpen {
-      throw invocation.usage("--print and --counts show whole states and exclude --only and --where")
+    if output != .changes, !filter.isOpen || ids {
+      throw invocation.usage("--print and --counts show whole states and exclude --only, --where and --ids")
     }
     if words.contains("print"), words.contains("counts") {
       throw invocation.usage("--print and --counts exclude each other")
@@ -110,6 +113,8 @@ protocol WatchDisplay: AnyObject {
   var needsMirror: Bool { get }
   /// What the display needs to know of the rows of notifications.
   var rowNeeds: RowNeeds { get }
+  /// Whether the display needs the identities of deleted rows.
+  var needsIDs: Bool { get }
   /// Whether the display shows complete states. If so, `--count` counts a snapshot once, otherwise each of its parts.
   var countsStates: Bool { get }
   /// Shows a notification, or stores it until ``update(_:now:)``. The mirror has already applied it; a delta is

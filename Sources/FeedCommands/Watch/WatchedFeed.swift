@@ -47,13 +47,14 @@ final class WatchedFeed {
     options.feed = name
     // Readers of printed notifications expect each part of a snapshot within one section.
     options.spanning = display.needsMirror
+    options.ids = display.needsIDs
     // A display of rows and a snapshot need all rows.
     if !display.needsMirror, !settings.snapshotOnly {
       options.since = since?.position
       position = options.since
     }
-    // Lines tell a moved row from an updated one, for which the rows must be known.
-    if display is ChangeLines { options.initial = true }
+    // To tell a moved row from an updated one, and what a deleted one was, the rows must be known.
+    if display is ChangeLines || !settings.filter.isOpen { options.initial = true }
     if display.rowNeeds != .none {
       let saved = options.since.flatMap { position in since?.rows.map { (position, $0) } }
       tracker = RowTracker(
@@ -110,7 +111,7 @@ final class WatchedFeed {
   /// Tells the tracker of a new watch, and how elements are identified.
   private func track(_ start: WatchStart) {
     if display.rowNeeds == .all {
-      tracker?.printer.idPath = FeedIdentity(invocation).path(of: name)
+      tracker?.printer.identities = IdentityPaths(of: name, invocation)
     }
     tracker?.started(start, asked: position, hasSnapshot: follower.asksForSnapshot)
     position = follower.position

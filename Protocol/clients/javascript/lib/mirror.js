@@ -122,6 +122,18 @@ class Members {
     return { elements, types };
   }
 
+  /** The identities of the rows of `deleted`, and of the rows of each deleted section; null if the daemon does not tell them. */
+  identities(deleted, sections) {
+    const { deletedIDs = null, deletedSectionIDs = NONE } = this.params;
+    if (deletedIDs === null) return { deletedIDs, deletedSectionIDs: null };
+    const fits =
+      this.list(deletedIDs, "deletedIDs").length === deleted.length &&
+      this.list(deletedSectionIDs, "deletedSectionIDs").length === sections.length &&
+      deletedSectionIDs.every(Array.isArray);
+    this.expect(fits, "another number of identities than of deleted rows");
+    return { deletedIDs, deletedSectionIDs };
+  }
+
   /** Pairs of positions in `deleted` and `added`, each in at most one pair. */
   moves(deleted, added) {
     const { moves } = this.params;
@@ -295,6 +307,7 @@ export class Mirror {
     const updated = members.paths("updated");
     const structure = members.structure();
     const moves = members.moves(deleted, added);
+    const { deletedIDs, deletedSectionIDs } = members.identities(deleted, structure.deleted);
     const { elements, types } = members.content();
     members.expect(elements.length === added.length + updated.length, "another number of elements than places");
     // From here on the copy changes. If that fails, it is of no revision.
@@ -334,6 +347,8 @@ export class Mirror {
       sections: structure,
       rows,
       removed: moving.size === 0 ? removed : removed.filter((row) => !moving.has(row)),
+      deletedIDs,
+      deletedSectionIDs,
       animation: params.animation ?? null,
       ended: params.ended === true,
       mirror: this,

@@ -350,6 +350,9 @@ function parseExact(text, number) {
   }
 }
 
+/** Members that are values of elements, or lists of such: their numbers are decoded as those of elements are. */
+const VALUES = new Set(["key", "deletedIDs", "deletedSectionIDs"]);
+
 /** Reads the levels of a message around its elements. */
 class MessageReader {
   constructor(text, numbers) {
@@ -380,7 +383,7 @@ class MessageReader {
       let value;
       if (isList) value = this.array(() => this.element());
       else if (name === "element") value = this.element();
-      else value = name === "key" ? this.element().value : this.value(level);
+      else value = VALUES.has(name) ? this.element().value : this.value(level);
       setMember(result, name, value);
     }
     return result;

@@ -71,7 +71,7 @@ class Position {
  * after each reconnection, a list has for each feed `{method: "watch", params, text: null}` with the result of `watch`.
  */
 async function* followed(connect, feeds, options) {
-  const { since = {}, initial, elements, throttle, spanning = true, signal, reconnect, onRetry, ...connecting } = options;
+  const { since = {}, initial, elements, throttle, spanning = true, ids, signal, reconnect, onRetry, ...connecting } = options;
   const positions = new Map(feeds.map((feed) => [feed, new Position(since[feed])]));
   const backoff = new Backoff(reconnect || undefined);
   let hasBegun = false;
@@ -82,7 +82,7 @@ async function* followed(connect, feeds, options) {
       const results = await Promise.all(
         Array.from(positions, ([feed, { since }]) => {
           // A watch that cannot resume gets a snapshot, because it would miss changes otherwise.
-          const params = { feed, elements, throttle, spanning, ...(since ? { since } : { initial }) };
+          const params = { feed, elements, throttle, spanning, ids, ...(since ? { since } : { initial }) };
           return connection.call("watch", params, { signal });
         }),
       );

@@ -321,6 +321,20 @@ test("rows keep their keys when they move and are updated", () => {
   assert.deepEqual([change.rows, change.removed], [[a, c], [b]]);
 });
 
+test("identities of the rows that left fit them", () => {
+  const sections = { deleted: [1], added: [] };
+  const params = { ...DELTA, deleted: [[0, 1]], sections, deletedIDs: ["b"], deletedSectionIDs: [[7]] };
+  const change = whole().apply({ method: "delta", params });
+  assert.deepEqual([change.deletedIDs, change.deletedSectionIDs], [["b"], [[7]]]);
+  for (const known of [{ deletedIDs: null }, {}]) {
+    const unknown = whole().apply({ method: "delta", params: { ...DELTA, deleted: [[0, 1]], ...known } });
+    assert.deepEqual([unknown.deletedIDs, unknown.deletedSectionIDs], [null, null]);
+  }
+  for (const wrong of [{ deletedIDs: [] }, { deletedIDs: 7 }, { deletedSectionIDs: [] }, { deletedSectionIDs: [7] }]) {
+    assert.throws(() => whole().apply({ method: "delta", params: { ...params, ...wrong } }), { code: "GAP" });
+  }
+});
+
 test("a copy that was saved is the same copy", () => {
   const delta = { ...DELTA, added: [[2, 0]], elements: [new JSONText("1.0")], types: ["t"] };
   const sections = { deleted: [], added: [{ at: 0, name: "empty" }, { at: 2, name: "f/2", key: 2 }] };

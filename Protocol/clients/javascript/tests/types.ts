@@ -36,7 +36,7 @@ async function main(signal: AbortSignal): Promise<void> {
     if (change.kind === "delta") {
       const delta: Delta<Notice> = change;
       const moves: [number, number][] = delta.moves;
-      console.log(delta.rows[0]?.value.text, moves, delta.removed, delta.animation?.length);
+      console.log(delta.rows[0]?.value.text, moves, delta.removed, delta.animation?.length, delta.deletedIDs?.[0] === 7n);
     } else if (change.kind === "selection") {
       console.log(change.selected);
     }
@@ -51,7 +51,7 @@ async function main(signal: AbortSignal): Promise<void> {
     const copy: Counts = mirror;
     console.log(counts[0], copy.names);
   }
-  for await (const { method, text } of client.follow("inbox", { since: { inbox: { epoch: "e", revision: 1 } } })) {
+  for await (const { method, text } of client.follow("inbox", { ids: true, since: { inbox: { epoch: "e", revision: 1 } } })) {
     console.log(method, text);
   }
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Client, JSONText, Mirror } from "../feedd.js";
+import { Client, JSONText, Mirror, NumberText } from "../feedd.js";
 import { Daemon, daemonFor, greeting, noDaemon, PATIENCE, scripted } from "./support.js";
 
 const skip = { skip: noDaemon, timeout: PATIENCE };
@@ -345,4 +345,23 @@ test("messages of other feeds and unknown notifications are dropped", async () =
   assert.ok(watch.mirror instanceof Mirror);
   client.close();
   assert.equal(greeting(1).id, 1);
+});
+
+test("watches name the rows that left, as their elements do", skip, async (t) => {
+  for (const [numbers, exact] of Object.entries({ number: (n) => Number(n), bigint: BigInt, text: (n) => new NumberText(n) })) {
+    const { client } = await inbox(t, { numbers });
+    const long = "12345678901234567890";
+    await client.push("inbox", { id: 1, p: 9 }, { id: "two", p: 1 }, new JSONText(`{"id":${long},"p":1}`));
+    const watch = client.watch("inbox", { ids: true });
+    const follow = client.follow("inbox", { ids: true, initial: false });
+    t.after(() => [watch, follow].forEach((one) => one.close()));
+    await next(watch);
+    await next(follow);
+    const { nodes } = await client.call("query", { feed: "inbox", path: "$[1:].id" });
+    await client.call("delete", { feed: "inbox", ids: ["two", new JSONText(long)] });
+    const ids = (await next(watch)).deletedIDs;
+    assert.deepEqual(ids, ["two", exact(long)]);
+    assert.deepEqual(ids, nodes.map((node) => node.value));
+    assert.deepEqual((await next(follow)).params.deletedIDs, ids);
+  }
 });

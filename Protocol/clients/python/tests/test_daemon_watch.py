@@ -1,5 +1,6 @@
 """Watching the daemon: snapshots, deltas, resuming, falling behind, ending; and the client's own command."""
 
+import decimal
 import io
 import json
 import random
@@ -121,6 +122,26 @@ class Watching(support.DaemonTest):
         self.assertEqual((delta.params["from"], delta.params["revision"]), (since, last))
         self.assertEqual(delta.params["deleted"], [[0, 0]])
         self.assertEqual((delta.params["added"], delta.params["updated"]), ([[0, 1]], [[0, 0]]))
+        self.agree(mirror)
+
+    def test_rows_that_left_are_named(self):
+        """By deltas of one commit and of several, also after a connection that was lost."""
+        big = 10**30
+        self.push(element(1), element("two"), element(big), element(2.5))
+        steps = feedd.follow("list", path=self.daemon.path, ids=True)
+        self.addCleanup(steps.close)
+        mirror = next(steps).mirror
+        self.connection.call("delete", feed="list", id="two")
+        self.assertEqual(next(steps).delta["deletedIDs"], ["two"])
+        watches = [client["connection"] for client in self.connection.call("clients")["clients"] if client["watches"]]
+        for connection in watches:
+            self.connection.call("kick", connection=connection)
+        self.connection.call("delete", feed="list", id=big)
+        self.connection.call("delete", feed="list", id=2.5)
+        left = []
+        while len(left) < 2:
+            left += next(steps).delta["deletedIDs"]
+        self.assertEqual(left, [big, decimal.Decimal("2.5")])
         self.agree(mirror)
 
     def test_resuming_over_changes_that_cancel_out(self):

@@ -1,0 +1,97 @@
+import FeedChange
+import FeedQuery
+import TestSupport
+import Testing
+
+@testable import FeedClient
+@testable import FeedCommands
+
+@Suite struct RowTrackerTests {
+  private static let sections = #"[{"name":"s/x","count":2},{"name":"s/y","count":1}]"#
+
+  private func take(_ tracker: inout RowTracker, _ kind: Notification.Kind, _ params: String) throws -> RowNews? {
+    try withJSON(params) { try tracker.take(Notification(kind: kind, params: $0, whole: $0)) }
+  }
+
+  /// A tracker of a watch whose snapshot has come, or of one that began without.
+  private func tracker(knowing rows: Bool) throws -> RowTracker {
+    var tracker = RowTracker("s", keepsRows: true, RowPrinter())
+    let answer = #"{"feed":"s","epoch":"e","revision":1,"resumed":false,"sections":\#(Self.sections)}"#
+    tracker.started(try withJSON(answer) { try WatchStart($0) }, asked: nil, hasSnapshot: rows)
+    if rows {
+      let first = #"{"feed":"s","revision":1,"at":[0,0],"elements":[{"id":1.0},{"id":"\u0061"}],"last":false}"#
+      _ = try take(&tracker, .snapshot, first)
+      _ = try take(&tracker, .snapshot, #"{"feed":"s","revision":1,"at":[1,0],"elements":[{"id":2}],"last":true}"#)
+    }
+    return tracker
+  }
+
+  private static let lists =
+    #""deleted":[[0,0],[0,1]],"added":[],"updated":[],"sections":{"deleted":[1],"added":[]},"elements":[]"#
+
+  /// The identities and places of the deleted rows of a delta.
+  private func deleted(_ tracker: RowTracker, _ ids: String, lists: String = lists) throws -> [String] {
+    var tracker = tracker
+    let news = try take(&tracker, .delta, #"{"feed":"s","from":1,"revision":2,\#(lists)\#(ids)}"#)
+    return try #require(news).rows.map { row in
+      "\(row.id.map { String(decoding: $0, as: UTF8.self) } ?? "?") \(row.before.map { "\($0.path)" } ?? "")"
+    }
+  }
+
+  @Test("an older daemon tells no identities, so those of remembered rows are told") func olderDaemon() throws {
+    #expect(try deleted(tracker(knowing: true), "") == ["1.0 [0,0]", #""\u0061" [0,1]"#, "2 [1,0]"])
+    #expect(try deleted(tracker(knowing: false), "") == ["? [0,0]", "? [0,1]", "? [1,0]"])
+    #expect(try deleted(tracker(knowing: false), #","deletedIDs":null"#) == ["? [0,0]", "? [0,1]", "? [1,0]"])
+  }
+
+  @Test("identities that the daemon tells are written as in the elements, if these are known") func told() throws {
+    let ids = #","deletedIDs":[1,"a"],"deletedSectionIDs":[[2]]"#
+    #expect(try deleted(tracker(knowing: true), ids) == ["1.0 [0,0]", #""\u0061" [0,1]"#, "2 [1,0]"])
+    #expect(try deleted(tracker(knowing: false), ids) == ["1 [0,0]", #""a" [0,1]"#, "2 [1,0]"])
+    // The daemon knows best where the identity of an element is.
+    let others = #","deletedIDs":["k",null],"deletedSectionIDs":[["l"]]"#
+    #expect(try deleted(tracker(knowing: true), others) == [#""k" [0,0]"#, #""\u0061" [0,1]"#, #""l" [1,0]"#])
+  }
+
+  @Test("lists of another length are no delta") func wrongLists() throws {
+    for ids in [#""deletedIDs":[1]"#, #""deletedIDs":[1,2]"#, #""deletedIDs":[1,2],"deletedSectionIDs":[]"#] {
+      #expect(throws: MalformedMessage.self) { try deleted(tracker(knowing: false), ",\(ids)") }
+    }
+  }
+
+  @Test("a row that leaves a deleted section and comes elsewhere moved, however its identity is written") func pairs()
+    throws
+  {
+    let lists =
+      #""deleted":[],"added":[[0,2]],"updated":[],"sections":{"deleted":[1],"added":[]},"elements":[{"id":2.0}]"#
+    for (rows, ids) in [(true, ""), (false, #","deletedIDs":[],"deletedSectionIDs":[[2]]"#)] {
+      #expect(try deleted(tracker(knowing: rows), ids, lists: lists) == ["2.0 [1,0]"])
+    }
+  }
+
+  @Test(
+    arguments: [
+      ("1.0", "1"), ("-0", "0"), ("12e2", "1200"), ("1e400", "1e400"), ("\"a\"", "\"a\""),
+      (#""\u0061\/\n""#, #""a/\n""#),
+      (#""\ud83d\ude00""#, "\"😀\""), (#""\ud800""#, #""\ud800""#), ("\"1.0\"", "\"1.0\""),
+    ])
+  func canonicalIdentities(text: String, canonical: String) {
+    #expect(RowPrint.canonical(utf8(text)) == utf8(canonical))
+  }
+
+  @Test func placesOfIdentities() throws {
+    func element(_ paths: [(String, String)], in section: String?) throws -> String {
+      var identities = IdentityPaths.id
+      for (feed, path) in paths { identities.add(try SingularPath(parsing: path), of: feed) }
+      return String(decoding: identities.element(withID: utf8("7"), in: section), as: UTF8.self)
+    }
+    #expect(try element([], in: "s") == #"{"id":7}"#)
+    #expect(try element([("s", "$.a['b-c']")], in: nil) == #"{"a":{"b-c":7}}"#)
+    #expect(try element([("s", "$")], in: "s") == "7")
+    #expect(try element([("s", "$[0]")], in: "s") == "{}")
+    let two = [("s", "$.id"), ("t", "$.key")]
+    #expect(try element(two, in: "s/x") == #"{"id":7}"#)
+    #expect(try element(two, in: "t") == #"{"key":7}"#)
+    #expect(try element(two, in: "home") == #"{"id":7,"key":7}"#)
+  }
+}
