@@ -332,16 +332,33 @@ class Completions(unittest.TestCase):
 
     # What the shells offer after these words, the first feed of which has rows.
     OFFERS = [
-        (["range", "k"], ["2", "x y"]),
-        (["select", "k"], ["2,", "x y,"]),
-        (["get", "k", "--at"], ["2,", "x y,"]),
+        (["range", "k"], ["k/2", "x y"]),
+        (["select", "k"], ["k/2,", "x y,"]),
+        (["get", "k", "--at"], ["k/2,", "x y,"]),
         (["get", "k"], ['"17"', "3", "a b", "it's"]),
         (["patch", "q", "--at", "0"], ['"17"', "3", "a b", "it's"]),
         (["delete", "q", "3"], ['"17"', "3", "a b", "it's"]),
         (["move", "q", "--before"], ['"17"', "3", "a b", "it's"]),
         (["move", "q", "--id"], ['"17"', "3", "a b", "it's"]),
         (["completion"], ["bash", "fish", "zsh"]),
+        (["watch", "k", "--section"], ["k/2", "x y"]),
+        (["trigger", "--state", "seen", "--on", "added", "k", "--section"], ["k/2", "x y"]),
+        (["trigger", "k", "--on"], ["added", "deleted", "moved", "updated"]),
+        (["watch", "k", "--only"], ["added", "deleted", "moved", "updated"]),
     ]
+
+    def test_the_values_of_options_are_no_operands(self):
+        lines = "".join(help_of("feedclient", command) for command in commands())
+        names = set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+) [A-Z[]", lines, re.MULTILINE))
+        self.assertGreater(len(names), 30)
+        lists = {
+            "feedclient.bash": r"--socket\)(?:.*\n){4} +(--after .*?)\) \(\(index",
+            "_feedclient": r"--socket\).*\n +(--after .*?)\) \(\(index",
+            "feedclient.fish": r"contains -- \$word \\\n +(--socket .*?)\n +set skip 1",
+        }
+        for name, pattern in lists.items():
+            text = re.search(pattern, (self.FOLDER / name).read_text(encoding="utf-8"), re.DOTALL)[1]
+            self.assertEqual(set(re.findall(r"--[a-z-]+", text)) | {"--socket"}, names, name)
 
     def test_bash_offers_sections_and_identities(self):
         environment = self.feeds_with_rows()

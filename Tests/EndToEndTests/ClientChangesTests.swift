@@ -119,11 +119,105 @@ import Testing
     #expect(parts.map(\.["elements"].text) == [#"[{"id":7,"p":7},{"id":8,"p":8}]"#, #"[{"id":9,"p":9}]"#])
   }
 
+  /// A feed with sections by value, `s/1` of the number and `s/"1"` of the text, and what happens there.
+  private func sections(_ daemon: DaemonProcess) throws -> ClientCommand {
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", #"{"feed":"s","kind":"collection","section":"$.k"}"#).code == 0)
+    #expect(try client.run("push", "s", #"{"id":1,"k":1}"#, #"{"id":2,"k":"1"}"#, #"{"id":3,"k":"1"}"#).code == 0)
+    return client
+  }
+
+  private static let passages = [
+    ["push", "s", #"{"id":4,"k":"1"}"#, #"{"id":5,"k":1}"#], ["push", "s", #"{"id":1,"k":"1"}"#],
+    ["patch", "s", "2", #"{"n":1}"#], ["push", "s", #"{"id":3,"k":1}"#], ["delete", "s", "4", "5"],
+  ]
+
+  @Test("a section alone: what comes into it is added, what leaves it is deleted", arguments: [#""1""#, #"s/"1""#])
+  func oneSection(word: String) throws {
+    let daemon = try DaemonProcess()
+    let client = try sections(daemon)
+    let lines = try client.start(["watch", "s", "--section", word, "--template", "{id}", "--count", "6"])
+    let json = try client.start(["watch", "s", "--section", word, "--no-initial", "--count", "5"])
+    try daemon.waitForWatcher(of: "s", client, count: 2)
+    for words in Self.passages { #expect(try ClientCommand.finish(client.start(words)).code == 0, "\(words)") }
+    #expect(
+      try ClientCommand.finish(lines).lines == [
+        "  [1,0] 2", "  [1,1] 3", "+ [1,2] 4", "+ [1,3] 1", "~ [1,0] 2", "- [1,1] 3", "- [1,1] 4",
+      ])
+    let deltas = try ClientCommand.finish(json).lines.map { try JSONValue($0)["params"] }
+    try #require(deltas.count == 5)
+    func lists(_ names: String...) -> [String] {
+      deltas.map { delta in names.map { delta[$0].text }.joined(separator: " ") }
+    }
+    #expect(lists("deleted", "deletedIDs") == ["[] []", "[] []", "[] []", "[[1,1]] [3]", "[[1,1]] [4]"])
+    #expect(lists("added", "updated") == ["[[1,2]] []", "[[1,3]] []", "[] [[1,0]]", "[] []", "[] []"])
+    #expect(
+      lists("elements") == [#"[{"id":4,"k":"1"}]"#, #"[{"id":1,"k":"1"}]"#, #"[{"id":2,"k":"1","n":1}]"#, "[]", "[]"])
+    #expect(deltas.allSatisfy { !$0.has("moves") })
+  }
+
+  @Test("--section with other filters, and words that mean no section or several") func sectionFilters() throws {
+    let daemon = try DaemonProcess()
+    let client = try sections(daemon)
+    let left = try client.start(
+      [
+        "watch", "s", "--section", #""1""#, "--only", "deleted", "--where", "@.id < 4", "--template", "{id}", "--count",
+        "1",
+      ])
+    try daemon.waitForWatcher(of: "s", client)
+    for words in Self.passages { #expect(try ClientCommand.finish(client.start(words)).code == 0, "\(words)") }
+    #expect(try ClientCommand.finish(left).lines == ["- [1,1] 3"])
+    #expect(try client.run("define", "t", "--bin", "x", "--bin", "y").code == 0)
+    #expect(try client.run("define", "u", "--bin", "x").code == 0)
+    #expect(try client.run("define", "both", "--kind", "composed", "--child", "t", "--child", "u").code == 0)
+    let ambiguous = try client.run("watch", "both", "--section", "x", "--template", "{id}")
+    #expect(ambiguous.code == 2)
+    #expect(ambiguous.errors.contains("section 'x' of 'both' is ambiguous: t/x, u/x; give the whole name"))
+    let whole = try client.run("watch", "both", "--section", "t/x", "--snapshot-only")
+    #expect(whole.code == 0 && whole.errors == "")
+    let none = try client.run("watch", "t", "--section", "z", "--snapshot-only")
+    #expect(none.code == 0 && none.errors == "feedclient: 't' has no section 'z' now\n")
+  }
+
+  @Test("sections by value have their key wherever they are listed") func keys() throws {
+    let daemon = try DaemonProcess(["--max-frame", "4096", "--max-element-bytes", "1024"])
+    let client = try sections(daemon)
+    let expected = #"[{"name":"s/1","key":1,"count":1},{"name":"s/\"1\"","key":"1","count":2}]"#
+    #expect(try client.run("watch", "s", "--counts", "--count", "1").json["sections"].text == expected)
+    #expect(
+      try client.run("watch", "s", "--counts", "--verify", "--count", "1").lines.first.map {
+        try JSONValue($0)["sections"].text
+      } == expected)
+    let state = daemon.directory.file("state")
+    let trigger = try client.start(["trigger", "s", "--state", state, "--section", #""1""#, "--initial", "--", "cat"])
+    try trigger.output.wait(lines: 2)
+    trigger.signal(SIGTERM)
+    let changes = try ClientCommand.finish(trigger).lines.map { try JSONValue($0) }
+    #expect(
+      changes.map { "\($0["id"].text) \($0["section"].text) \($0["key"].text)" } == [
+        #"2 "s/\"1\"" "1""#, #"3 "s/\"1\"" "1""#,
+      ])
+    // A reset lists them as well.
+    let path = daemon.directory.file("seen")
+    try SmallFile.replace(path, with: Array(#"{"epoch":"other","revision":5}"#.utf8))
+    #expect(
+      try ClientCommand.finish(client.start(["watch", "s", "--since-file", path, "--count", "1"])).lines.first.map {
+        try JSONValue($0)["params"]["sections"].text
+      } == expected)
+    // A feed that does not fit a frame is put together by the client.
+    let text = String(repeating: "x", count: 900)
+    for id in 1...6 {
+      #expect(try client.run("push", "s", #"{"id":\#(id),"k":\#(id < 3 ? "1" : #""1""#),"t":"\#(text)"}"#).code == 0)
+    }
+    #expect(try client.run("snapshot", "s").json["sections"].elements.map(\.["key"].text) == ["1", #""1""#])
+  }
+
   @Test(
     arguments: [
       (["--only", "added,moves"], "--only 'added,moves': unknown kind 'moves'; did you mean moved?"),
       (["--where", "@.p >"], "--where '@.p >': "),
-      (["--counts", "--only", "added"], "exclude --only, --where and --ids"),
+      (["--counts", "--only", "added"], "exclude --only, --where, --section and --ids"),
+      (["--section", "x", "g"], "--section is that of one feed"),
       (["--snapshot-only", "--only", "added"], "--snapshot-only shows no changes"),
     ])
   func wrongFilters(options: [String], error: String) throws {

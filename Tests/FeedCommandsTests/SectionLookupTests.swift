@@ -1,3 +1,4 @@
+import FeedChange
 import TestSupport
 import Testing
 
@@ -23,7 +24,8 @@ import Testing
   @Test(
     "a whole name, the end of a name, or the text of a section names it",
     arguments: [
-      ("s/true", 0), ("s/1", 1), (#"s/"1""#, 2), (#""1""#, 2), (#""true""#, 3), ("a", 4), ("s/a", 4), ("s", 5),
+      ("s/true", 0), ("s/1", 1), ("1.0", 1), (#""a""#, 4), (#""\u0061""#, 4), (#"s/"1""#, 2), (#""1""#, 2),
+      (#""true""#, 3), ("a", 4), ("s/a", 4), ("s", 5),
     ])
   func unique(word: String, index: Int) throws {
     #expect(try find(word, Self.keyed).get() == index)
@@ -58,16 +60,24 @@ import Testing
       try withJSON(Self.keyed) { SectionLookup($0).words(in: "s") } == ["s/true", "s/1", #""1""#, #""true""#, "a", "s"])
   }
 
-  @Test("a trigger takes the end of a name only after the name of its feed") func triggerSections() {
-    let names = ["s/1", "s/a/1", #"s/"1""#, "s/s/1", "t/1", "s"]
-    func matches(_ word: String) -> [String] {
-      names.filter { SectionName(feed: "s", word: word).matches($0) }
+  @Test(
+    "a section that comes and goes is named by one word",
+    arguments: [
+      ("1", ["s/1", "t/1"]), ("1.0", ["s/1"]), ("s/1", ["s/1"]), (#""1""#, [#"s/"1""#]), ("a/1", ["s/a/1"]),
+      (#""a/1""#, ["s/a/1"]), (#""\u0061/1""#, ["s/a/1"]), ("s", ["s"]), ("true", ["s/true"]),
+      (#""true""#, [#"s/"true""#]),
+      ("x", []),
+    ])
+  func sectionNames(word: String, named: [String]) {
+    let sections: [(String, String?)] = [
+      ("s/1", "1"), ("s/a/1", #""a/1""#), (#"s/"1""#, #""1""#), ("s/s/1", #""s/1""#), ("t/1", nil), ("s", "null"),
+      ("s/true", "true"), (#"s/"true""#, #""true""#),
+    ]
+    let name = SectionName(feed: "s", word: word)
+    let found = sections.filter { section, key in
+      name.contains(RowChange.Place(path: IndexPath(section: 0, row: 0), section: section, key: key.map { utf8($0) }))
     }
-    #expect(matches("1") == ["s/1", "t/1"])
-    #expect(matches("s/1") == ["s/1"])
-    #expect(matches(#""1""#) == [#"s/"1""#])
-    #expect(matches("a/1") == ["s/a/1"])
-    #expect(matches("s") == ["s"])
+    #expect(found.map(\.0) == named)
   }
 
   @Test func unknown() throws {

@@ -101,8 +101,10 @@ _feedclient_value() {
       [ "$command" = insertChild ] && _feedclient_offer "$word" < <(_feedclient_feeds watch)
       ;;
     --at) [ "$command" = get ] && _feedclient_places "$word" ;;
+    --section) [[ $command =~ ^(watch|trigger)$ ]] && _feedclient_offer "$word" < <(_feedclient_ask completion --sections "$feed") ;;
+    --only | --on) _feedclient_offer "$word" <<<$'added\nupdated\ndeleted\nmoved' ;;
     --since-file | --state | --timeout | --template | --print | --separator | --rows | --count | --interval | --throttle) ;;
-    --where | --if | --animation | --only | --retries | --jobs) ;;
+    --where | --if | --animation | --retries | --jobs) ;;
     *) return 1 ;;
   esac
   return 0
@@ -137,7 +139,11 @@ _feedclient() {
         _feedclient_unquote "${COMP_WORDS[index]}"
         socket=$plain
         ;;
-      --timeout | --at | --where | --if | --animation | --template | --id | --before | --after | --kind | --child | --of) ((index++)) ;;
+      --after | --animation | --at | --before | --bin | --child | --content | --count | --current | --default | \
+      --filter | --fixed | --header | --id | --if | --interval | --jobs | --kind | --limit | --of | --offset | --on | \
+      --only | --pattern | --print | --repeatable | --retain-count | --retain-seconds | --retain-until | --retries | \
+      --rows | --section | --section-order | --separator | --since-file | --sort | --state | --template | \
+      --throttle | --timeout | --type | --types | --where) ((index++)) ;;
       -?*) ;;
       *)
         if [ -z "$command" ]; then

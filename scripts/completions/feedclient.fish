@@ -6,7 +6,11 @@ function __feedclient_words
     for word in (commandline -opc)[2..]
         if test $skip -eq 1
             set skip 0
-        else if contains -- $word --socket --timeout --at --where --if --animation --template --id --before --after --kind --child --of
+        else if contains -- $word \
+            --socket --after --animation --at --before --bin --child --content --count --current --default --filter \
+            --fixed --header --id --if --interval --jobs --kind --limit --of --offset --on --only --pattern --print \
+            --repeatable --retain-count --retain-seconds --retain-until --retries --rows --section --section-order \
+            --separator --since-file --sort --state --template --throttle --timeout --type --types --where
             set skip 1
         else if not string match -q -- '-?*' $word
             echo $word
@@ -90,6 +94,9 @@ complete -c feedclient -n '__feedclient_needs 1 range' -a '(__feedclient_section
 complete -c feedclient -n '__feedclient_needs + select deselect' -a '(__feedclient_places)'
 complete -c feedclient -n '__feedclient_needs 1 get patch' -a '(__feedclient_ids)'
 complete -c feedclient -n '__feedclient_needs + delete' -a '(__feedclient_ids)'
+complete -c feedclient -n '__feedclient_needs + watch trigger' -l section -x -a '(__feedclient_sections)'
+complete -c feedclient -l only -x -a 'added updated deleted moved'
+complete -c feedclient -l on -x -a 'added updated deleted moved'
 complete -c feedclient -n '__feedclient_needs 1 get' -l at -x -a '(__feedclient_places)'
 complete -c feedclient -n '__feedclient_needs + move' -l id -x -a '(__feedclient_ids)'
 complete -c feedclient -n '__feedclient_needs + move' -l before -x -a '(__feedclient_ids)'

@@ -42,10 +42,12 @@ extension Command {
         "only", value: .text("KINDS"),
         help: "show only rows that were added, updated, deleted or moved: a list such as added,updated"),
       OptionDescription(
+        "section", value: .text("SECTION"), help: "show only rows of a section; one that moves into it is added"),
+      OptionDescription(
         "where", value: .text("FILTER"),
         help: "show only rows whose element matches, a condition as for bins such as '@.priority >= 8'"),
       OptionDescription(
-        "ids", help: "in JSON, list the identities of deleted rows, as --template, --only and --where do anyway"),
+        "ids", help: "in JSON, list the identities of deleted rows, as --template and filters do anyway"),
       OptionDescription("wait", help: "wait for the daemon and for the feed to be defined"),
       OptionDescription("reconnect", help: "connect again after a lost connection and resume"),
       OptionDescription(

@@ -7,7 +7,10 @@ enum Operands {
   private static let maxDepth = 10_000
 
   /// Returns the JSON of an identity: a JSON number or string unchanged, any other word as a string.
-  static func id(_ word: String) -> String { isJSON(word, of: [.number, .string]) ? word : quoted(word) }
+  static func id(_ word: String) -> String { isScalar(word) ? word : quoted(word) }
+
+  /// Whether a word is a JSON number or string.
+  static func isScalar(_ word: String) -> Bool { isJSON(word, of: [.number, .string]) }
 
   /// Returns the shortest word that ``id(_:)`` converts to an identity.
   static func word(ofID id: JSONView) -> String {
@@ -109,6 +112,14 @@ struct ParameterWriter: ~Copyable {
     buffer.append(UInt8(ascii: ":"))
   }
 
+  /// Begins the object of a section with its name, its key if it is one by value, and the number of its rows.
+  init(_ section: SectionSummary) {
+    self.init()
+    add("name", section.name)
+    if let key = section.key { add("key", json: String(decoding: key, as: UTF8.self)) }
+    add("count", section.count)
+  }
+
   mutating func add(_ name: String, _ text: String) {
     begin(name)
     buffer.appendJSONString(text)
@@ -128,6 +139,11 @@ struct ParameterWriter: ~Copyable {
   mutating func add(_ name: String, json: String) {
     begin(name)
     buffer.append(string: json)
+  }
+
+  /// Adds a list of sections.
+  mutating func add(_ name: String, _ sections: [SectionSummary]) {
+    add(name, json: sections.map { ParameterWriter($0).finish() })
   }
 
   /// Adds a list of JSON texts.

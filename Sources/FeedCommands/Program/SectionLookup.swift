@@ -1,14 +1,16 @@
+import FeedClient
 import FeedJSON
 
-/// Finds the section of a feed that a word of the command line names: its name, the last part of that, or the text that it is
-/// the section of.
+/// Finds the section of a feed that a word of the command line names: its name, the last part of that, the value that it is the
+/// section of as JSON, or the text that it is the section of.
 struct SectionLookup {
-  private let sections: [(name: String, text: String?)]
+  private let sections: [(name: String, key: [UInt8]?, text: String?)]
 
   /// Reads the member `sections` of the answer to `describe`.
   init(_ list: JSONView?) {
     sections = (list.map { Array($0.elements) } ?? []).map { section in
-      (section.member("name")?.string ?? "", section.member("key")?.string)
+      let key = section.member("key")
+      return (section.member("name")?.string ?? "", key?.compactText, key?.string)
     }
   }
 
@@ -25,29 +27,23 @@ struct SectionLookup {
       throw .usage(
         "section '\(word)' of '\(feed)' is ambiguous: \(list); give the whole name, or the number in parentheses")
     }
-    let short = sections.map { Self.short($0.name) }
+    let short = sections.map { SectionName.short($0.name) }
     let list = short.isEmpty ? "it has no sections" : "its sections are \(short.joined(separator: ", "))"
     throw .usage(
       "'\(feed)' has no section '\(word)'" + Spelling.suggestion(for: word, in: short, otherwise: "; \(list)"))
   }
 
-  /// The name without that of its feed, which has no slash.
-  static func short(_ name: String) -> String {
-    guard let slash = name.firstIndex(of: "/") else { return name }
-    return String(name[name.index(after: slash)...])
-  }
-
-  /// The shortest words that name each section.
+  /// The shortest words that name each section. A number would be that of a section.
   func words(in feed: String) -> [String] {
     sections.indices.map { index in
-      let short = Self.short(sections[index].name)
-      return (try? find(short, in: feed)) == index ? short : sections[index].name
+      let short = SectionName.short(sections[index].name)
+      return Int(short) == nil && (try? find(short, in: feed)) == index ? short : sections[index].name
     }
   }
 
   private func abbreviates(_ word: String, _ index: Int) -> Bool {
-    let (name, text) = sections[index]
-    if Self.short(name) == word || text == word { return true }
+    let (name, key, text) = sections[index]
+    if SectionName.names(word, name, key: key) || text == word { return true }
     // The section of the text after the name of its feed, if that is not named like it.
     guard let text, let slash = name.firstIndex(of: "/") else { return false }
     return word == "\(name[...slash])\(text)"

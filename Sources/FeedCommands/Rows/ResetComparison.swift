@@ -23,7 +23,7 @@ struct ResetComparison {
       for (row, text) in section.rows.enumerated() {
         guard let print = RowPrint(text.element) else { continue }
         let path = IndexPath(section: UInt32(number), row: UInt32(row))
-        known.append(Known(place: RowChange.Place(path: path, section: section.name), print: print))
+        known.append(Known(place: RowChange.Place(path: path, section: section.name, key: section.key), print: print))
       }
     }
     for index in known.indices.reversed() {

@@ -42,6 +42,8 @@ struct RowChange {
     var path: IndexPath
     /// The name of the section; nil if it is not known.
     var section: String?
+    /// The value of a section by value, as JSON text.
+    var key: [UInt8]?
   }
 }
 
@@ -61,7 +63,7 @@ struct RowNews {
     /// Why, for people.
     var reason: String
     /// The sections of the snapshot; nil if the notification has them.
-    var sections: [(name: String, count: Int)]?
+    var sections: [SectionSummary]?
     /// Whether the rows from before are known, so that new rows are told from old ones.
     var isCompared: Bool
   }
@@ -85,10 +87,14 @@ struct ChangeFilter {
   /// The words that were given; nil for all rows.
   var words: Set<String>?
   var filter: Filter?
+  var section: SectionName?
 
   /// Parses the values of the options.
   /// - Parameter name: the option of the words, for errors.
-  init(_ list: String?, option name: String, where condition: String?) throws(Failure) {
+  init(
+    _ list: String?, option name: String, where condition: String?, section: SectionName? = nil
+  ) throws(Failure) {
+    self.section = section
     if let list {
       let given = list.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
       if let wrong = given.first(where: { !Self.words.contains($0) }) {
@@ -107,10 +113,27 @@ struct ChangeFilter {
   }
 
   /// Whether everything passes.
-  var isOpen: Bool { words == nil && filter == nil }
+  var isOpen: Bool { words == nil && filter == nil && section == nil }
 
-  /// Whether a row passes.
-  func accepts(_ change: RowChange) -> Bool {
+  /// Returns the changes that pass, as they are seen in the section: a row that comes there is added, one that leaves it deleted.
+  func seen(_ changes: [RowChange]) -> [RowChange] {
+    changes.compactMap { change in
+      var change = change
+      switch section?.passage(from: change.before, to: change.after) ?? .inside {
+      case .outside: return nil
+      case .inside: break
+      case .enters:
+        if change.kind == .moved || change.kind == .movedAndUpdated { change.kind = .added }
+        (change.before, change.deletedNumber) = (nil, nil)
+      case .leaves:
+        change.kind = .deleted
+        (change.after, change.element, change.type, change.number) = (nil, nil, nil, nil)
+      }
+      return accepts(change) ? change : nil
+    }
+  }
+
+  private func accepts(_ change: RowChange) -> Bool {
     guard change.isAccepted else { return false }
     guard let words else { return true }
     switch change.kind {

@@ -84,7 +84,7 @@ struct RowTracker {
     incoming = (sections, comparison, reason != nil)
     if let reason {
       reset = RowNews.Reset(
-        reason: reason, sections: listsSections ? sections.map { ($0.name, $0.count) } : nil,
+        reason: reason, sections: listsSections ? sections : nil,
         isCompared: comparison != nil)
     }
     if !fits(sections) { mirror = nil }
@@ -121,13 +121,13 @@ extension RowTracker {
     reset = nil
     var texts: [[UInt8]] = []
     var path = try reader.path("at")
-    let section = name(ofSection: path.section, in: incoming?.sections)
+    let section = place(path, in: incoming?.sections).section
     let types = try reader.types(count: params.member("elements")?.count ?? 0)
     for (number, element) in try reader.array("elements").enumerated() {
       let print = printer.print(element, type: types?[number], section: section)
       texts.append(print.text)
       var row = RowChange(
-        kind: .initial, after: .init(path: path, section: section), element: element, type: types?[number],
+        kind: .initial, after: place(path, in: incoming?.sections), element: element, type: types?[number],
         id: print.id, isAccepted: print.isAccepted, number: number)
       if news.isOfReset {
         row.kind = .unknown
@@ -148,13 +148,10 @@ extension RowTracker {
     return news
   }
 
-  private func name(ofSection section: UInt32, in sections: [SectionSummary]?) -> String? {
-    guard let sections, Int(section) < sections.count else { return nil }
-    return sections[Int(section)].name
-  }
-
   private func place(_ path: IndexPath, in sections: [SectionSummary]?) -> RowChange.Place {
-    RowChange.Place(path: path, section: name(ofSection: path.section, in: sections))
+    guard let sections, Int(path.section) < sections.count else { return RowChange.Place(path: path) }
+    let section = sections[Int(path.section)]
+    return RowChange.Place(path: path, section: section.name, key: section.key)
   }
 }
 
@@ -265,7 +262,7 @@ extension Change {
       return true
     }
     guard count(deleted, by: -1), sectionsFit(sections.count) else { return false }
-    applySections(to: &sections) { SectionSummary(name: $0.name, count: 0) }
+    applySections(to: &sections) { SectionSummary(name: $0.name, key: $0.key, count: 0) }
     return count(added, by: 1)
   }
 }

@@ -22,7 +22,8 @@ struct SavedRows {
       guard let name = entry.member("name")?.string, let count = entry.member("count")?.int, count >= 0 else {
         return nil
       }
-      sections.append(SectionSummary(name: name, count: count))
+      let key = entry.member("key")?.compactText
+      sections.append(SectionSummary(name: name, key: key, count: count))
       guard let texts = entry.member("rows")?.elements.map(\.compactText) else {
         prints = nil
         continue
@@ -30,7 +31,7 @@ struct SavedRows {
       guard texts.count == count, texts.allSatisfy({ RowPrint($0) != nil }) else { return nil }
       var rows = ChunkedList<Row>()
       rows.append(contentsOf: texts.map { Row(element: $0) })
-      prints?.append(Mirror.Section(name: name, rows: rows))
+      prints?.append(Mirror.Section(name: name, key: key, rows: rows))
     }
     self.prints = prints
   }
@@ -45,9 +46,7 @@ struct SavedRows {
     var text = "["
     for (number, section) in sections.enumerated() {
       if number > 0 { text += "," }
-      var object = ParameterWriter()
-      object.add("name", section.name)
-      object.add("count", section.count)
+      var object = ParameterWriter(section)
       if let rows = prints?[number].rows {
         object.add("rows", json: rows.map { String(decoding: $0.element, as: UTF8.self) })
       }

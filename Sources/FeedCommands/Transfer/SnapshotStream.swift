@@ -129,14 +129,14 @@ struct SnapshotStream {
     func begin(through section: Int) {
       while next <= section, next < sections.count {
         end()
-        let (name, count) = (sections[next].name, sections[next].count)
+        let section = sections[next]
         if isJSON {
-          console.printRaw(
-            "\(next == 0 ? "" : ",")" + "{\"name\":\(Operands.quoted(name)),\"count\":\(count),\"elements\":[")
+          let heading = ParameterWriter(section).finish().dropLast()
+          console.printRaw("\(next == 0 ? "" : ",")\(heading),\"elements\":[")
         } else if !console.isJSON {
           var line = console.line()
-          line.add(name, .title)
-          line.add("  \(grouped(count))", .dim)
+          line.add(section.name, .title)
+          line.add("  \(grouped(section.count))", .dim)
           console.print(line.text)
         }
         next += 1

@@ -39,14 +39,13 @@ struct TriggerChange: Equatable {
   /// The change that a command which follows one section sees, or nil: a row that moves into the section is added, and one that
   /// leaves it is deleted.
   func seen(inSection section: SectionName?) -> TriggerChange? {
-    guard let section else { return self }
     var seen = self
-    switch (section.matches(before?.section), section.matches(after?.section)) {
-    case (true, true): return self
-    case (false, false): return nil
-    case (false, true):
+    switch section?.passage(from: before, to: after) ?? .inside {
+    case .inside: break
+    case .outside: return nil
+    case .enters:
       if kind == .moved { (seen.kind, seen.before) = (.added, nil) }
-    case (true, false):
+    case .leaves:
       (seen.kind, seen.after, seen.element, seen.type) = (.deleted, nil, nil, nil)
     }
     return seen
@@ -64,25 +63,16 @@ struct TriggerChange: Equatable {
   /// Adds the members of the change to the JSON object that the command reads.
   func add(to object: inout ParameterWriter) {
     object.add("kind", kind.rawValue)
-    if let section = (after ?? before)?.section { object.add("section", section) }
+    if let place = after ?? before, let section = place.section {
+      object.add("section", section)
+      if let key = place.key { object.add("key", json: String(decoding: key, as: UTF8.self)) }
+    }
     if let after { object.add("at", json: "\(after.path)") }
     if let before, before.path != after?.path { object.add("was", json: "\(before.path)") }
     if let id { object.add("id", json: String(decoding: id, as: UTF8.self)) }
     if let type { object.add("type", type) }
     if !isCertain { object.add("certain", false) }
     if let element { object.add("element", json: String(decoding: element, as: UTF8.self)) }
-  }
-}
-
-/// The section that `--section` names.
-struct SectionName {
-  let feed: String
-  let word: String
-
-  /// Whether this is the name of a section: the whole of it, or the part after the name of its feed.
-  func matches(_ name: String?) -> Bool {
-    guard let name else { return false }
-    return name == word || !word.hasPrefix("\(feed)/") && SectionLookup.short(name) == word
   }
 }
 

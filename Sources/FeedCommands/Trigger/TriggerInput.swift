@@ -80,7 +80,14 @@ extension Delta {
       var sections = ParameterWriter()
       sections.add("deleted", json: change.sectionsDeleted.map { "\($0)" })
       sections.add(
-        "added", json: change.sectionsAdded.map { "{\"at\":\($0.at),\"name\":\(Operands.quoted($0.name))}" })
+        "added",
+        json: change.sectionsAdded.map { section in
+          var object = ParameterWriter()
+          object.add("at", json: "\(section.at)")
+          object.add("name", section.name)
+          if let key = section.key { object.add("key", json: String(decoding: key, as: UTF8.self)) }
+          return object.finish()
+        })
       object.add("sections", json: sections.finish())
     }
     object.add("elements", json: elements.map { String(decoding: $0, as: UTF8.self) })

@@ -224,20 +224,10 @@ extension TriggerRun {
     lastComplaint = sentence
   }
 
-  /// Refuses a word that means several sections, and warns if there is none: one by value may come later, but a bin does not.
   private func checkSection(_ start: WatchStart) throws(Failure) {
-    guard let section = settings.section else { return }
-    let named = Set(start.sections.map(\.name).filter(section.matches)).sorted()
-    if named.count > 1 {
-      throw .usage(
-        "section '\(section.word)' of '\(settings.feed)' is ambiguous: \(named.joined(separator: ", ")); give the whole name"
-      )
-    }
-    guard named.isEmpty, !hasWarned else { return }
+    guard let remark = try settings.section?.check(start.sections), !hasWarned else { return }
     hasWarned = true
-    let names = start.sections.map { SectionLookup.short($0.name) }
-    let advice = Spelling.suggestion(for: section.word, in: names)
-    console.say("'\(settings.feed)' has no section '\(section.word)' now\(advice)")
+    console.say(remark)
   }
 
   /// Notes a later position at which nothing has changed.

@@ -47,13 +47,14 @@ final class ChangeLines: LineDisplay {
     if let names { name = "\(names[feed]) " }
     if let reset = news.reset { announce(reset) }
     var count = 0
-    for row in news.rows where settings.shows(row) {
+    for row in settings.shown(news.rows) {
       show(row, news)
       count += 1
     }
     // A snapshot without rows counts as shown, and so does a delta of changes that cancel out.
     if count > 0 || news.reset != nil { return true }
-    return settings.filter.words == nil && (notification.kind == .snapshot ? settings.initial : settings.filter.isOpen)
+    return settings.filter.words == nil && settings.filter.section == nil
+      && (notification.kind == .snapshot ? settings.initial : settings.filter.isOpen)
   }
 
   private func announce(_ reset: RowNews.Reset) {
@@ -129,7 +130,7 @@ final class StateLines: LineDisplay {
     switch output {
     case .changes: break
     case .counts:
-      let sections = mirror.sections.map { SectionSummary(name: $0.name, count: $0.rows.count) }
+      let sections = mirror.sections.map { SectionSummary(name: $0.name, key: $0.key, count: $0.rows.count) }
       show(counts: sections, revision: mirror.progress.revision, of: mirror.feed)
     case .rows(let template, let count, let separator):
       texts[feed] = Self.texts(mirror, template, count ?? 1)
@@ -172,7 +173,7 @@ final class StateLines: LineDisplay {
       var object = ParameterWriter()
       object.add("feed", feed)
       object.add("revision", json: "\(revision)")
-      object.add("sections", json: sections.map { "{\"name\":\(Operands.quoted($0.name)),\"count\":\($0.count)}" })
+      object.add("sections", sections)
       return console.print(object.finish())
     }
     var line = console.line()

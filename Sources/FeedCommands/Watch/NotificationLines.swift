@@ -56,11 +56,12 @@ extension NotificationLines {
     // --only leaves out the rows of a snapshot, unless they are new since the rows before a reset.
     guard news.isOfReset || filter.words == nil && isInitial else { return false }
     let isLast = params.member("last")?.bool == true
-    var runs = Self.runs(news.rows.filter { $0.number != nil && filter.accepts($0) })
+    let rows = filter.seen(news.rows)
+    var runs = Self.runs(rows.filter { $0.number != nil })
     // The first and the last part are there in any case, also without rows.
     if runs.isEmpty, isLast || news.reset != nil || filter.isOpen { runs = [[]] }
     for (place, run) in runs.enumerated() {
-      let gone = isLast && place + 1 == runs.count ? news.rows.filter { $0.number == nil && filter.accepts($0) } : nil
+      let gone = isLast && place + 1 == runs.count ? rows.filter { $0.number == nil } : nil
       show(run, of: params, place == 0 ? news.reset : nil, news.isOfReset, gone: gone)
     }
     return !runs.isEmpty
@@ -100,8 +101,7 @@ extension NotificationLines {
     }
     if let sections = reset?.sections {
       params.add("reset", true)
-      params.add(
-        "sections", json: sections.map { "{\"name\":\(Operands.quoted($0.name)),\"count\":\($0.count)}" })
+      params.add("sections", sections)
     }
     if isOfReset { Self.compare(rows, gone, to: &params) }
     print("snapshot", params)
@@ -127,7 +127,7 @@ extension NotificationLines {
 
 extension NotificationLines {
   private func show(delta: JSONView, _ news: RowNews) -> Bool {
-    let rows = news.rows.filter(filter.accepts)
+    let rows = filter.seen(news.rows)
     guard !rows.isEmpty || filter.isOpen || delta.member("ended")?.bool == true else { return false }
     let deleted = rows.compactMap { row in row.deletedNumber.map { (number: $0, row: row) } }
       .sorted { $0.number < $1.number }

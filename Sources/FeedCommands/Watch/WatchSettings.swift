@@ -40,7 +40,9 @@ struct WatchSettings {
     options.client = "feedclient/watch"
     initial = !words.contains("no-initial")
     options.initial = initial
-    filter = try ChangeFilter(words.text("only"), option: "only", where: words.text("where"))
+    filter = try ChangeFilter(
+      words.text("only"), option: "only", where: words.text("where"),
+      section: words.text("section").map { [feeds] in SectionName(feed: feeds[0], word: $0) })
     options.throttle = words.integer("throttle")
     options.waits = words.contains("wait")
     options.reconnects = words.contains("reconnect")
@@ -86,8 +88,9 @@ struct WatchSettings {
       throw invocation.usage("'\(twice.element)' is given twice; give it once")
     }
     if output != .changes, !filter.isOpen || ids {
-      throw invocation.usage("--print and --counts show whole states and exclude --only, --where and --ids")
+      throw invocation.usage("--print and --counts show whole states and exclude --only, --where, --section and --ids")
     }
+    if filter.section != nil, feeds.count > 1 { throw invocation.usage("--section is that of one feed; give one") }
     if words.contains("print"), words.contains("counts") {
       throw invocation.usage("--print and --counts exclude each other")
     }
@@ -101,9 +104,9 @@ struct WatchSettings {
 }
 
 extension WatchSettings {
-  /// Whether a line is printed for a row.
-  func shows(_ row: RowChange) -> Bool {
-    filter.accepts(row) && (initial || row.kind != .initial && row.kind != .unchanged)
+  /// The rows for which a line is printed.
+  func shown(_ rows: [RowChange]) -> [RowChange] {
+    filter.seen(rows).filter { initial || $0.kind != .initial && $0.kind != .unchanged }
   }
 }
 

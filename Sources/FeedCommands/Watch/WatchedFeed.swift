@@ -28,6 +28,9 @@ final class WatchedFeed {
   /// Whether the position of the last change that was shown is noted.
   private var hasEnded = false
   private var lastComplaint: String?
+  /// Why the section of `--section` is refused; whether it was remarked that there is none.
+  private var sectionRefusal: Failure?
+  private var hasRemarked = false
   /// The reason why the daemon refused the request of a key.
   private var lastRefusal: String?
 
@@ -83,6 +86,7 @@ final class WatchedFeed {
     } catch {
       throw invocation.failure(error)
     }
+    if let sectionRefusal { throw sectionRefusal }
   }
 
   private func take(_ event: Follower.Event) throws(ClientError) -> Follower.Verdict {
@@ -94,6 +98,7 @@ final class WatchedFeed {
     case .started(let start):
       lastComplaint = nil
       if tracker != nil { track(start) }
+      guard checkSection(start) else { return .pause }
       if settings.verifies, follower.mirror == nil {
         console.say(
           "resumed at revision \(grouped(Int(clamping: start.revision))) without its rows; "
@@ -115,6 +120,19 @@ final class WatchedFeed {
     }
     tracker?.started(start, asked: position, hasSnapshot: follower.asksForSnapshot)
     position = follower.position
+  }
+
+  /// Whether the section of `--section` is not ambiguous.
+  private func checkSection(_ start: WatchStart) -> Bool {
+    do throws(Failure) {
+      guard let remark = try settings.filter.section?.check(start.sections), !hasRemarked else { return true }
+      hasRemarked = true
+      console.say(remark)
+      return true
+    } catch {
+      sectionRefusal = error
+      return false
+    }
   }
 
   /// Notes the position that the output has reached. A watch that is done reads on only to verify its copy.
