@@ -107,7 +107,10 @@ import Testing
         """)
   }
 
-  @Test("an element is shown first, then where it is") func shownElement() throws {
+  @Test(
+    "an element is shown first, then where it is",
+    arguments: [("[[0,3],[2,0]]", "at 0,3 2,0"), ("[1,7]", "at 1,7"), ("[]", "in no section")])
+  func shownElement(at: String, places: String) throws {
     let terminal = Terminal(descriptor: -1, environment: Environment(["COLUMNS": "40"]))
     var shown = terminal
     shown.isTerminal = true
@@ -115,10 +118,10 @@ import Testing
     let console = Console(terminal: shown, errorTerminal: terminal, isJSON: false) { bytes, _ throws(SystemError) in
       written.withLock { $0 += bytes }
     }
-    let result = "{\"element\":{\"id\":1},\"type\":\"Song\",\"at\":[[0,3],[2,0]],\"found\":true}"
+    let result = "{\"element\":{\"id\":1},\"type\":\"Song\",\"at\":\(at),\"found\":true}"
     try withJSON(result) { Show.element($0, console, Templates()) }
     try console.flush()
-    #expect(String(decoding: written.withLock { $0 }, as: UTF8.self) == "{\"id\": 1}\nat 0,3 2,0  type Song\n")
+    #expect(String(decoding: written.withLock { $0 }, as: UTF8.self) == "{\"id\": 1}\n\(places)  type Song\n")
   }
 
   @Test("changes of many rows are counted") func mutationCounts() throws {

@@ -83,9 +83,10 @@ enum Show {
     console.print(line.text)
   }
 
-  /// Index paths as the commands take them: `0,3`.
+  /// One index path or a list of them as the commands take them: `0,3`.
   private static func places(_ list: JSONView) -> [String] {
-    list.elements.map { $0.elements.map { "\($0.int ?? 0)" }.joined(separator: ",") }
+    let paths = list.element(at: 0)?.kind == .number ? [list] : Array(list.elements)
+    return paths.map { $0.elements.map { "\($0.int ?? 0)" }.joined(separator: ",") }
   }
 
   /// Prints a list in the result: one item on each line, as JSON, by a template, or truncated for people.

@@ -21,8 +21,10 @@ struct SectionName {
     case inside, enters, leaves, outside
   }
 
+  /// A row whose section was deleted while nobody followed the feed may have been in this one.
   func passage(from before: RowChange.Place?, to after: RowChange.Place?) -> Passage {
-    switch (contains(before), contains(after)) {
+    let wasInside = contains(before) || before != nil && before?.section == nil
+    return switch (wasInside, contains(after)) {
     case (true, true): .inside
     case (false, true): .enters
     case (true, false): .leaves

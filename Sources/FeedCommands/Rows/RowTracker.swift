@@ -151,6 +151,7 @@ extension RowTracker {
   private func place(_ path: IndexPath, in sections: [SectionSummary]?) -> RowChange.Place {
     guard let sections, Int(path.section) < sections.count else { return RowChange.Place(path: path) }
     let section = sections[Int(path.section)]
+    if section.name.isEmpty { return RowChange.Place(path: path) }
     return RowChange.Place(path: path, section: section.name, key: section.key)
   }
 }
@@ -165,10 +166,11 @@ extension RowTracker {
     guard elements.count == change.added.count + change.updated.count else {
       throw MalformedMessage("delta: \"elements\" does not fit \"added\" and \"updated\"")
     }
-    let before = sections
-    var rows = deletions(of: delta)
+    let after = resumption?.revision == delta.revision ? resumption?.sections : nil
+    let before = sections ?? after.flatMap { Self.sections(before: change, $0) }
+    var rows = deletions(of: delta, from: before)
     if var counts = sections { sections = change.apply(toCounts: &counts) ? counts : nil }
-    if let resumption, resumption.revision == delta.revision { sections = resumption.sections }
+    if let after { sections = after }
     resumption = nil
     let places = (change.added + change.updated).map { place($0, in: sections) }
     let prints = elements.enumerated().map { number, element in
@@ -196,14 +198,16 @@ extension RowTracker {
   }
 
   /// The rows that the change deletes: those that it lists without a pair, and those of deleted sections.
-  private func deletions(of delta: Delta) -> [RowChange] {
+  ///
+  /// - Parameter before: the sections before the change, as far as they are known.
+  private func deletions(of delta: Delta, from before: [SectionSummary]?) -> [RowChange] {
     let change = delta.change
     var rows: [RowChange] = []
     func add(_ path: IndexPath, number: Int?, _ told: [UInt8]?) {
       let known = print(at: path)
       rows.append(
         RowChange(
-          kind: .deleted, before: place(path, in: sections), id: Self.identity(told: told, known: known?.id),
+          kind: .deleted, before: place(path, in: before), id: Self.identity(told: told, known: known?.id),
           isAccepted: known?.isAccepted ?? true, deletedNumber: number))
     }
     let moved = Set(change.moves.map { Int($0.deleted) })
@@ -218,6 +222,20 @@ extension RowTracker {
       }
     }
     return rows
+  }
+
+  /// The sections before a change by those after it; nil if it does not fit them. Those that it deletes have no name.
+  private static func sections(before change: Change, _ after: [SectionSummary]) -> [SectionSummary]? {
+    var sections = after
+    for added in change.sectionsAdded.reversed() {
+      guard Int(added.at) < sections.count else { return nil }
+      sections.remove(at: Int(added.at))
+    }
+    for deleted in change.sectionsDeleted {
+      guard Int(deleted) <= sections.count else { return nil }
+      sections.insert(SectionSummary(name: "", count: 0), at: Int(deleted))
+    }
+    return sections
   }
 
   /// The identity as the element writes it, if that is the one that the daemon tells. It is not if a section has rows of several
