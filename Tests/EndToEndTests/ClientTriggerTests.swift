@@ -259,11 +259,35 @@ import Testing
     #expect(outcome.errors.contains(error), "\(outcome.errors)")
   }
 
-  @Test("a command that does not exist ends trigger") func missingCommand() throws {
+  @Test("a command that does not exist is refused at once, and nothing is written") func missingCommand() throws {
+    let run = try Run("--bin", "all")
+    let file = run.daemon.directory.file("file")
+    try SmallFile.replace(file, with: Array("#!/bin/sh\n".utf8))
+    #expect(chmod(file, 0o600) == 0)
+    for (command, reason) in [
+      ("/nonexistent/handler", "no such file or directory"), ("no-such-command", "no such file or directory"),
+      (file, "permission denied"), ("\(file)/x", "no such file or directory"),
+    ] {
+      let outcome = try ClientCommand.finish(run.start(command: [command]))
+      #expect(outcome.code == 2)
+      #expect(outcome.errors == "feedclient: cannot run \(command): \(reason)\n")
+      #expect(access(run.state, F_OK) != 0)
+    }
+  }
+
+  @Test("a command that disappears ends trigger, and the next one begins with the change") func lostCommand() throws {
     let run = try Run("--bin", "all", elements: [#"{"id":1}"#])
-    let outcome = try ClientCommand.finish(run.start("--initial", command: ["/nonexistent/handler"]))
-    #expect(outcome.code == 2)
-    #expect(outcome.errors == "feedclient: cannot run /nonexistent/handler: no such file or directory\n")
+    let command = run.daemon.directory.file("handler")
+    try SmallFile.replace(command, with: Array("#!/bin/sh\nrm $0; cat\n".utf8))
+    #expect(chmod(command, 0o700) == 0)
+    let first = try run.start("--initial", command: [command])
+    try first.output.wait(lines: 1)
+    #expect(try run.push([#"{"id":2}"#]) == 0)
+    let lost = try ClientCommand.finish(first)
+    #expect(lost.code == 2 && lost.errors == "feedclient: cannot run \(command): no such file or directory\n")
+    let next = try run.start()
+    try next.output.wait(lines: 1)
+    #expect(try end(next).map(\.["id"].int) == [2])
   }
 }
 

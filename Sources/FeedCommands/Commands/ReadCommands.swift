@@ -53,7 +53,7 @@ extension Command {
       """,
     about: """
       Shows COUNT elements of a section from row FROM on, one a line. SECTION is a name or a number; sections and rows \
-      are counted from 0.
+      are counted from 0. A section that is named by a number, such as days/7, needs its whole name.
       """,
     options: [template], operands: 4...4
   ) { invocation throws(Failure) in

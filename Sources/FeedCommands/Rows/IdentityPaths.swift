@@ -11,6 +11,7 @@ struct IdentityPaths {
   private var byFeed: [String: SingularPath] = [:]
 
   static let id = IdentityPaths()
+  private static let fallback = [SingularPath.id]
 
   /// Adds the path in the definition of a feed.
   mutating func add(_ path: SingularPath, of feed: String) {
@@ -23,7 +24,7 @@ struct IdentityPaths {
     if paths.count > 1, let feed = section?.prefix(while: { $0 != "/" }), let path = byFeed[String(feed)] {
       return [path]
     }
-    return paths.isEmpty ? [.id] : paths
+    return paths.isEmpty ? Self.fallback : paths
   }
 
   /// Returns an element that has only this identity, as JSON text: at each place where it may be, as far as that has a name.

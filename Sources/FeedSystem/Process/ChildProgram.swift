@@ -60,12 +60,31 @@ public struct ChildProgram: Sendable {
     self.pid = pid
   }
 
+  /// Throws if there is no program of this name that this process may run: a path, or a name that is sought in `PATH`.
+  public static func check(_ name: String) throws(SystemError) {
+    let folders = name.contains("/") ? [""] : (getenv("PATH").map { String(cString: $0) } ?? "/bin:/usr/bin").paths
+    var code = ENOENT
+    for folder in folders {
+      let path = folder.isEmpty ? name : "\(folder)/\(name)"
+      if access(path, X_OK) == 0 { return }
+      if errno != ENOENT, errno != ENOTDIR { code = errno }
+    }
+    throw SystemError(code: code, operation: "run", path: name)
+  }
+
   /// Returns how the program ended; nil if it has not. Never blocks.
   public func end() -> End? {
     var status: Int32 = 0
     guard retryingInterrupts({ waitpid(pid, &status, WNOHANG) }) == pid else { return nil }
     let signal = status & 0x7F
     return signal == 0 ? .exit((status >> 8) & 0xFF) : .signal(signal)
+  }
+}
+
+extension String {
+  /// The folders of a list such as `PATH`; an empty one is the current folder.
+  fileprivate var paths: [String] {
+    split(separator: ":", omittingEmptySubsequences: false).map { $0.isEmpty ? "." : String($0) }
   }
 }
 
