@@ -43,21 +43,33 @@ import Testing
     #expect(text.contains(": " + named.joined(separator: ", ") + ";"))
   }
 
-  private static let slashes = #"[{"name":"s/a/1","key":"a/1"},{"name":"s/s/x","key":"s/x"},{"name":"s/x","key":"x"}]"#
+  private static let withSlashes =
+    #"[{"name":"s/a/1","key":"a/1"},{"name":"s/s/x","key":"s/x"},{"name":"s/x","key":"x"}]"#
 
   @Test("the text of a section may have slashes", arguments: [("a/1", 0), ("s/x", 2), ("x", 2), ("s/s/x", 1)])
   func slashes(word: String, index: Int) throws {
-    #expect(try find(word, Self.slashes).get() == index)
-    #expect(throws: Failure.self) { try find("1", Self.slashes).get() }
+    #expect(try find(word, Self.withSlashes).get() == index)
+    #expect(throws: Failure.self) { try find("1", Self.withSlashes).get() }
   }
 
-  @Test("a completion names each section") func words() throws {
-    for sections in [Self.keyed, Self.slashes] {
-      let words = try withJSON(sections) { SectionLookup($0).words(in: "s") }
-      for (index, word) in words.enumerated() { #expect(try find(word, sections).get() == index, "\(word)") }
+  private static let hostile =
+    #"[{"name":"s/1","key":1},{"name":"s/1.0","key":"1.0"},{"name":"s/x","key":"x"},{"name":"s/s/x","key":"s/x"},"#
+    + #"{"name":"s/\"\\\"x\\\"\"","key":"\"x\""},{"name":"s/2e3","key":"2e3"},{"name":"t/x","key":"x"},{"name":"s","key":null},"#
+    // Different texts, although equal after normalisation, and one whose first mark would join the slash.
+    + #"{"name":"s/\u00e9","key":"\u00e9"},{"name":"s/e\u0301","key":"e\u0301"},{"name":"s/\u0301","key":"\u0301"}]"#
+
+  @Test("a completion names each section", arguments: [keyed, withSlashes, hostile])
+  func words(sections: String) throws {
+    let words = try withJSON(sections) { SectionLookup($0).words() }
+    for (index, word) in words.enumerated() {
+      #expect(Int(word) == nil)
+      #expect(try find(word, sections).get() == index, "\(word)")
     }
-    #expect(
-      try withJSON(Self.keyed) { SectionLookup($0).words(in: "s") } == ["s/true", "s/1", #""1""#, #""true""#, "a", "s"])
+  }
+
+  @Test func shortWords() throws {
+    #expect(try withJSON(Self.keyed) { SectionLookup($0).words() } == ["s/true", "s/1", #""1""#, #""true""#, "a", "s"])
+    #expect(try withJSON(Self.withSlashes) { SectionLookup($0).words() } == ["a/1", "s/s/x", "x"])
   }
 
   @Test(

@@ -62,9 +62,8 @@ extension Invocation {
 
   /// The names of the sections of the feed, as commands take them.
   fileprivate func sections(_ connection: Connection) throws(Failure) -> [String] {
-    let feed = operand(0)
-    return try call(connection, "describe", feedParameter, deadline: deadline()) { result in
-      SectionLookup(result.member("sections")).words(in: feed)
+    try call(connection, "describe", feedParameter, deadline: deadline()) { result in
+      SectionLookup(result.member("sections")).words()
     }
   }
 

@@ -5,6 +5,17 @@ import FeedJSON
 struct SectionName {
   let feed: String
   let word: String
+  private let key: [UInt8]?
+
+  init(feed: String, word: String) {
+    (self.feed, self.word) = (feed, word)
+    key = Self.key(word)
+  }
+
+  /// A word as the key of a section by value; nil if it is not JSON.
+  static func key(_ word: String) -> [UInt8]? {
+    Operands.isScalar(word) ? RowPrint.canonical(Array(word.utf8)) : nil
+  }
 
   /// Whether a row is in this section: the word is the name of it, the part after the name of its feed, or its value as JSON.
   func contains(_ place: RowChange.Place?) -> Bool {
@@ -13,7 +24,7 @@ struct SectionName {
   }
 
   private func names(_ name: String, key: [UInt8]?) -> Bool {
-    name == word || !word.hasPrefix("\(feed)/") && Self.names(word, name, key: key)
+    name.isSame(as: word) || !word.hasPrefix("\(feed)/") && abbreviates(name, key: key)
   }
 
   /// What a change of a row is for those who see only this section.
@@ -44,20 +55,24 @@ struct SectionName {
       throw .usage("section '\(word)' of '\(feed)' is ambiguous: \(list); give the whole name")
     }
     if !distinct.isEmpty { return nil }
-    let advice = Spelling.suggestion(for: word, in: sections.map { Self.short($0.name) })
+    let advice = Spelling.suggestion(for: word, in: sections.map { String(Self.short($0.name)) })
     return "'\(feed)' has no section '\(word)' now\(advice)"
   }
 
-  /// Whether a word is the name of a section without that of its feed, or its value as JSON.
-  static func names(_ word: String, _ name: String, key: [UInt8]?) -> Bool {
-    if short(name) == word { return true }
-    guard let key, Operands.isScalar(word) else { return false }
-    return RowPrint.canonical(Array(word.utf8)) == RowPrint.canonical(key)
+  /// Whether the word is the name of a section without that of its feed, or its value as JSON.
+  func abbreviates(_ name: String, key: [UInt8]?) -> Bool {
+    Self.short(name).isSame(as: word) || key != nil && key == self.key
   }
 
   /// The name without that of its feed, which has no slash.
-  static func short(_ name: String) -> String {
-    guard let slash = name.firstIndex(of: "/") else { return name }
-    return String(name[name.index(after: slash)...])
+  static func short(_ name: String) -> Substring {
+    let bytes = name.utf8
+    guard let slash = bytes.firstIndex(of: UInt8(ascii: "/")) else { return name[...] }
+    return name[bytes.index(after: slash)...]
   }
+}
+
+extension StringProtocol {
+  /// Whether the bytes are the same. Names that are equal only after normalisation are different names.
+  func isSame(as other: some StringProtocol) -> Bool { utf8.elementsEqual(other.utf8) }
 }
