@@ -94,4 +94,15 @@ import Testing
     #expect(try element(two, in: "t") == #"{"key":7}"#)
     #expect(try element(two, in: "home") == #"{"id":7,"key":7}"#)
   }
+
+  @Test(
+    "the rows at the start are needed to judge deleted rows, and to tell whether a moved row is updated",
+    arguments: [
+      (nil, nil, false), (nil, "@.p", true), ("added", "@.p", false), ("deleted", nil, false), ("deleted", "@.p", true),
+      ("added,deleted", "@.p", true), ("moved", nil, true), ("updated", nil, true), ("moved,updated", nil, false),
+      ("added,updated,moved", "@.p", false),
+    ] as [(String?, String?, Bool)])
+  func neededRows(words: String?, condition: String?, isNeeded: Bool) throws {
+    #expect(try ChangeFilter(words, option: "only", where: condition).needsRows == isNeeded)
+  }
 }

@@ -115,6 +115,12 @@ struct ChangeFilter {
   /// Whether everything passes.
   var isOpen: Bool { words == nil && filter == nil && section == nil }
 
+  /// Whether the rows before a change must be known: to judge what a deleted row was, or to tell whether a moved one is updated.
+  var needsRows: Bool {
+    let wants = { [words] (word: String) in words?.contains(word) ?? true }
+    return filter != nil && wants("deleted") || wants("moved") != wants("updated")
+  }
+
   /// Returns the changes that pass, as they are seen in the section: a row that comes there is added, one that leaves it deleted.
   func seen(_ changes: [RowChange]) -> [RowChange] {
     changes.compactMap { change in

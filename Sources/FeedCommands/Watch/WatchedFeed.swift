@@ -56,8 +56,8 @@ final class WatchedFeed {
       options.since = since?.position
       position = options.since
     }
-    // To tell a moved row from an updated one, and what a deleted one was, the rows must be known.
-    if display is ChangeLines || !settings.filter.isOpen { options.initial = true }
+    // The signs of lines tell a moved row from an updated one.
+    if display is ChangeLines || settings.filter.needsRows { options.initial = true }
     if display.rowNeeds != .none {
       let saved = options.since.flatMap { position in since?.rows.map { (position, $0) } }
       tracker = RowTracker(
