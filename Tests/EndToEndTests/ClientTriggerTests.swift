@@ -259,6 +259,22 @@ import Testing
     #expect(outcome.errors.contains(error), "\(outcome.errors)")
   }
 
+  @Test("a feed whose identities exceed the quota is followed without them") func identitiesBeyondTheQuota() throws {
+    let daemon = try DaemonProcess(["--max-queue-per-user", "2M"])
+    let client = ClientCommand(daemon)
+    #expect(try client.run("define", "f").code == 0)
+    let elements = (0..<40_000).map { "{\"id\":\"a long identity of an element \($0)\"}" }.joined(separator: "\n")
+    #expect(try client.run("push", "f", "-", input: elements).code == 0)
+    let trigger = try client.start(
+      "trigger", "f", "--state", daemon.directory.file("state"), "--on", "deleted", "--", "cat")
+    try trigger.wait(forFile: daemon.directory.file("state"))
+    for id in 1...3 { #expect(try client.run("delete", "f", "a long identity of an element \(id)").code == 0) }
+    try trigger.output.wait(lines: 3)
+    #expect(try end(trigger).map(\.["id"].string) == (1...3).map { "a long identity of an element \($0)" })
+    #expect(try daemon.stop() == 0)
+    #expect(daemon.log.split(separator: "\n").count { $0.contains("(quota)") } <= 1, "\(daemon.log)")
+  }
+
   @Test("a command that does not exist is refused at once, and nothing is written") func missingCommand() throws {
     let run = try Run("--bin", "all")
     let file = run.daemon.directory.file("file")

@@ -41,6 +41,9 @@ public final class Follower {
   private var restsUntil: UInt64?
   private var hasStarted = false
   private var isPaused = false
+  /// Whether the daemon closed a connection because of a quota. The identities of a long feed take much of it, so later watches do
+  /// not ask for them.
+  private var isOverQuota = false
   /// The rows, if they are requested and known. A watch that resumed from a position of an earlier process has none
   /// until the daemon sends a snapshot.
   public private(set) var mirror: Mirror?
@@ -101,7 +104,8 @@ public final class Follower {
     do throws(ClientError) {
       try read(handle)
     } catch {
-      guard case .closed = error else { throw error }
+      guard case .closed(let bye) = error else { throw error }
+      if bye?.reason == "quota" { isOverQuota = true }
       connection = nil
       unwatchID = nil
       try perform(watcher.lost(error), cause: error, handle)
@@ -140,7 +144,8 @@ extension Follower {
       pendingID = connection?.send("hello") { Connection.appendHello(client: options.client, to: &$0) }
       try connection?.flush()
     case .sendWatch(let since, let initial):
-      pendingID = connection?.send("watch") { options.appendWatch(since: since, initial: initial, to: &$0) }
+      let ids = options.ids && !isOverQuota
+      pendingID = connection?.send("watch") { options.appendWatch(since: since, initial: initial, ids: ids, to: &$0) }
       try connection?.flush()
     case .watchList:
       pendingID = connection?.send("watch") { $0.append(string: "{\"feed\":\"\(FeedName.feeds)\",\"initial\":false}") }
@@ -192,7 +197,9 @@ extension Follower {
 
 extension WatchOptions {
   /// Appends the parameters of `watch`.
-  fileprivate func appendWatch(since: FeedPosition?, initial: Bool, to params: inout ByteBuffer) {
+  fileprivate func appendWatch(
+    since: FeedPosition?, initial: Bool, ids: Bool, to params: inout ByteBuffer
+  ) {
     params.append("{\"feed\":")
     params.appendJSONString(feed)
     if let since {

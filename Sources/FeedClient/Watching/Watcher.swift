@@ -12,7 +12,8 @@ public struct WatchOptions: Equatable, Sendable {
   /// Whether the daemon may send rows of several sections in one part of a snapshot, which saves a message for each section.
   /// A ``Mirror`` takes both. Set it to false for a reader of the notifications that expects parts within sections.
   public var spanning = true
-  /// Whether deltas have the identities of deleted rows; see ``Delta/deletedIDs``.
+  /// Whether deltas have the identities of deleted rows; see ``Delta/deletedIDs``. After a connection that the daemon closed
+  /// because of a quota, they have none.
   public var ids = false
   /// The minimum time between deltas in milliseconds; nil for the daemon's default.
   public var throttle: Int?
