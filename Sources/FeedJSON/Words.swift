@@ -26,6 +26,14 @@
     return (x | (x &+ (ones &* 0x76))) & tops
   }
 
+  /// The number with these eight decimal digits, the first one in the lowest byte.
+  @inline(__always) static func number(ofDigits w: UInt64) -> UInt64 {
+    // Pairs of digits, then of pairs, then of fours: each step multiplies the first of two by its place value and adds the other.
+    let pairs = (((w & (ones &* 0x0F)) &* (10 << 8 | 1)) &>> 8) & 0x00FF_00FF_00FF_00FF
+    let fours = ((pairs &* (100 << 16 | 1)) &>> 16) & 0x0000_FFFF_0000_FFFF
+    return (fours &* (10_000 << 32 | 1)) &>> 32
+  }
+
   /// The index, 0–7, of the lowest byte set in a mask that is not zero.
   @inline(__always) static func firstIndex(_ mask: UInt64) -> Int { mask.trailingZeroBitCount &>> 3 }
 

@@ -159,3 +159,17 @@ import Testing
     }
   }
 }
+
+/// The text of a number that mostly grows by one, compared with that of each number.
+@Suite struct DecimalTextTests {
+  @Test func digitsAreThoseOfTheNumber() {
+    var text = DecimalText()
+    let steps: [UInt64] = [0, 1, 2, 8, 9, 10, 11, 11, 98, 99, 100, 7, 999, 1000, 1999, 2000, .max - 1, .max, 0, 1]
+    for number in steps + (0..<12_000).map({ UInt64($0) }) {
+      text.set(number)
+      var buffer = ByteBuffer()
+      buffer.append(text)
+      #expect(String(decoding: buffer.bytes, as: UTF8.self) == "\(number)" && text.value == number)
+    }
+  }
+}

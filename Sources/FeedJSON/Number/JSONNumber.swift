@@ -121,6 +121,12 @@ extension JSONNumber {
     let negative = p < end && p.pointee == UInt8(ascii: "-")
     if negative { p += 1 }
     var value = 0
+    while end - p >= 8 {
+      let word = Words.load(p)
+      guard Words.nonDigits(word) == 0 else { return nil }
+      value = value &* 100_000_000 &+ Int(Words.number(ofDigits: word))
+      p += 8
+    }
     while p < end {
       let digit = p.pointee &- UInt8(ascii: "0")
       guard digit < 10 else { return nil }
@@ -132,6 +138,11 @@ extension JSONNumber {
 }
 
 extension JSONNumber {
+  /// The value of at most 18 digits; nil for other texts.
+  public static func integer(ofDigits text: UnsafeRawBufferPointer) -> Int? {
+    text.withMemoryRebound(to: UInt8.self) { shortInteger($0) }
+  }
+
   /// The value as text, the same for equal values: with all digits as a decimal fraction if it is from 10⁻⁶ to below 10²¹,
   /// otherwise as `1.5e300`.
   public var canonicalText: String {

@@ -46,9 +46,8 @@ public struct JSONScanner: ~Copyable {
     var pass = ScanPass(base: base, count: bytes.count, tape: tape, after: kept, maxDepth: maxDepth)
     let accepted = pass.run()
     // The pass may have moved the tape, even if the text is refused.
-    self.tape = pass.tape
-    tokenCount = pass.next - pass.tape.start
-    needed = max(needed, tokenCount)
+    take(pass.tape)
+    didWrite(pass.next - pass.tape.start)
     guard accepted else { throw JSONError(offset: pass.p - base, kind: pass.fault) }
     return JSONView(base: base, token: UnsafePointer(pass.tape.start + kept))
   }
@@ -66,13 +65,27 @@ public struct JSONScanner: ~Copyable {
     let base = start.assumingMemoryBound(to: UInt8.self)
     var pass = ScanPass(base: base, count: bytes.count, tape: tape, after: 0, maxDepth: maxDepth)
     let accepted = pass.run(after: pause, tokens: count)
-    self.tape = pass.tape
-    tokenCount = pass.next - pass.tape.start
-    needed = max(needed, tokenCount)
+    take(pass.tape)
+    didWrite(pass.next - pass.tape.start)
     pause = pass.pause
     if pause != nil { return nil }
     guard accepted else { throw JSONError(offset: pass.p - base, kind: pass.fault) }
     return JSONView(base: base, token: UnsafePointer(pass.tape.start))
+  }
+
+  /// The tape if it has room for so many tokens.
+  @inline(__always)
+  func known(room: Int) -> Tape? { tape.flatMap { $0.capacity >= room ? $0 : nil } }
+
+  /// Takes the tape of a pass, which may have moved it.
+  @inline(__always)
+  mutating func take(_ tape: Tape) { self.tape = tape }
+
+  /// Records that the tape has so many tokens.
+  @inline(__always)
+  mutating func didWrite(_ count: Int) {
+    tokenCount = count
+    needed = max(needed, count)
   }
 
   /// The number of tokens on the tape, including the kept ones.

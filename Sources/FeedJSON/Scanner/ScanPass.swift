@@ -7,7 +7,7 @@
 /// and in `length`, while a child container is open, the number of its children so far.
 struct ScanPass {
   let base: UnsafePointer<UInt8>
-  let end: UnsafePointer<UInt8>
+  private(set) var end: UnsafePointer<UInt8>
   /// The last position at which eight bytes can be read; before `base` in a short text.
   let lastWord: UnsafePointer<UInt8>
   let maxDepth: Int
@@ -55,6 +55,15 @@ struct ScanPass {
     skipSpaces()
     guard p < end else { return refuse(.empty) }
     return scanValues()
+  }
+
+  /// Scans a part of the text, which is followed by other bytes of it. A scalar may be scanned beyond the part, which is then
+  /// refused.
+  @inline(__always)
+  mutating func run(_ part: Range<Int>) -> Bool {
+    p = base + part.lowerBound
+    end = base + part.upperBound
+    return run()
   }
 
   /// Scans the rest of the text from the first byte of a value, or of a name in an object.
