@@ -60,11 +60,12 @@ let package = Package(
   ],
   targets: [
     .target(name: "CLinux"),
+    .target(name: "CProcessor"),
     .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
     module("FeedJSON"),
     module("FeedQuery", ["FeedJSON"], settings: daemonSettings),
     module("FeedChange", ["FeedJSON"]),
-    module("FeedModel", ["FeedJSON", "FeedQuery", "FeedChange"], settings: daemonSettings),
+    module("FeedModel", ["CProcessor", "FeedJSON", "FeedQuery", "FeedChange"], settings: daemonSettings),
     module("FeedWire", ["FeedJSON", "FeedChange"]),
     module(
       "FeedEngine", ["FeedJSON", "FeedQuery", "FeedChange", "FeedModel", "FeedWire"], settings: daemonSettings),

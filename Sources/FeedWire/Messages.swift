@@ -76,14 +76,14 @@ extension ByteBuffer {
   ///   - namesSections: false to write empty names of added sections.
   ///   - step: called after each thousand rows.
   public mutating func append(_ change: borrowing Change, namesSections: Bool = true, step: () -> Void = {}) {
-    // Most changes update one row.
-    if change.onlyUpdates, change.updated.count == 1, change.moves.isEmpty {
-      append("\"deleted\":[],\"added\":[],\"updated\":[")
-      append(change.updated[0])
-      append(UInt8(ascii: "]"))
-    } else {
-      appendLists(of: change, namesSections, step)
-    }
+    append("\"deleted\":")
+    append(change.deleted, step: step)
+    append(",\"added\":")
+    append(change.added, step: step)
+    append(",\"updated\":")
+    append(change.updated, step: step)
+    append(sectionsOf: change, namesSections: namesSections)
+    if !change.moves.isEmpty { append(change.moves, step: step) }
   }
 
   /// Appends `"counts":{…}`: how many entries the lists of a change have. O(1).
@@ -106,16 +106,28 @@ extension ByteBuffer {
     append(UInt8(ascii: "}"))
   }
 
-  @inline(never)
-  private mutating func appendLists(of change: borrowing Change, _ namesSections: Bool, _ step: () -> Void) {
-    append("\"deleted\":")
-    append(change.deleted, step: step)
-    append(",\"added\":")
-    append(change.added, step: step)
-    append(",\"updated\":")
-    append(change.updated, step: step)
-    append(sectionsOf: change, namesSections: namesSections)
-    if !change.moves.isEmpty { append(change.moves, step: step) }
+  /// Appends the members of the change of one row.
+  public mutating func append(_ row: ChangeOfOne) {
+    switch row {
+    case .updated(let path):
+      append("\"deleted\":[],\"added\":[],\"updated\":[")
+      append(path)
+      append(UInt8(ascii: "]"))
+    case .added(let path):
+      append("\"deleted\":[],\"added\":[")
+      append(path)
+      append("],\"updated\":[]")
+    case .deleted(let path):
+      append("\"deleted\":[")
+      append(path)
+      append("],\"added\":[],\"updated\":[]")
+    case .moved(let from, let to):
+      append("\"deleted\":[")
+      append(from)
+      append("],\"added\":[")
+      append(to)
+      append("],\"updated\":[],\"moves\":[[0,0]]")
+    }
   }
 
   /// Appends `,"sections":…` if the change deletes or adds sections.

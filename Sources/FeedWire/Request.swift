@@ -46,8 +46,54 @@ public struct Request {
     if let params, params.kind != .object {
       throw .invalidParams(member: "params", reason: "must be an object of named parameters")
     }
+    self.init(id: id, method: method, params: params)
+  }
+
+  fileprivate init(id: JSONView?, method: JSONView, params: JSONView?) {
     self.id = id
     self.method = method
     self.params = params
+  }
+}
+
+/// The form of the last `update` of one element on a connection. Requests of the same form differ in `id` and the element only,
+/// and need not be decoded again.
+public struct UpdateForm: ~Copyable {
+  private var form = JSONForm()
+  private var places: (id: JSONForm.Place?, method: JSONForm.Place, params: JSONForm.Place)?
+  /// The updates of other forms since the last one of this form.
+  private var others = 0
+
+  public init() {}
+
+  /// Scans a request of this form; nil if it has another one.
+  @inline(__always)
+  public mutating func scan(
+    _ text: UnsafeRawBufferPointer, after kept: Int, _ scanner: inout JSONScanner
+  ) -> JSONView? {
+    guard let message = scanner.scan(text, after: kept, like: form) else { return nil }
+    others = 0
+    return message
+  }
+
+  /// The request of a message of this form.
+  @inline(__always)
+  public func request(in message: JSONView) -> Request {
+    guard let places else { preconditionFailure("no form was recorded") }
+    return Request(
+      id: places.id.map { JSONForm.view(at: $0, in: message) }, method: JSONForm.view(at: places.method, in: message),
+      params: JSONForm.view(at: places.params, in: message))
+  }
+
+  /// Follows an `update` of another form. Every other one would be useless to a client that alternates between many forms, so the
+  /// more there are, the fewer are recorded.
+  public mutating func follow(_ message: JSONView, _ request: Request) {
+    others += 1
+    guard others & (others - 1) == 0, message.count == (request.id == nil ? 3 : 4), let params = request.params,
+      params.count == 2, params.member("feed") != nil, let element = params.member("element")
+    else { return }
+    form.record(message, value: element, integer: request.id)
+    let place = { JSONForm.Place(of: $0, in: message, without: element) }
+    places = (request.id.map(place), place(request.method), place(params))
   }
 }

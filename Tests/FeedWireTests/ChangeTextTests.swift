@@ -34,6 +34,17 @@ import Testing
         == #"{"deleted":[],"added":[],"updated":[],"sections":{"deleted":[0],"added":[]}}"#)
   }
 
+  @Test func changeOfOneRowIsWrittenLikeItsLists() {
+    let (path, other) = (IndexPath(section: 0, row: 7), IndexPath(section: .max, row: .max))
+    for row in [ChangeOfOne.updated(path), .added(other), .deleted(path), .moved(from: path, to: other)] {
+      var buffer = ByteBuffer()
+      buffer.append(UInt8(ascii: "{"))
+      buffer.append(row)
+      buffer.append(UInt8(ascii: "}"))
+      #expect(String(decoding: buffer.bytes, as: UTF8.self) == text(Change(row)))
+    }
+  }
+
   @Test(arguments: 1...4) func randomChangesAreReadBack(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     func rows() -> [IndexPath] {

@@ -62,6 +62,10 @@ public final class Engine {
   var ownWork: OwnWork
   var sessions: Sessions
   var outbox = Outbox()
+  /// The buffer of this turn's answers, held here too: reaching it through the outbox counts a reference for each request.
+  let answers: TurnBuffer
+  /// The text of the revision that was written last.
+  var revisionText = DecimalText()
   var watches: Watches
   var longAnswers = LongAnswers()
   /// The request that changes feeds and takes several turns.
@@ -82,6 +86,7 @@ public final class Engine {
     time = EngineTime(now: now)
     catalog = Catalog(limits: limits, seed: seed)
     commit = catalog.commit
+    answers = outbox.answers
     longWork = LongWork(catalog.commit)
   }
 

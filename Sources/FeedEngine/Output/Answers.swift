@@ -43,12 +43,22 @@ extension Engine {
   /// - Throws: `limitExceeded` if the answer does not fit in a frame; nothing is written then.
   @inline(__always) func answer(_ reply: Reply, _ body: (inout ByteBuffer) -> Void) throws(FeedError) {
     guard let id = reply.id, !reply.isDiscarded else { return }
-    let buffer = reply.session.line.batch?.answers ?? answers
-    let start = openAnswer(buffer, reply.session)
+    // Two calls: to choose the buffer first would count a reference.
+    if let batch = reply.session.line.batch {
+      try write(to: batch.answers, reply.session, id: id, body)
+    } else {
+      try write(to: answers, reply.session, id: id, body)
+    }
+  }
+
+  @inline(__always) private func write(
+    to buffer: TurnBuffer, _ session: Session, id: UnsafeRawBufferPointer, _ body: (inout ByteBuffer) -> Void
+  ) throws(FeedError) {
+    let start = openAnswer(buffer, session)
     buffer.bytes.beginResult(id: id)
     body(&buffer.bytes)
     buffer.bytes.endMessage()
-    try closeAnswer(buffer, start, reply.session)
+    try closeAnswer(buffer, start, session)
   }
 
   /// Writes an error response. Without an id, the response has `id` null.

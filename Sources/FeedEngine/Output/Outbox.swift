@@ -67,9 +67,6 @@ struct Outbox {
 }
 
 extension Engine {
-  /// The buffer of this turn's answers.
-  @inline(__always) var answers: TurnBuffer { outbox.answers }
-
   /// Queues the bytes of `source` from `start` on, after the deltas that the connection's watches have not been given
   /// yet.
   ///

@@ -55,7 +55,7 @@ extension Engine {
   /// Returns the feed of the parameter `feed`.
   func feed(_ parameters: Parameters, of session: Session) throws(FeedError) -> Feed {
     let name = try parameters.required("feed", "the name of a feed")
-    if let feed = session.named.feed(named: name.text) { return feed }
+    if let known = knownFeed(name, of: session) { return known.takeUnretainedValue() }
     guard let text = name.truncatedName else {
       throw Parameters.refuse("feed", "must be a string: the name of a feed")
     }
@@ -63,6 +63,10 @@ extension Engine {
     session.named.set(feed, named: name.text)
     return feed
   }
+
+  /// The feed that the last request of a session named, if this one names it too. Valid until it is undefined.
+  @inline(__always)
+  func knownFeed(_ name: JSONView, of session: Session) -> Unmanaged<Feed>? { session.named.feed(named: name.text) }
 
   /// Returns the error for a feed that a method cannot change. For a bin it names the collection, if that can be changed.
   func refusal(of feed: Feed, wanted: String) -> FeedError {

@@ -23,22 +23,28 @@ extension Engine {
     let hasChange = method.rules.cost == .change
     let listsChange = hasChange ? try !parameters.wantsCounts : false
     var longResult = ByteBuffer()
-    begin(for: reply.session)
+    begin(for: reply.session, certain: max(0, reply.room - Self.members) / Self.longestListing)
     do throws(FeedError) {
       try apply(method, parameters, of: reply.session)
       try commit.useStepsOfViews(limit: limits.maxRequestSteps)
       try catalog.checkRowsOfViews()
       // Replay makes the same decision: the request alone determines whether there is an answer that must fit.
-      if listsChange && reply.id != nil { try writeLongResult(to: &longResult, room: reply.room) }
+      if listsChange && reply.id != nil && commit.row == nil { try writeLongResult(to: &longResult, room: reply.room) }
     } catch {
       rollBack(reply.session)
       throw error
     }
     finishCommit()
+    if listsChange, let row = commit.row {
+      return try answer(reply) { out in
+        appendRevision(catalog.revision, to: &out)
+        out.append(UInt8(ascii: ","))
+        out.append(row)
+      }
+    }
     let namesSections = !listsChange || !access.isRestricted || mayNameSections(parameters, reply.session)
     try answer(reply) { out in
-      out.append("\"revision\":")
-      out.append(integer: catalog.revision)
+      appendRevision(catalog.revision, to: &out)
       if hasChange {
         out.append(UInt8(ascii: ","))
         if !listsChange {
@@ -82,8 +88,7 @@ extension Engine {
     }
     finishCommit()
     try answer(reply) { out in
-      out.append("\"revision\":")
-      out.append(integer: catalog.revision)
+      appendRevision(catalog.revision, to: &out)
       out.append(",\"results\":[")
       out.append(results.bytes)
       out.append(UInt8(ascii: "]"))
@@ -101,11 +106,22 @@ extension Engine {
     return full - results.count
   }
 
+  @inline(__always)
+  private func appendRevision(_ revision: UInt64, to out: inout ByteBuffer) {
+    revisionText.set(revision)
+    out.append("\"revision\":")
+    out.append(revisionText)
+  }
+
   /// Starts a commit whose errors name no feed that the client may not read, unless the request names it.
-  private func begin(for session: Session) {
-    if !access.isRestricted || access.isPrivileged(session.peer) { return catalog.begin(at: time.moment) }
+  ///
+  /// - Parameter certain: the rows for which the answer certainly has room, if the commit has one operation.
+  private func begin(for session: Session, certain: Int = 0) {
+    if !access.isRestricted || access.isPrivileged(session.peer) {
+      return catalog.begin(at: time.moment, certain: certain)
+    }
     let peer = session.peer
-    catalog.begin(at: time.moment) { [unowned self] in access.firstHidden([$0], peer) == nil }
+    catalog.begin(at: time.moment, certain: certain) { [unowned self] in access.firstHidden([$0], peer) == nil }
   }
 
   /// Whether the change of a request may name the sections that it adds: names of sections can be names of other feeds, or
@@ -207,14 +223,27 @@ extension Engine {
   }
 
   private func update(_ parameters: Parameters, of session: Session) throws(FeedError) {
-    let target = try feed(parameters, of: session)
-    try checkElements(ofUpdate: parameters, in: target)
-    // No reference to the collection is counted.
-    let done = target.withCollection { collection in
-      Result { () throws(FeedError) in try update(collection, parameters) }
+    // No reference to the feed that the last request named, or to its collection, is counted.
+    if let name = parameters.member("feed"), let known = knownFeed(name, of: session),
+      let done = known._withUnsafeGuaranteedRef({ update($0, parameters) })
+    {
+      return try done.get()
     }
-    if let done { return try done.get() }
+    let target = try feed(parameters, of: session)
+    if let done = update(target, parameters) { return try done.get() }
+    try checkElements(ofUpdate: parameters, in: target)
     try identifiedArray(target, .update).update(try elements(parameters), in: commit)
+  }
+
+  /// Updates a collection; nil if the feed is another one.
+  @inline(__always)
+  private func update(_ target: Feed, _ parameters: Parameters) -> Result<Void, FeedError>? {
+    target.withCollection { collection in
+      Result { () throws(FeedError) in
+        try checkElements(ofUpdate: parameters, in: target)
+        try update(collection, parameters)
+      }
+    }
   }
 
   private func update(_ collection: CollectionKind, _ parameters: Parameters) throws(FeedError) {

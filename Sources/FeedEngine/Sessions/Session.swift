@@ -1,5 +1,6 @@
 import FeedJSON
 import FeedModel
+import FeedWire
 import Glibc
 
 /// Identifies a connection between the link and the engine, from accept to close. The number is then reused.
@@ -58,16 +59,29 @@ struct SessionPhase {
 /// A cache of the feed that the last request of a session named. Most requests name the same feed, which costs one
 /// comparison.
 struct NamedFeed: ~Copyable {
-  private var feed: Feed?
+  private var feed: Feed? {
+    didSet { unretained = feed.map { .passUnretained($0) } }
+  }
+  private var unretained: Unmanaged<Feed>?
   /// The name as the request wrote it, a JSON string.
   private var name = ByteBuffer()
 
-  /// Returns the feed if `text` is the same name and the feed was not undefined.
-  func feed(named text: UnsafeRawBufferPointer) -> Feed? {
-    guard let feed, !feed.isGone, name.count == text.count, let start = text.baseAddress,
-      memcmp(name.pointer, start, text.count) == 0
+  /// Returns the feed if `text` is the same name and the feed was not undefined. It is not retained: it is kept until the commit
+  /// ends that undefines it.
+  @inline(__always)
+  func feed(named text: UnsafeRawBufferPointer) -> Unmanaged<Feed>? {
+    guard let unretained, name.count == text.count, let start = text.baseAddress,
+      memcmp(name.pointer, start, text.count) == 0, !unretained._withUnsafeGuaranteedRef({ $0.isGone })
     else { return nil }
-    return feed
+    return unretained
+  }
+
+  /// Calls `body` with the feed if it is a collection with so many elements that looking at coming requests is worthwhile.
+  @inline(__always)
+  func withLargeCollection(_ body: (CollectionKind) -> Void) {
+    unretained?._withUnsafeGuaranteedRef { feed in
+      _ = feed.withCollection { if $0.isLarge { body($0) } }
+    }
   }
 
   mutating func set(_ feed: Feed, named text: UnsafeRawBufferPointer) {
@@ -108,6 +122,8 @@ final class Session {
   /// Whether the session is listed in the outbox. Written by `Outbox` only.
   var isInOutbox = false
   var named = NamedFeed()
+  /// The form of its updates.
+  var form = UpdateForm()
 
   /// The memory in bytes of the input, its tokens, the requests, the unfinished answers, the watches, and the snapshots.
   var memory: Int {

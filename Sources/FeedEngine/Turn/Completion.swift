@@ -163,6 +163,7 @@ struct Completion: ~Copyable {
         break
       }
       let entry = batch[next]
+      batch.lookAhead(from: next, session)
       next &+= 1
       if session?.handle != entry.session {
         if let session { leave(session) }

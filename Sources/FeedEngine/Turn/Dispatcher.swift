@@ -57,6 +57,7 @@ struct Dispatcher: ~Copyable {
 
   private mutating func decodeFrames(_ bytes: UnsafeRawBufferPointer, of session: Session) -> Int {
     var count = 0
+    var ahead = FramesAhead()
     while count < bytes.count {
       if session.isClosing || session.line.isCut { return bytes.count }
       guard engine.wantsInput(session) else {
@@ -72,6 +73,7 @@ struct Dispatcher: ~Copyable {
         refuseStream(of: session, length: length)
         return bytes.count
       case .complete(let payload):
+        if commits.storesAtOnce { session.named.withLargeCollection { ahead.look(in: bytes, from: count, of: $0) } }
         guard dispatch(payload, of: session) else {
           session.input.isPaused = true
           return count
@@ -94,6 +96,9 @@ struct Dispatcher: ~Copyable {
       if LongTexts.isLong(payload.count) {
         guard let text = try scanLong(payload, of: session) else { return false }
         return dispatch(text, payload, of: session)
+      }
+      if let message = commits.open.scan(payload, like: &session.form) {
+        return dispatch(message, payload, of: session, hasKnownForm: true)
       }
       message = try commits.open.scan(payload)
     } catch {
@@ -150,11 +155,22 @@ struct Dispatcher: ~Copyable {
   }
 
   /// Executes a request, or adds it to the open batch. Returns false if the batch has no room.
-  private mutating func dispatch(_ message: JSONView, _ payload: UnsafeRawBufferPointer, of session: Session) -> Bool {
+  ///
+  /// - Parameter hasKnownForm: whether it has the form of the updates of the connection.
+  private mutating func dispatch(
+    _ message: JSONView, _ payload: UnsafeRawBufferPointer, of session: Session, hasKnownForm: Bool = false
+  ) -> Bool {
     engine.countRequest(of: session, 1)
     var id: JSONView?
     do throws(FeedError) {
-      let (method, request) = try engine.decode(message, id: &id)
+      let (method, request): (Method, Request)
+      if hasKnownForm {
+        (method, request) = (.update, session.form.request(in: message))
+        id = request.id
+      } else {
+        (method, request) = try engine.decode(message, id: &id)
+        if method == .update { session.form.follow(message, request) }
+      }
       if engine.access.isRestricted { try engine.checkAccess(method, request.params, by: session.peer) }
       // Asked here, because the call copies the limits.
       let defines = method.mayDefine ? try Admission.checkDefinitions(of: method, request.params, engine.limits) : false
@@ -168,8 +184,9 @@ struct Dispatcher: ~Copyable {
         return leave(session)
       }
       let isLogged = !commits.storesAtOnce && isLogged(method, request, of: session)
-      if isLogged || !session.line.isEmpty || waits(method, request, payload) {
-        let work = engine.work(of: method, Parameters(object: request.params), bytes: payload.count)
+      let parameters = Parameters(object: request.params)
+      if isLogged || !session.line.isEmpty || waits(method, parameters, payload) {
+        let work = engine.work(of: method, parameters, bytes: payload.count)
         guard commits.takeRoom(bytes: payload.count, work: work, for: session.peer.uid) else {
           return postpone(session)
         }
@@ -177,8 +194,7 @@ struct Dispatcher: ~Copyable {
         add(method, request, message, payload, isLogged: isLogged, of: session)
         return true
       }
-      try engine.execute(
-        method, Parameters(object: request.params), engine.makeReply(to: session, id: request.id?.text))
+      try engine.execute(method, parameters, engine.makeReply(to: session, id: request.id?.text))
     } catch {
       guard error.isAnswered(with: id, message: message) else { return true }
       refuse(session, error.naming(message.member("params")?.member("feed")?.truncatedName), id: id)
@@ -200,12 +216,14 @@ struct Dispatcher: ~Copyable {
 
   /// Whether a request that need not be stored joins the open batch, because it changes feeds and may take several turns,
   /// because another one does, or because the requests before it took long in this turn.
-  private mutating func waits(_ method: Method, _ request: Request, _ payload: UnsafeRawBufferPointer) -> Bool {
+  private mutating func waits(
+    _ method: Method, _ parameters: Parameters, _ payload: UnsafeRawBufferPointer
+  ) -> Bool {
     guard commits.storesAtOnce, method.isLogged else { return false }
     if engine.longWork.isUnderWay || commits.open.count > 0 { return true }
     isTurnOver = isTurnOver || looks.isTurnOver(engine.longWork)
     if isTurnOver { return true }
-    return engine.mayBeLong(method, Parameters(object: request.params), bytes: payload.count)
+    return engine.mayBeLong(method, parameters, bytes: payload.count)
   }
 
   /// Whether a request must be stored before it is executed.

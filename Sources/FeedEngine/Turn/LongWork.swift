@@ -125,6 +125,8 @@ final class LongWork {
 extension Engine {
   /// The bytes of a request that may take longer than a slice.
   private static let longRequest = 16 << 10
+  /// The bytes of one element, times the bins and views that look at its members, that take about a millisecond.
+  private static let longUpdateOfOne = 1 << 20
   /// The bytes of an element that many filters may judge for longer than a slice.
   private static let longUpdate = 4 << 10
   /// The bytes of an element that a short patch may take longer than a slice to merge into.
@@ -139,15 +141,11 @@ extension Engine {
   /// - Parameter parameters: not looked at for a short update.
   func mayBeLong(_ method: Method, _ parameters: @autoclosure () -> Parameters, bytes: Int) -> Bool {
     guard longWork.isSliced, method.isLogged else { return false }
-    if bytes >= Self.longRequest || longWork.isEager { return true }
+    if longWork.isEager { return true }
     if hasSlowFilters(parameters(), bytes: bytes) { return true }
+    if method == .update { return mayBeLongUpdate(parameters(), bytes: bytes) }
+    if bytes >= Self.longRequest { return true }
     switch method {
-    case .update:
-      // Most updates are shorter: for them the feed is not looked up.
-      if bytes >= Self.longUpdate && bytes &* (feed(parameters())?.sectionCount ?? 1) >= Self.longRequest {
-        return true
-      }
-      return parameters().member("where") != nil
     case .patch:
       if parameters().member("where") != nil { return true }
       guard let feed = feed(parameters()), let longest = feed.kind.rows?.longestElement else { return false }
@@ -159,6 +157,17 @@ extension Engine {
     case .transaction: return parameters().member("ops").map(mayBeLong) ?? false
     default: return false
     }
+  }
+
+  /// Whether an update may take longer than a slice, apart from filters that may do so.
+  private func mayBeLongUpdate(_ parameters: @autoclosure () -> Parameters, bytes: Int) -> Bool {
+    let parameters = parameters()
+    if parameters.member("where") != nil { return true }
+    // Most updates are shorter: for them the feed is not looked up.
+    guard bytes >= Self.longUpdate, let feed = feed(parameters) else { return false }
+    // A single element is scanned already. What is left for each bin and view is to look at its members.
+    if parameters.member("element") != nil { return bytes &* catalog.readers(of: feed) >= Self.longUpdateOfOne }
+    return bytes &* feed.sectionCount >= Self.longRequest
   }
 
   /// Whether filters of views or of bins may take long over the elements of a request. O(1) while no definition has such

@@ -107,6 +107,12 @@ final class RequestBatch {
     try scanner.scan(text, after: kept)
   }
 
+  /// Scans a text like ``scan(_:)`` if it has a known form; otherwise returns nil.
+  @inline(__always)
+  func scan(_ text: UnsafeRawBufferPointer, like form: inout UpdateForm) -> JSONView? {
+    form.scan(text, after: kept, &scanner)
+  }
+
   /// Takes the tokens of a long text, as if it was just scanned. The batch must be empty.
   func take(_ text: LongText, of bytes: UnsafeRawBufferPointer) -> JSONView {
     precondition(text.isComplete && entries.isEmpty && kept == 0, "there is no room for the tokens")
@@ -263,6 +269,15 @@ final class RequestBatch {
   func array(_ entry: Entry) -> JSONView { scanner.view(at: entry.index, of: bytes(of: entry)) }
   func refusal(_ entry: Entry) -> Refusal { refusals[entry.index] }
   func internalRequest(_ entry: Entry) -> InternalRequest { internals[entry.index] }
+
+  /// Lets the collection that a connection updates look at a coming request of it.
+  @inline(__always)
+  func lookAhead(from index: Int, _ session: Session?) {
+    let ahead = index &+ CollectionKind.lookahead
+    guard ahead < entries.count, let session, entries[ahead].session == session.handle, entries[ahead].method == .update
+    else { return }
+    session.named.withLargeCollection { $0.lookAhead(at: bytes(of: entries[ahead])) }
+  }
 
   private func bytes(of entry: Entry) -> UnsafeRawBufferPointer {
     let memory = entry.kind == .logged ? frameBytes.pointer : waitingBytes.pointer

@@ -17,6 +17,36 @@ extension Engine: CommitObserver {
     if let identified = channel.identified { tellIdentities(identified, change, publication) }
   }
 
+  /// Encodes the delta of one row for all watches in step. Other watches are told as of any change.
+  public func didChange(_ feed: Feed, by row: ChangeOfOne, from: UInt64, _ element: ElementText?) {
+    feed.withWatching { channel in
+      guard channel.counting == nil, channel.solo.isEmpty, !access.isBehind(catalog.structureVersion) else {
+        return didChange(feed, by: Change(row), Publication(of: row, from: from, element))
+      }
+      if !channel.inStep.isEmpty { publish(appendDelta(of: row, channel, from: from, element), of: channel) }
+    }
+  }
+
+  /// Writes the delta frame of one row for the watches in step. Returns an empty range if it does not fit a frame.
+  private func appendDelta(
+    of row: ChangeOfOne, _ channel: FeedChannel, from: UInt64, _ element: ElementText?
+  ) -> Range<Int> {
+    let buffer = channel.buffer
+    let frame = beginDelta(in: buffer, channel, from: from, to: channel.feed.revision)
+    buffer.bytes.append(UInt8(ascii: ","))
+    buffer.bytes.append(row)
+    buffer.bytes.append(",\"elements\":[")
+    if let element, let path = row.shown {
+      buffer.bytes.append(element.text)
+      if channel.hasTypes(asOf: catalog.structureVersion) {
+        buffer.bytes.append("],\"types\":[")
+        buffer.bytes.append(type: channel.feed.type(at: path))
+      }
+    }
+    buffer.bytes.append(UInt8(ascii: "]"))
+    return endDelta(in: buffer, frame, isEnd: false)
+  }
+
   /// The commit under way may show rows that some watchers may not read: these are told nothing, and closed in this turn.
   private func holdBackFromHidden(_ channel: FeedChannel) {
     for watch in channel.allLive where !mayRead(channel.feed, watch.session.peer) {
@@ -26,7 +56,9 @@ extension Engine: CommitObserver {
 
   func tell(_ channel: FeedChannel, _ change: borrowing Change, _ publication: Publication) {
     if isLong(change, of: channel) { return tellInParts(channel, change, publication) }
-    if !channel.inStep.isEmpty { publish(change, of: channel, publication) }
+    if !channel.inStep.isEmpty {
+      publish(appendDelta(to: channel.buffer, channel, from: publication.from, change, publication), of: channel)
+    }
     for watch in channel.solo {
       if watch.session.output.exceeds(limits.maxQueue) || watch.throttle > 0 && now < watch.nextDelta {
         fallBehind(watch)
@@ -42,9 +74,10 @@ extension Engine: CommitObserver {
     }
   }
 
-  /// Encodes the delta for all watches in step, which are given it at the end of the turn.
-  private func publish(_ change: borrowing Change, of channel: FeedChannel, _ publication: Publication) {
-    if appendDelta(to: channel.buffer, channel, from: publication.from, change, publication).isEmpty {
+  /// Counts a delta that was written for all watches in step, which are given it at the end of the turn. An empty one did not fit
+  /// a frame.
+  private func publish(_ delta: Range<Int>, of channel: FeedChannel) {
+    if delta.isEmpty {
       for watch in channel.inStep { restart(watch) }
       return
     }
@@ -124,9 +157,12 @@ extension Engine: CommitObserver {
   @inline(__always)
   func beginDelta(in buffer: TurnBuffer, _ channel: FeedChannel, from: UInt64, to revision: UInt64) -> Int {
     let frame = buffer.bytes.beginFrame()
-    channel.beginDelta(from: from, to: &buffer.bytes)
+    channel.beginDelta(to: &buffer.bytes)
+    revisionText.set(from)
+    buffer.bytes.append(revisionText)
     buffer.bytes.append(",\"revision\":")
-    buffer.bytes.append(integer: revision)
+    revisionText.set(revision)
+    buffer.bytes.append(revisionText)
     return frame
   }
 

@@ -46,11 +46,9 @@ final class FeedChannel {
     self.head = Array(head.bytes)
   }
 
-  /// Appends the beginning of a delta from a revision. The caller appends the other members and calls `endMessage`.
-  func beginDelta(from revision: UInt64, to out: inout ByteBuffer) {
-    head.withUnsafeBytes { out.append($0) }
-    out.append(integer: revision)
-  }
+  /// Appends the beginning of a delta, up to the member `from`. The caller appends its value and the other members, and calls
+  /// `endMessage`.
+  func beginDelta(to out: inout ByteBuffer) { head.withUnsafeBytes { out.append($0) } }
 
   /// Returns the revision from which a delta leads; nil for other frames.
   func origin(ofDelta frame: UnsafeRawBufferPointer) -> UInt64? {
@@ -170,4 +168,10 @@ extension Feed {
   ///
   /// Nothing but the engine sets ``channel``, so the cast is checked in debug builds only.
   var watching: FeedChannel? { channel.map { unsafeDowncast($0, to: FeedChannel.self) } }
+
+  /// Calls `body` with the watches of this feed, if there were any. Counts no reference.
+  @inline(__always)
+  func withWatching(_ body: (FeedChannel) -> Void) {
+    unretainedChannel?._withUnsafeGuaranteedRef { body(unsafeDowncast($0, to: FeedChannel.self)) }
+  }
 }

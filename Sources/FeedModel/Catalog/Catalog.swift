@@ -46,10 +46,12 @@ public final class Catalog {
 
   /// Starts a commit.
   ///
-  /// - Parameter mayName: decides which feeds errors may name besides those of the request; nil for all.
-  public func begin(at now: Instant, mayName: ((Feed) -> Bool)? = nil) {
+  /// - Parameters:
+  ///   - certain: see ``Commit/begin(at:maxSteps:maxRows:certain:)``.
+  ///   - mayName: decides which feeds errors may name besides those of the request; nil for all.
+  public func begin(at now: Instant, certain: Int = 0, mayName: ((Feed) -> Bool)? = nil) {
     if mayName != nil || table.mayName != nil { table.mayName = mayName }
-    commit.begin(at: now, maxSteps: limits.maxRequestSteps, maxRows: limits.maxRequestRows)
+    commit.begin(at: now, maxSteps: limits.maxRequestSteps, maxRows: limits.maxRequestRows, certain: certain)
   }
 
   /// Rolls back everything since `begin`.
@@ -146,9 +148,15 @@ public final class Catalog {
   public var mayHaveSlowViews: Bool { commit.graph.slowViews > 0 }
 
   /// Whether views with slow filters may take many steps for the change of one row of a feed. O(bins).
-  public func hasSlowViews(above feed: Feed) -> Bool {
-    let steps = feed.kind.bins.reduce(commit.graph.stepsAbove(feed.number)) { $0 + commit.graph.stepsAbove($1.number) }
-    return steps >= Self.manySteps
+  public func hasSlowViews(above feed: Feed) -> Bool { stepsAbove(feed) >= Self.manySteps }
+
+  /// The most bins and views that look at the members of an element of a feed. O(bins).
+  public func readers(of feed: Feed) -> Int {
+    max(1, feed.kind.bins.count) + stepsAbove(feed) / Self.leastStepsOfView
+  }
+
+  private func stepsAbove(_ feed: Feed) -> Int {
+    feed.kind.bins.reduce(commit.graph.stepsAbove(feed.number)) { $0 + commit.graph.stepsAbove($1.number) }
   }
 
   /// The steps that take about a millisecond.

@@ -29,6 +29,8 @@ public final class Commit {
   /// The time before the first step of the commit.
   private var start = Instant(nanoseconds: 0)
   private var isOpen = false
+  /// The most rows that the first operation may list without being rolled back after it has succeeded; 0 for none.
+  private var certainRows = 0
   private var operation = Operation()
 
   init(graph: FeedGraph, revision: UInt64, _ discarded: DiscardedElements) {
@@ -49,9 +51,11 @@ public final class Commit {
   /// - Parameters:
   ///   - maxSteps: the maximum number of steps that filters may take in the commit.
   ///   - maxRows: the maximum number of rows that operations of the commit may change or list.
-  public func begin(at now: Instant, maxSteps: Int = .max, maxRows: Int = .max) {
+  ///   - certain: if the commit has one operation, the rows that it may list without being rolled back afterwards.
+  public func begin(at now: Instant, maxSteps: Int = .max, maxRows: Int = .max, certain: Int = 0) {
     assert(!isOpen, "the commit before was neither finished nor rolled back")
     isOpen = true
+    certainRows = certain
     budget.begin(maxSteps: maxSteps, maxRows: maxRows)
     self.now = max(now, self.now)
     start = self.now
@@ -83,6 +87,7 @@ public final class Commit {
       finishSingle(to: observer)
       return true
     }
+    operation.expand()
     let lender = publisher.compose(&operation)
     let isChanged = isStructural || publisher.hasChanges
     if isChanged {
@@ -99,7 +104,7 @@ public final class Commit {
 
   /// Finishes a commit of one operation on one feed without structural steps, the common case. Nothing is allocated.
   private func finishSingle(to observer: (any CommitObserver)?) {
-    if log.pace.isActive { changedFeed?.prepareToRecord(entries: operation.result.size, log.pace) }
+    if log.pace.isActive { changedFeed?.prepareToRecord(entries: operation.size, log.pace) }
     long.beginPublication()
     revision &+= 1
     publisher.publishOnly(&operation, as: revision, at: now, to: observer)
@@ -148,7 +153,8 @@ public final class Commit {
   public func useStepsOfViews(limit: Int) throws(FeedError) {
     guard operation.pending >= 0 else { return }
     let isFirst = budget.didChangeRows()
-    if budget.isFree(of: operation.result.size, isFirst: isFirst) { return }
+    if budget.isFree(of: operation.size, isFirst: isFirst) { return }
+    operation.expand()
     try budget.useStepsOfViews(of: operation.pending, after: operation.result, isFirst: isFirst, limit: limit)
   }
 
@@ -170,13 +176,22 @@ public final class Commit {
   }
 
   /// The change of the last operation, in the coordinates before it. Valid until the next operation.
-  public var result: Change { operation.result }
+  public var result: Change {
+    operation.expand()
+    return operation.result
+  }
+
+  /// The change of the last operation if it is that of one row.
+  public var row: ChangeOfOne? { operation.row }
 
   /// The feed of the last operation, if it changed rows.
   var changedFeed: Feed? { operation.pending < 0 ? nil : graph.table[operation.pending] }
 
   /// The number of rows that ``result`` adds or updates.
-  var addedOrUpdated: Int { operation.result.added.count &+ operation.result.updated.count }
+  var addedOrUpdated: Int {
+    operation.expand()
+    return operation.result.added.count &+ operation.result.updated.count
+  }
 
   /// The number of rows and sections that ``result`` lists, and the bytes of the names of the sections that it adds.
   public var resultSize: (all: Int, nameBytes: Int) {
@@ -184,7 +199,7 @@ public final class Commit {
     for index in operation.result.sectionsAdded.indices {
       bytes &+= operation.result.sectionsAdded[index].nameLength
     }
-    return (operation.result.size, bytes)
+    return (operation.size, bytes)
   }
 
   /// The bytes that the open commit keeps to undo its steps: the list of its steps, and the versions of elements that it has
@@ -196,19 +211,44 @@ public final class Commit {
 
   /// Calls `body` with ``result`` without copying it, and with a function that it calls after about a thousand rows.
   public func withResult(_ body: (borrowing Change, _ step: () -> Void) -> Void) {
+    operation.expand()
     lendValue(of: &operation.result) { change in body(change) { log.pace.didCompose() } }
   }
 
   /// Starts the next operation.
   func startOperation() {
     log.pace.spend(2)
-    if operation.pending >= 0 { publisher.add(operation) }
+    if operation.pending >= 0 {
+      operation.expand()
+      publisher.add(operation)
+    }
     operation.begin()
   }
 
   /// Adds one step to the current operation, in the coordinates after the previous step.
   @inline(__always)
   func addStep(_ step: inout Change) { operation.add(&step, log.pace) }
+
+  /// Adds the last step of a store to the current operation.
+  @inline(__always)
+  func addStep(of store: RowStore) {
+    guard let row = store.row else { return addStep(&store.step) }
+    if operation.stepCount == 0 { return operation.add(row, store.shownElement) }
+    store.row = nil
+    store.step.append(row)
+    addStep(&store.step)
+  }
+
+  /// Stops recording how to undo the steps of the open commit, if nothing can make it fail once the rules of its operation have
+  /// accepted an element. Then each step takes effect at once.
+  ///
+  /// - Parameter rows: the most rows that the operation lists.
+  @inline(__always)
+  func omitUndoIfPossible(rows: Int) {
+    if rows <= certainRows && graph.slowViews == 0 && graph.indexedViews == 0 && !log.pace.isActive {
+      log.stopRecording()
+    }
+  }
 
   /// Runs an operation of any number of steps on the rows of `feed`. If a step throws, the operation is rolled back.
   ///
@@ -286,7 +326,7 @@ public final class Commit {
   private func finishOperation(on feed: FeedNumber) {
     if operation.isEmpty { return }
     operation.pending = feed
-    graph.counts.didChange(onlyUpdates: operation.result.onlyUpdates)
+    graph.counts.didChange(onlyUpdates: operation.onlyUpdates)
   }
 
   /// Rolls back the current operation because of `error`, and returns `error`.
@@ -324,7 +364,10 @@ public final class Commit {
   }
 
   /// Sets the animation hint of the last operation, a JSON text (Protocol/README.md, "Animation").
-  public func setHint(_ text: [UInt8]) { publisher.setHint(text, of: operation) }
+  public func setHint(_ text: [UInt8]) {
+    operation.expand()
+    publisher.setHint(text, of: operation)
+  }
 
   // MARK: Invariants
 

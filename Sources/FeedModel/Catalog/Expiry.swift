@@ -39,7 +39,7 @@ extension Catalog {
     let position = commit.log.position
     let evicted = rows.expired(at: commit.moment, limit: limit)
     rows.remove(evicted, commit.log)
-    commit.addStep(&rows.step)
+    commit.addStep(of: rows)
     commit.finishOperation(on: feed.number, rows, since: position)
     return evicted.count
   }

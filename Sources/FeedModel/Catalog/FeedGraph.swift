@@ -1,3 +1,5 @@
+import FeedChange
+
 /// The graph of feeds that show rows of other feeds.
 ///
 /// Invariant: the parents mirror the sources of every linked feed; the rank of a feed exceeds the ranks of its sources;
@@ -14,7 +16,10 @@ final class FeedGraph {
     var rank = 0
     var repeats = 1
     var parents: [Parent] = []
-    var route: Route?
+    var route: Route? {
+      didSet { unretainedRoute = route.map { .passUnretained($0) } }
+    }
+    private(set) var unretainedRoute: Unmanaged<Route>?
     /// The steps that all feeds above may take for the change of one row.
     var steps = 0
     /// The feeds above that derive changes of their own; nil if not known.
@@ -181,6 +186,15 @@ final class FeedGraph {
     return false
   }
 
+  /// Calls `body` with the route of row changes of a feed, without a count of references. O(1) if it is cached.
+  @inline(__always)
+  func withRoute<R>(of feed: Feed, _ body: (Route) -> R) -> R {
+    if let known = nodes[feed.number].unretainedRoute, known._withUnsafeGuaranteedRef({ $0.version }) == version {
+      return known._withUnsafeGuaranteedRef(body)
+    }
+    return body(route(of: feed))
+  }
+
   /// The route of row changes of a feed, cached until the structure changes. O(1) if cached.
   func route(of feed: Feed) -> Route {
     if let known = nodes[feed.number].route, known.version == version { return known }
@@ -217,8 +231,8 @@ final class FeedGraph {
       placed[feed.number] = (slot, shift)
       steps.append(
         Route.Step(
-          feed: .passUnretained(feed), sourceSlot: from.slot, sourceShift: from.shift, place: place, slot: slot,
-          shift: shift))
+          feed: .passUnretained(feed), slots: (feed.kind as? SlotsKind).map { .passUnretained($0) },
+          sourceSlot: from.slot, sourceShift: from.shift, place: place, slot: slot, shift: shift))
     }
     return Route(version: version, steps: steps, isWhole: true)
   }
@@ -311,6 +325,8 @@ extension FeedGraph {
 final class Route {
   struct Step {
     let feed: Unmanaged<Feed>
+    /// The kind of the feed if it is a slots feed.
+    let slots: Unmanaged<SlotsKind>?
     /// The slot with the change of the source, and the number of sections of the source before those of that change.
     let sourceSlot: Int
     let sourceShift: UInt32
@@ -330,10 +346,60 @@ final class Route {
   let steps: [Step]
   /// False if a feed shows the rows through more than one path. Changes are then composed without the route.
   let isWhole: Bool
+  /// Whether each feed on the way shifts the sections of a change, and whether all others are slots feeds.
+  private let onlyShifts: Bool
+  private let onlySlotsDerive: Bool
+  /// For each slot, the path of the updated row that is on its way; `hidden` if the feed does not show the row.
+  private let paths: UnsafeMutablePointer<UInt64>
+  private static let hidden = UInt64.max
 
   init(version: UInt64, steps: [Step], isWhole: Bool) {
     self.version = version
     self.steps = steps
     self.isWhole = isWhole
+    onlyShifts = !steps.contains(where: \.derives)
+    onlySlotsDerive = steps.allSatisfy { !$0.derives || $0.slots != nil }
+    let count = 1 + (steps.map(\.slot).max() ?? 0)
+    paths = .allocate(capacity: count)
+    paths.initialize(repeating: Self.hidden, count: count)
+  }
+
+  deinit { paths.deallocate() }
+
+  /// Whether ``follow(_:_:)`` knows the way of the change of one row: all feeds list that row or none, and no selection moves.
+  @inline(__always)
+  func carries(_ row: ChangeOfOne) -> Bool {
+    isWhole && (row.isUpdate ? onlySlotsDerive : onlyShifts && !isSelected)
+  }
+
+  private var isSelected: Bool { steps.contains { $0.feed._withUnsafeGuaranteedRef { !$0.selection.isEmpty } } }
+
+  /// Calls `body` with each feed that shows a row that changes, and its own change, each after its source.
+  @inline(__always)
+  func follow(_ row: ChangeOfOne, _ body: (Feed, ChangeOfOne) -> Void) {
+    assert(carries(row))
+    if case .updated(let path) = row { return follow(update: path, body) }
+    steps.withUnsafeBufferPointer { steps in
+      for step in steps { step.feed._withUnsafeGuaranteedRef { body($0, row.shifted(by: step.shift)) } }
+    }
+  }
+
+  @inline(__always)
+  private func follow(update path: IndexPath, _ body: (Feed, ChangeOfOne) -> Void) {
+    paths[0] = path.packed
+    steps.withUnsafeBufferPointer { steps in
+      for step in steps {
+        var shown = paths[step.sourceSlot]
+        if step.derives, let slots = step.slots {
+          if shown != Self.hidden {
+            let source = IndexPath(packed: shown).shifted(by: step.sourceShift)
+            shown = slots._withUnsafeGuaranteedRef { $0.row(of: source, type: step.place)?.packed ?? Self.hidden }
+          }
+          paths[step.slot] = shown
+        }
+        if shown == Self.hidden { continue }
+        step.feed._withUnsafeGuaranteedRef { body($0, .updated(IndexPath(packed: shown).shifted(by: step.shift))) }
+      }
+    }
   }
 }

@@ -3,9 +3,13 @@ import FeedChange
 /// The last operation of a commit: its feed and its change, composed from its steps.
 ///
 /// Invariant: `stepCount` is 0 exactly if the operation has no steps. Only steps after the first go through the
-/// accumulator.
+/// accumulator. `result` is empty while `row` is the change.
 struct Operation {
-  /// The change so far; complete after `finish`. Its memory is reused.
+  /// The change of an operation of one step on one row; nil for others, and once ``expand()`` has made it lists.
+  private(set) var row: ChangeOfOne?
+  /// The element that the row of ``row`` shows; nil if it was deleted.
+  private(set) var element: ElementText?
+  /// The change so far; complete after `finish` and ``expand()``. Its memory is reused.
   var result = Change()
   /// The feed whose change is in `result` and not yet published; -1 for none.
   var pending: FeedNumber = -1
@@ -19,13 +23,16 @@ struct Operation {
   private var steps = ChangeAccumulator()
   private(set) var stepCount = 0
 
-  var isEmpty: Bool { result.isEmpty }
+  var isEmpty: Bool { row == nil && result.isEmpty }
+  /// The number of rows and sections of the change.
+  var size: Int { row?.size ?? result.size }
+  var onlyUpdates: Bool { row?.isUpdate ?? result.onlyUpdates }
 
   /// Starts an operation.
   @inline(__always)
   mutating func begin() {
     assert(steps.isEmpty, "the operation before was not finished")
-    result.removeAll(keepingCapacity: true)
+    if row == nil { result.removeAll(keepingCapacity: true) } else { row = nil }
     stepCount = 0
     pending = -1
     redefined = -1
@@ -42,12 +49,30 @@ struct Operation {
     return sections
   }
 
+  /// Adds the first step, which changes one row.
+  @inline(__always)
+  mutating func add(_ row: ChangeOfOne, _ element: ElementText?) {
+    assert(stepCount == 0 && result.isEmpty, "another step came before")
+    stepCount = 1
+    self.row = row
+    self.element = element
+  }
+
+  /// Lets `result` be the change, also of one row.
+  @inline(__always)
+  mutating func expand() {
+    guard let row else { return }
+    self.row = nil
+    result.append(row)
+  }
+
   /// Adds a step, in the coordinates after the previous step. Leaves a change in `step` whose memory can be reused.
   @inline(__always)
   mutating func add(_ step: inout Change, _ pace: Pace) {
     if step.isEmpty { return }
     stepCount &+= 1
     if stepCount == 1 { return swap(&step, &result) }
+    expand()
     if stepCount == 2 { steps.add(result) }
     steps.add(step) { pace.didCompose() }
   }
@@ -58,6 +83,7 @@ struct Operation {
   @inline(__always)
   mutating func divide(by sections: KeyedSections, _ division: (borrowing Change, inout Change) -> Void) {
     dividedBy = sections
+    expand()
     swap(&flat, &result)
     assert(result.isEmpty, "a division is left")
     division(flat, &result)

@@ -172,17 +172,66 @@ final class Publisher {
   ) {
     (self.revision, self.moment) = (revision, moment)
     let feed = graph.table.unretained(operation.pending)
-    // Neither way stops for others.
+    // The short ways do not stop for others.
     let mayStop = log.pace.isActive
-    if !mayStop, !graph.hasParents(operation.pending),
-      feed._withUnsafeGuaranteedRef({ publishUnshown($0, &operation.result, to: observer) })
+    if let row = operation.row, !mayStop,
+      feed._withUnsafeGuaranteedRef({ publish(row, operation.element, of: $0, to: observer) })
     {
       return
     }
+    operation.expand()
     let slot = open(operation.pending)
     exchange(&operation, slot)
     if mayStop || !feed._withUnsafeGuaranteedRef({ publishAlongRoute($0, to: observer) }) { publish(to: observer) }
     exchange(&operation, slot)
+  }
+
+  /// Publishes the change of one row, and its consequences for all feeds that show the row. Returns false, without any effect, if
+  /// it moves a selection, concerns a bin that is watched, shown or selected, or becomes more than the change of one row above.
+  @inline(__always)
+  private func publish(
+    _ row: ChangeOfOne, _ element: ElementText?, of feed: Feed, to observer: (any CommitObserver)?
+  ) -> Bool {
+    guard row.isUpdate || feed.selection.isEmpty else { return false }
+    guard graph.hasParents(feed.number) else {
+      guard feed.withCollection({ concernsNoBin($0, row) }) ?? true else { return false }
+      announce(feed, row, element, to: observer)
+      return true
+    }
+    return graph.withRoute(of: feed) { route in
+      guard route.carries(row), feed.withCollection({ concernsNoBin($0, row) }) ?? true else { return false }
+      announce(feed, row, element, to: observer)
+      publishedChanges &+= route.steps.count
+      route.follow(row) { announce($0, $1, element, to: observer) }
+      return true
+    }
+  }
+
+  /// Records the change of one row, and notifies the observer.
+  @inline(__always)
+  private func announce(_ feed: Feed, _ row: ChangeOfOne, _ element: ElementText?, to observer: (any CommitObserver)?) {
+    let from = feed.revision
+    guard feed.record(row, revision: revision, at: moment) else { return }
+    if feed.isWatched { observer?.didChange(feed, by: row, from: from, element) }
+  }
+
+  /// Whether no bin with the changed row is watched, shown or selected. If so, these bins only get the new revision.
+  @inline(__always)
+  private func concernsNoBin(_ collection: CollectionKind, _ row: ChangeOfOne) -> Bool {
+    if !collection.hasBins { return true }
+    switch row {
+    case .updated(let path), .added(let path), .deleted(let path): return skip(collection, path, path)
+    case .moved(let from, let to): return skip(collection, from, to)
+    }
+  }
+
+  @inline(__always)
+  private func skip(_ collection: CollectionKind, _ path: IndexPath, _ other: IndexPath) -> Bool {
+    let (bin, second) = (collection.bins[Int(path.section)], collection.bins[Int(other.section)])
+    if graph.isSeen(bin) || graph.isSeen(second) { return false }
+    bin.skip(to: revision)
+    second.skip(to: revision)
+    return true
   }
 
   /// Publishes all feeds that have a slot, each after its sources. Feeds that show changed rows get a slot on the way.
@@ -294,30 +343,18 @@ final class Publisher {
     if hint > changes[target].pointee.hint { changes[target].pointee.hint = hint }
   }
 
-  /// Publishes a change of a feed that no feed shows. Returns false, without any effect, if the change concerns a watched or
-  /// shown bin, or changes the sections of a derived feed.
-  private func publishUnshown(
-    _ feed: Feed, _ change: UnsafeMutablePointer<Change>, to observer: (any CommitObserver)?
-  ) -> Bool {
-    guard change.pointee.hasSameSections || feed.derived == nil,
-      feed.withCollection({ concernsNoBin($0, change) }) ?? true
-    else { return false }
-    let updated = feed.isWatched ? onlyUpdatedElement(of: feed, change) : nil
-    announce(feed, change, hint: 0, shift: 0, updated: updated, to: observer)
-    return true
-  }
-
   /// Publishes the change in the first slot, and its consequences for all feeds that show the changed rows, along the cached
   /// route. Returns false, without any effect, if the change adds or removes sections or concerns a watched or shown bin,
   /// or the route is not whole.
   private func publishAlongRoute(_ feed: Feed, to observer: (any CommitObserver)?) -> Bool {
     let change = changes.change(0)
-    guard change.pointee.hasSameSections else { return false }
     let route = graph.hasParents(feed.number) ? graph.route(of: feed) : nil
-    guard let route, route.isWhole, feed.withCollection({ concernsNoBin($0, change) }) ?? true else { return false }
+    guard change.pointee.hasSameSections || route == nil && feed.derived == nil, route?.isWhole ?? true,
+      feed.withCollection({ concernsNoBin($0, change) }) ?? true
+    else { return false }
     let updated = onlyUpdatedElement(of: feed, change)
     announce(feed, 0, shift: 0, updated: updated, to: observer)
-    if !route.steps.isEmpty { follow(route, updated, to: observer) }
+    if let route, !route.steps.isEmpty { follow(route, updated, to: observer) }
     return true
   }
 

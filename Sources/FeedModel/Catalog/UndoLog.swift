@@ -3,7 +3,8 @@
 /// Undoing restores the exact state: rows return to their places, elements to their versions and to their place in the
 /// order of change. Until the commit ends, the log owns the versions that the steps replaced.
 ///
-/// Invariant: the positions of structural steps ascend and do not exceed the number of entries.
+/// Invariant: the positions of structural steps ascend and do not exceed the number of entries. There are no entries while
+/// the log does not record.
 final class UndoLog {
   struct Entry {
     enum Step: UInt8 {
@@ -32,6 +33,10 @@ final class UndoLog {
     var text: UInt = 0
     var at = Instant(nanoseconds: 0)
     let state: Unmanaged<RowStore>
+
+    /// Releases what the step replaced or removed, after it has taken effect.
+    @inline(__always)
+    func finish() { state._withUnsafeGuaranteedRef { $0.finish(self) } }
   }
 
   /// A place in the log to return to.
@@ -46,6 +51,8 @@ final class UndoLog {
   /// Lets long operations of the commit stop between two steps.
   let pace: Pace
   private(set) var entries = BlockList<Entry>()
+  /// Whether steps can be undone. If not, they have taken effect at once.
+  private(set) var isRecording = true
   /// The keyed sections whose rows the commit changed, each once.
   private(set) var keyed: [KeyedSections] = []
   /// The number of filter steps that the current request may still take.
@@ -95,8 +102,15 @@ final class UndoLog {
   func didUse(steps: Int) { stepsLeft &-= steps }
 
   @inline(__always)
-  func append(_ entry: Entry) {
-    entries.append(entry)
+  func append(_ entry: @autoclosure () -> Entry) {
+    if isRecording { entries.append(entry()) } else { entry().finish() }
+  }
+
+  /// Lets the steps of the open commit take effect at once. It has made none.
+  @inline(__always)
+  func stopRecording() {
+    assert(isEmpty, "steps were recorded already")
+    isRecording = false
   }
 
   /// Records keyed sections whose rows the commit changes.
@@ -154,6 +168,7 @@ final class UndoLog {
     assert(
       position.entries <= entries.count && position.structures <= structures.count,
       "the position is beyond the log's end")
+    assert(isRecording || entries.isEmpty, "steps that took effect cannot be undone")
     let hadStructures = structures.count > position.structures
     while structures.count > position.structures || entries.count > position.entries {
       if structures.count > position.structures, let last = structures.last, last.position >= entries.count {
@@ -169,12 +184,15 @@ final class UndoLog {
 
   /// Ends the commit: releases the versions that the steps replaced, and clears the log.
   func finish() {
+    if !isRecording {
+      isRecording = true
+      return
+    }
     // From now on the versions must not be read.
     counted.entries = entries.count
     // Iterates by index: an iterator would retain the entries.
     for index in entries.indices {
-      let entry = entries[index]
-      entry.state._withUnsafeGuaranteedRef { $0.finish(entry) }
+      entries[index].finish()
       // Each may free a text that was not read for long.
       if index & 7 == 7 { pace.spend(8) }
     }

@@ -3,7 +3,7 @@ import FeedJSON
 
 /// The rules of bins (Protocol/README.md, "Collections").
 extension CollectionState {
-  /// Upserts one element by identity and leaves the change in `step`.
+  /// Upserts one element by identity and leaves the change in `row` or `step`.
   ///
   /// Each bin judges the element; if the collection is exclusive, only until the first bin accepts it. In each bin the
   /// element is
@@ -17,11 +17,12 @@ extension CollectionState {
   /// - Parameter place: the index of the element in the request, for errors.
   /// - Throws: `noIdentity` or `limitExceeded`, without any effect.
   func update(_ given: JSONView, index place: Int, at now: Instant, _ log: UndoLog) throws(FeedError) {
-    step.removeAll(keepingCapacity: true)
+    beginStep()
     let element = try compact(given, index: place, log.pace)
     guard let value = definition.id.resolve(element) else {
       throw .noIdentity(feed: feed, index: place, path: definition.id.text, found: "missing")
     }
+    noteIdentity(at: value.byteOffset)
     let known = try find(value, index: place)
     if let known { touchRows(known) }
     if let known, Self.equal(elements.text(of: known).text, element.text) { return }
@@ -59,12 +60,13 @@ extension CollectionState {
     touched = words
   }
 
-  /// Removes an element from all its bins, ascending, and deletes it. Appends the rows to `step`.
+  /// Removes an element from all its bins, ascending, and deletes it. Lists the rows.
   func remove(_ handle: UInt32, _ log: UndoLog) {
     touchRows(handle)
+    shownElement = nil
     for bin in bins.indices {
       guard let row = bins[bin].section.rows.row(of: handle) else { continue }
-      step.deleted.append(IndexPath(section: UInt32(bin), row: UInt32(row)))
+      list(.deleted(IndexPath(section: UInt32(bin), row: UInt32(row))))
       removeRow(section: bin, at: row, log)
     }
     removeElement(handle, log)
@@ -81,7 +83,7 @@ extension CollectionState {
     let pace = log.pace.evaluations
     for bin in bins.indices {
       let accepted =
-        !(any && definition.exclusive) && (bins[bin].filter?.accepts(element, steps: &steps, pace: pace) ?? true)
+        !(any && definition.exclusive) && bins[bin].accepts(element, steps: &steps, pace: pace)
       verdicts[bin] = accepted
       any = any || accepted
       if steps < 0 {
@@ -108,50 +110,69 @@ extension CollectionState {
   /// If the element left exactly one bin and entered exactly one other, the row is paired in `moves`.
   func placeRows(_ handle: UInt32, _ text: ElementText, _ log: UndoLog) {
     if deferred != nil { return note(handle, text) }
+    shownElement = text
     var (left, arrived) = (0, 0)
     var move = Move(deleted: 0, added: 0)
     for bin in bins.indices {
       let row = bins[bin].section.rows.row(of: handle)
       switch (row, verdicts[bin]) {
       case (nil, true):
+        list(arrive(handle, text, bin, log))
         arrived &+= 1
-        move.added = UInt32(step.added.count)
-        arrive(handle, text, bin, log)
-      case (let row?, true): stay(handle, text, bin, row, log)
+        move.added = UInt32(max(0, step.added.count &- 1))
+      case (let row?, true): list(stay(handle, text, bin, row, log))
       case (let row?, false):
+        list(.deleted(IndexPath(section: UInt32(bin), row: UInt32(row))))
         left &+= 1
-        move.deleted = UInt32(step.deleted.count)
-        step.deleted.append(IndexPath(section: UInt32(bin), row: UInt32(row)))
+        move.deleted = UInt32(max(0, step.deleted.count &- 1))
         removeRow(section: bin, at: row, log)
       case (nil, false): break
       }
     }
-    guard left == 1 && arrived == 1 else { return }
-    step.moves.insert(move, at: step.moves.firstIndex { $0.deleted > move.deleted } ?? step.moves.count)
+    if left == 1 && arrived == 1 { pair(move) }
   }
 
-  private func arrive(_ handle: UInt32, _ text: ElementText, _ bin: Int, _ log: UndoLog) {
+  /// Lists a row of the current step. The first one needs no lists.
+  @inline(__always)
+  private func list(_ change: ChangeOfOne) {
+    if row == nil && step.isEmpty { row = change } else { listAnother(change) }
+  }
+
+  @inline(never)
+  private func listAnother(_ change: ChangeOfOne) {
+    if let first = row { step.append(first) }
+    row = nil
+    step.append(change)
+  }
+
+  /// Pairs the row of the bin that the element left and the row of the bin that it entered.
+  private func pair(_ move: Move) {
+    if step.size == 2, let from = step.deleted.first, let to = step.added.first {
+      step.removeAll(keepingCapacity: true)
+      row = .moved(from: from, to: to)
+    } else {
+      step.moves.insert(move, at: step.moves.firstIndex { $0.deleted > move.deleted } ?? step.moves.count)
+    }
+  }
+
+  private func arrive(_ handle: UInt32, _ text: ElementText, _ bin: Int, _ log: UndoLog) -> ChangeOfOne {
     let (gap, key) = keyed?.preparedPlace ?? place(text.keys, in: bin)
     insertRow(handle, section: bin, into: gap, key: key, log)
-    step.added.append(IndexPath(section: UInt32(bin), row: UInt32(gap.row)))
+    return .added(IndexPath(section: UInt32(bin), row: UInt32(gap.row)))
   }
 
-  private func stay(_ handle: UInt32, _ text: ElementText, _ bin: Int, _ row: Int, _ log: UndoLog) {
-    let section = UInt32(bin)
-    guard bins[bin].order >= 0, keyDiffers(handle, text, bin) else {
-      return step.updated.append(IndexPath(section: section, row: UInt32(row)))
-    }
+  private func stay(_ handle: UInt32, _ text: ElementText, _ bin: Int, _ row: Int, _ log: UndoLog) -> ChangeOfOne {
+    let path = IndexPath(section: UInt32(bin), row: UInt32(row))
+    guard bins[bin].order >= 0, keyDiffers(handle, text, bin) else { return .updated(path) }
     let (gap, key) = keyed?.preparedPlace ?? place(text.keys, in: bin)
     let target = gap.row > row ? gap.row &- 1 : gap.row
     if target == row {
       rekeyRow(section: bin, at: row, handle: handle, key: key, log)
-      return step.updated.append(IndexPath(section: section, row: UInt32(row)))
+      return .updated(path)
     }
     removeRow(section: bin, at: row, log)
     insertRow(handle, section: bin, at: target, key: key, log)
-    step.moves.append(Move(deleted: UInt32(step.deleted.count), added: UInt32(step.added.count)))
-    step.deleted.append(IndexPath(section: section, row: UInt32(row)))
-    step.added.append(IndexPath(section: section, row: UInt32(target)))
+    return .moved(from: path, to: IndexPath(section: path.section, row: UInt32(target)))
   }
 
   func keyDiffers(_ handle: UInt32, _ text: ElementText, _ bin: Int) -> Bool {

@@ -10,7 +10,11 @@ import FeedQuery
 public final class CollectionKind: FeedKind {
   private let number: FeedNumber
   /// Replaced as a whole when the collection is redefined.
-  private(set) var state: CollectionState
+  private(set) var state: CollectionState {
+    didSet { unretainedState = .passUnretained(state) }
+  }
+  /// ``state``, which each update needs: to count a reference is slow.
+  private var unretainedState: Unmanaged<CollectionState>
   /// A feed for every bin, in order, so that a bin can be watched and can be a child.
   public private(set) var bins: [Feed] = []
   /// The feeds of the bins that the open commit removes.
@@ -19,6 +23,7 @@ public final class CollectionKind: FeedKind {
   init(number: FeedNumber, state: CollectionState, graph: FeedGraph, revision: UInt64) {
     self.number = number
     self.state = state
+    unretainedState = .passUnretained(state)
     state.keyed?.bind(number, graph)
     if state.keyed == nil {
       bins = state.bins.indices.map { Self.makeBin(state, $0, graph, revision: revision, isPublished: true) }
@@ -112,11 +117,23 @@ public final class CollectionKind: FeedKind {
     }
   }
 
+  /// The number of requests between a look at one and its execution.
+  public static let lookahead = 6
+
+  /// Whether ``lookAhead(at:)`` is worth its time.
+  public var isLarge: Bool { unretainedState._withUnsafeGuaranteedRef { ElementLookahead.isWorthwhile($0) } }
+
+  /// Looks at the text of a request that probably updates an element soon, to bring near what that needs.
+  public func lookAhead(at request: UnsafeRawBufferPointer) {
+    unretainedState._withUnsafeGuaranteedRef { $0.lookAhead(at: request) }
+  }
+
   /// Upserts one element by identity (method `update`).
   public func update(_ element: JSONView, in commit: Commit) throws(FeedError) {
     fork(for: commit)
-    // One call, because each reading of a property that may change counts a reference.
-    try state.operate(on: number, upserting: element, in: commit)
+    try unretainedState._withUnsafeGuaranteedRef { state in
+      Result { () throws(FeedError) in try state.operate(on: number, upserting: element, in: commit) }
+    }.get()
   }
 
   /// Upserts the elements of an array in order, as one operation with one change.
@@ -131,7 +148,9 @@ public final class CollectionKind: FeedKind {
   /// Deletes the element with an identity (method `delete`). An unknown identity is no change.
   public func delete(_ id: JSONView, in commit: Commit) throws(FeedError) {
     fork(for: commit)
-    try state.operate(on: number, deleting: id, in: commit)
+    try unretainedState._withUnsafeGuaranteedRef { state in
+      Result { () throws(FeedError) in try state.operate(on: number, deleting: id, in: commit) }
+    }.get()
   }
 
   /// Deletes the elements with the identities of an array, as one operation.

@@ -14,6 +14,28 @@ final class CollectionState: RowStore {
     let filter: Filter?
     /// The index of its order in `orders`; -1 if the bin keeps the order of arrival.
     let order: Int
+    /// The filter in an object of its own: to call it there copies nothing.
+    private let judge: Judge?
+    private let unretainedJudge: Unmanaged<Judge>?
+
+    private final class Judge {
+      let filter: Filter
+
+      init(_ filter: Filter) { self.filter = filter }
+    }
+
+    init(section: RowSection, filter: Filter?, order: Int) {
+      (self.section, self.filter, self.order) = (section, filter, order)
+      judge = filter.map { Judge($0) }
+      unretainedJudge = judge.map { .passUnretained($0) }
+    }
+
+    /// Whether the bin accepts an element; see `Filter.accepts(_:steps:pace:)`.
+    @inline(__always)
+    func accepts(_ element: JSONView, steps: inout Int, pace: EvaluationPace?) -> Bool {
+      guard let unretainedJudge else { return true }
+      return unretainedJudge._withUnsafeGuaranteedRef { $0.filter.accepts(element, steps: &steps, pace: pace) }
+    }
   }
 
   let definition: CollectionDefinition
@@ -29,6 +51,7 @@ final class CollectionState: RowStore {
   /// Scratch buffers, reused for every element.
   var identity = ByteBuffer()
   var keys = ByteBuffer()
+  private var lookahead = ElementLookahead()
   /// Receives the result of `PositionTree.touch`, so that the prefetch is not optimized away.
   var touched: UInt32 = 0
   /// In deferred mode, the bins that hold each element; otherwise nil.
@@ -99,6 +122,14 @@ final class CollectionState: RowStore {
   deinit {
     verdicts.deallocate()
   }
+
+  /// Looks at the text of a request that may update an element soon; see ``ElementLookahead``.
+  @inline(__always)
+  func lookAhead(at request: UnsafeRawBufferPointer) { lookahead.look(at: request, self) }
+
+  /// Records where a request had the identity of its element.
+  @inline(__always)
+  func noteIdentity(at offset: Int) { lookahead.offset = offset }
 
   override func didAdd(_ handle: UInt32) {
     index.insert(handle, hash: elements.records[Int(handle)].hash)

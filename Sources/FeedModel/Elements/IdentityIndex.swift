@@ -15,8 +15,7 @@ enum Identity {
       return true
     case .number:
       if let integer = value.int {
-        buffer.append(UInt8(ascii: "i"))
-        withUnsafeBytes(of: integer) { buffer.append($0) }
+        append(integer: integer, to: &buffer)
         return true
       }
       buffer.append(UInt8(ascii: "n"))
@@ -37,6 +36,28 @@ enum Identity {
     default: JSONNumber.appendCanonicalText(ofKey: value, isInverted: false, to: &buffer)
     }
     return true
+  }
+
+  /// Appends the canonical bytes of an integer or a string without escapes at the beginning of a text that was not scanned. Returns
+  /// false for other values. The bytes are those of `append` if the text goes on as JSON.
+  static func append(probable text: UnsafeRawBufferPointer, to buffer: inout ByteBuffer) -> Bool {
+    guard let first = text.first else { return false }
+    if first == UInt8(ascii: "\"") {
+      guard let end = text.dropFirst().firstIndex(of: first) else { return false }
+      buffer.append(UInt8(ascii: "s"))
+      buffer.append(UnsafeRawBufferPointer(rebasing: text[1..<end]))
+      return true
+    }
+    guard let end = text.firstIndex(where: { $0 &- UInt8(ascii: "0") > 9 }), end > 0,
+      let integer = JSONNumber.integer(ofDigits: UnsafeRawBufferPointer(rebasing: text[..<end]))
+    else { return false }
+    append(integer: integer, to: &buffer)
+    return true
+  }
+
+  private static func append(integer: Int, to buffer: inout ByteBuffer) {
+    buffer.append(UInt8(ascii: "i"))
+    withUnsafeBytes(of: integer) { buffer.append($0) }
   }
 
   /// Hashes the bytes with a seed that is random for each process, so that clients cannot choose colliding identities.
@@ -128,6 +149,18 @@ struct IdentityIndex: ~Copyable {
       slot = (slot &+ 1) & mask
     }
     return nil
+  }
+
+  /// The address of the word at which the search for a hash begins.
+  @inline(__always)
+  func word(of hash: UInt32) -> UnsafePointer<UInt64> { UnsafePointer(words + (Int(hash) & mask)) }
+
+  /// The element at which the search for a hash begins if it has that hash; otherwise `ElementTable.none`.
+  @inline(__always)
+  func probableElement(hash: UInt32) -> UInt32 {
+    let word = words[Int(hash) & mask]
+    return UInt32(truncatingIfNeeded: word >> 32) == hash && word != 0
+      ? UInt32(truncatingIfNeeded: word) &- 1 : ElementTable.none
   }
 
   /// Inserts an element that is not in the index.

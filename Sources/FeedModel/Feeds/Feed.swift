@@ -32,7 +32,11 @@ public final class Feed {
   /// Whether the feed was undefined. It then has no sections.
   public private(set) var isGone = false
   /// State that the commit observer keeps for this feed; nil if the feed is not watched. The model only stores it.
-  public var channel: AnyObject?
+  public var channel: AnyObject? {
+    didSet { unretainedChannel = channel.map { .passUnretained($0) } }
+  }
+  /// ``channel``, without a count of references.
+  public private(set) var unretainedChannel: Unmanaged<AnyObject>?
 
   init(name: String, number: FeedNumber, kind: any FeedKind, revision: UInt64) {
     self.name = name
@@ -232,7 +236,7 @@ public final class Feed {
   public var isObserved: Bool { retainedHistory != nil }
 
   /// Whether the commit observer receives the changes of this feed.
-  var isWatched: Bool { channel != nil }
+  var isWatched: Bool { unretainedChannel != nil }
 
   /// Starts recording changes, so that a watch that falls behind or resumes can catch up.
   public func beginHistory() {
@@ -258,6 +262,15 @@ public final class Feed {
     self.revision = revision
     guard let retainedHistory else { return false }
     retainedHistory._withUnsafeGuaranteedRef { $0.append(&change, shift: shift, to: revision, at: moment, pace) }
+    return true
+  }
+
+  /// Sets the revision and records the change of one row, like the other function.
+  @inline(__always)
+  func record(_ row: ChangeOfOne, revision: UInt64, at moment: Instant) -> Bool {
+    self.revision = revision
+    guard let retainedHistory else { return false }
+    retainedHistory._withUnsafeGuaranteedRef { $0.append(row, to: revision, at: moment) }
     return true
   }
 

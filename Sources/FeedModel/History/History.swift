@@ -46,11 +46,22 @@ public final class History {
   ///
   /// - Parameter pace: lets the work stop; nothing may then read or trim the history.
   func append(_ change: inout Change, shift: UInt32 = 0, to revision: UInt64, at now: Instant, _ pace: Pace? = nil) {
+    begin(revision, at: now)
+    words.append(&change, shift: shift, pace)
+  }
+
+  /// Appends the change of one row.
+  func append(_ row: ChangeOfOne, to revision: UInt64, at now: Instant) {
+    begin(revision, at: now)
+    words.append(row)
+  }
+
+  @inline(__always)
+  private func begin(_ revision: UInt64, at now: Instant) {
     // The commit that defines a feed may also change it. The revision of that change equals `base`.
     assert(revision > end || revision == base && count == 0, "revisions of a history ascend")
     records.append(Record(to: revision, start: words.end, at: now))
     end = revision
-    words.append(&change, shift: shift, pace)
   }
 
   /// Whether the records bring a watcher at `revision` up to date.

@@ -95,7 +95,7 @@ extension WordRing {
   /// - Parameter pace: lets the work stop; nothing may then read or change the ring.
   mutating func append(_ change: inout Change, shift: UInt32 = 0, _ pace: Pace? = nil) {
     if change.onlyUpdates && change.updated.count == 1 {
-      return append(update: change.updated[0], shift)
+      return append(.updated(change.updated[0].shifted(by: shift)))
     }
     reserve(
       6 &+ 2 &* (change.deleted.count &+ change.added.count &+ change.updated.count &+ change.moves.count)
@@ -170,13 +170,46 @@ extension WordRing {
     }
   }
 
-  /// Appends a change that replaces one row, the most frequent kind.
-  private mutating func append(update path: IndexPath, _ shift: UInt32) {
+  /// Appends the change of one row.
+  mutating func append(_ row: ChangeOfOne) {
+    switch row {
+    case .deleted(let path): append(path, listedAt: 0)
+    case .added(let path): append(path, listedAt: 1)
+    case .updated(let path): append(path, listedAt: 2)
+    case .moved(let from, let to):
+      for place in 0..<6 { append(place == 2 || place > 3 ? 0 : 1) }
+      append(from)
+      append(to)
+      // The only move pairs entry 0 of both lists.
+      append(0)
+      append(0)
+    }
+  }
+
+  /// Appends a change with one path in one of the lists.
+  @inline(__always)
+  private mutating func append(_ path: IndexPath, listedAt list: Int) {
     reserve(8)
-    for place in UInt64(0)..<6 { storage[Int((end &+ place) & mask)] = place == 2 ? 1 : 0 }
-    storage[Int((end &+ 6) & mask)] = path.section &+ shift
-    storage[Int((end &+ 7) & mask)] = path.row
-    end &+= 8
+    let place = Int(end & mask)
+    if place &+ 8 <= Int(mask) &+ 1 {
+      // The words do not wrap around: four stores of two words.
+      let words = UnsafeMutableRawPointer(storage + place)
+      let counts: (UInt64, UInt64) = (list == 0 ? 1 : list == 1 ? 1 << 32 : 0, list == 2 ? 1 : 0)
+      words.storeBytes(of: counts.0.littleEndian, as: UInt64.self)
+      words.storeBytes(of: counts.1.littleEndian, toByteOffset: 8, as: UInt64.self)
+      words.storeBytes(of: 0, toByteOffset: 16, as: UInt64.self)
+      let pair = UInt64(path.section) | UInt64(path.row) &<< 32
+      words.storeBytes(of: pair.littleEndian, toByteOffset: 24, as: UInt64.self)
+      end &+= 8
+    } else {
+      for place in 0..<6 { append(place == list ? 1 : 0) }
+      append(path)
+    }
+  }
+
+  private mutating func append(_ path: IndexPath) {
+    append(path.section)
+    append(path.row)
   }
 
   private mutating func append(name: UnsafeRawBufferPointer, _ kind: UInt32) {

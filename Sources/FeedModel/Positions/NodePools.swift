@@ -279,6 +279,13 @@ struct LeafTable {
     return index < capacity ? memory.unsafelyUnwrapped[index] : .none
   }
 
+  /// The address of the entry of `item`; nil if it has none.
+  @inline(__always)
+  func place(of item: UInt32) -> UnsafePointer<NodeID>? {
+    let index = Int(truncatingIfNeeded: item)
+    return index < capacity ? UnsafePointer(memory.unsafelyUnwrapped + index) : nil
+  }
+
   /// The entries that are written between two stops, to memory that was not touched before.
   private static var entriesPerStep: Int { 4096 }
 

@@ -1,3 +1,5 @@
+import CProcessor
+
 extension PositionTree {
   /// The position of an item: its leaf, and its offset in the leaf.
   typealias Place = (leaf: NodeID, offset: Int)
@@ -72,6 +74,21 @@ extension PositionTree {
     if leaf == .none { return 0 }
     let items = leaves.items(leaf)
     return UInt32(leaves.header(leaf).pointee.count) ^ items[20] ^ items[52] ^ items[84] ^ items[116]
+  }
+
+  /// Brings near where the tree finds the leaf of an item.
+  @inline(__always)
+  func prefetchPlace(of item: UInt32) {
+    if let place = leafOf.place(of: item) { processor_prefetch(place) }
+  }
+
+  /// Brings near the leaf of an item.
+  @inline(__always)
+  func prefetchLeaf(of item: UInt32) {
+    let leaf = leafOf[item]
+    if leaf == .none { return }
+    let start = UnsafeRawPointer(leaves.header(leaf))
+    for line in stride(from: 0, to: LeafPool.stride, by: 64) { processor_prefetch(start + line) }
   }
 
   /// The row of `item`; nil if it is not in the tree. O(log n).

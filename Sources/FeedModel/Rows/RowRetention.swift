@@ -107,7 +107,7 @@ extension RowStore {
   /// the coordinates before the change and no steps need composition. O(sections · rows), or O(sections · m log n) for few
   /// of n rows.
   func remove(_ handles: [UInt32], _ log: UndoLog) {
-    step.removeAll(keepingCapacity: true)
+    beginStep()
     for section in sections.indices { removeRows(of: handles, section: section, log) }
     for handle in handles {
       removeElement(handle, log)

@@ -32,8 +32,12 @@ public class RowStore {
   /// Scratch buffers, reused for every element.
   var scanner: JSONScanner
   var compacted = ByteBuffer()
-  /// The change of the last step.
+  /// The change of the last step; empty if that is in `row`.
   var step = Change()
+  /// The change of the last step of a collection if it is that of one row.
+  var row: ChangeOfOne?
+  /// The element that the row of `row` shows, unless it was deleted.
+  var shownElement: ElementText?
 
   init(
     feed: String, elements: ElementTable, sections: [RowSection], type: SingularPath?, limits: Limits,
@@ -58,6 +62,12 @@ public class RowStore {
 
   /// The bytes of the longest element that the feed ever had. O(1).
   public var longestElement: Int { elements.longest }
+
+  /// Empties the change of the last step.
+  @inline(__always)
+  func beginStep() {
+    if row == nil { step.removeAll(keepingCapacity: true) } else { row = nil }
+  }
 
   /// Called when an element was added, or when its removal was undone.
   func didAdd(_ handle: UInt32) {}

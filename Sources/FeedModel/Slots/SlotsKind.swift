@@ -110,6 +110,15 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
     }
   }
 
+  /// The path here of a row of a content, as of the last published commit; nil if this feed does not show it. O(log).
+  @inline(__always)
+  func row(of path: IndexPath, type: Int) -> IndexPath? {
+    guard let published else { return nil }
+    let start = path.section == 0 ? 0 : published.counts[type].start(of: Int(path.section))
+    let row = published.layout.row(of: SlotsItem(type: type, index: start &+ Int(path.row)))
+    return row.map { IndexPath(section: 0, row: UInt32(truncatingIfNeeded: $0)) }
+  }
+
   /// The change from a layout of this plan or a former one to the current rows.
   ///
   /// - Parameter isReplaced: whether a row that a content lists as replaced shows another element or may show another type.

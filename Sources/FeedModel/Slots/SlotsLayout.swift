@@ -53,15 +53,19 @@ public final class SlotsLayout: Sendable {
     var run: Int
     /// The first row of the type that the run shows.
     var first: Int
-    /// The positions of the type in a pass, ascending.
-    var slots: [Int]
+    /// Where `slots` has the positions of the type in a pass, ascending.
+    var slots: Range<Int>
   }
 
   /// The number of rows of the list.
   public let count: Int
 
   private let runs: [SlotsRun]
-  private let appearances: [[Appearance]]
+  /// The appearances of all types, type by type, where those of each type are, and the positions of all. Flat lists: a list in
+  /// another one costs a count of references for each look at it.
+  private let appearances: [Appearance]
+  private let ofType: [Range<Int>]
+  private let slots: [Int]
   /// The number of rows before fixed rows are inserted.
   let baseCount: Int
   let fixed: SlotsFixedRows
@@ -76,23 +80,34 @@ public final class SlotsLayout: Sendable {
     let runs = builder.runs
     self.runs = runs
     baseCount = runs.last?.end ?? 0
-    appearances = Self.appearances(in: runs, types: counts.count)
+    (appearances, ofType, slots) = Self.appearances(in: runs, types: counts.count)
     fixed = SlotsFixedRows(
       rule.insertions, used: builder.used, counts: mayHaveFixed ? counts : nil, baseCount: baseCount,
       former: former?.fixed)
     count = baseCount + fixed.count
   }
 
-  private static func appearances(in runs: [SlotsRun], types: Int) -> [[Appearance]] {
-    var result = [[Appearance]](repeating: [], count: types)
+  private static func appearances(
+    in runs: [SlotsRun], types: Int
+  ) -> (all: [Appearance], ofType: [Range<Int>], slots: [Int]) {
+    var byType = [[(run: Int, first: Int, slots: [Int])]](repeating: [], count: types)
     for (index, run) in runs.enumerated() {
       for (slot, emission) in run.emissions.enumerated() {
-        let last = result[emission.type].count - 1
-        if last >= 0 && result[emission.type][last].run == index {
-          result[emission.type][last].slots.append(slot)
+        let last = byType[emission.type].count - 1
+        if last >= 0 && byType[emission.type][last].run == index {
+          byType[emission.type][last].slots.append(slot)
         } else {
-          result[emission.type].append(Appearance(run: index, first: emission.first, slots: [slot]))
+          byType[emission.type].append((index, emission.first, [slot]))
         }
+      }
+    }
+    var result: (all: [Appearance], ofType: [Range<Int>], slots: [Int]) = ([], [], [])
+    for found in byType {
+      result.ofType.append(result.all.count..<result.all.count + found.count)
+      for (run, first, slots) in found {
+        let places = result.slots.count..<result.slots.count + slots.count
+        result.all.append(Appearance(run: run, first: first, slots: places))
+        result.slots += slots
       }
     }
     return result
@@ -125,12 +140,13 @@ public final class SlotsLayout: Sendable {
   ///
   /// Without the fixed rows, a list shows the rows of each type in order from the first.
   func count(of type: Int, beforeBase base: Int) -> Int {
-    let place = appearances[type].indices.partitionPoint { runs[appearances[type][$0].run].start < base } - 1
-    guard place >= 0 else { return 0 }
-    let appearance = appearances[type][place]
+    let place = ofType[type].partitionPoint { runs[appearances[$0].run].start < base } - 1
+    guard place >= ofType[type].lowerBound else { return 0 }
+    let appearance = appearances[place]
     let run = runs[appearance.run]
     let (pass, slot) = (min(base, run.end) - run.start).quotientAndRemainder(dividingBy: run.emissions.count)
-    return appearance.first + pass * appearance.slots.count + appearance.slots.countOfPrefix { $0 < slot }
+    let before = appearance.slots.partitionPoint { slots[$0] < slot } - appearance.slots.lowerBound
+    return appearance.first + pass * appearance.slots.count + before
   }
 
   /// The rows of a type that the list shows in `range`, without fixed rows.
@@ -140,16 +156,16 @@ public final class SlotsLayout: Sendable {
 
   /// The row of an item, without the fixed rows; nil if it is fixed or not shown.
   func base(of item: SlotsItem) -> Int? {
-    guard item.index >= 0, item.type >= 0, item.type < appearances.count else { return nil }
-    // Accessed in place: copying parts would retain their lists.
-    let type = item.type
-    let place = appearances[type].indices.partitionPoint { appearances[type][$0].first <= item.index } &- 1
-    guard place >= 0 else { return nil }
-    let run = appearances[type][place].run
-    let (pass, slot) = (item.index - appearances[type][place].first)
-      .quotientAndRemainder(dividingBy: appearances[type][place].slots.count)
-    guard pass < runs[run].passes else { return nil }
-    return runs[run].start + pass * runs[run].emissions.count + appearances[type][place].slots[slot]
+    guard item.index >= 0, item.type >= 0, item.type < ofType.count else { return nil }
+    let places = ofType[item.type]
+    let place = places.partitionPoint { appearances[$0].first <= item.index } &- 1
+    guard place >= places.lowerBound else { return nil }
+    let appearance = appearances[place]
+    let (pass, slot) = (item.index - appearance.first).quotientAndRemainder(dividingBy: appearance.slots.count)
+    guard pass < runs[appearance.run].passes else { return nil }
+    // Accessed in place: a copy of the run would count a reference to its list.
+    return runs[appearance.run].start + pass * runs[appearance.run].emissions.count
+      + slots[appearance.slots.lowerBound + slot]
   }
 
   /// The run of a row without the fixed rows, its offset in the run, and the number of rows to the end of the run.

@@ -6,7 +6,7 @@ import FeedChange
 /// cannot fail. So each request is judged before, by the rows that it adds. Requests that add none are not refused.
 extension Catalog {
   /// The fewest steps that a view counts for each changed row; see ``Limits/maxDerivedSteps``.
-  private static let leastStepsOfView = 1000
+  static let leastStepsOfView = 1000
 
   /// Throws if there is no room for the index of a view.
   ///

@@ -65,6 +65,26 @@ import Testing
     }
   }
 
+  @Test func changeOfOneRowIsRecordedLikeItsLists() {
+    let (path, other) = (IndexPath(section: .max - 2, row: .max), IndexPath(section: 3, row: 0))
+    for row in [ChangeOfOne.updated(path), .added(path), .deleted(path), .moved(from: path, to: other)] {
+      for start in 0..<130 {
+        var ring = WordRing()
+        var lists = WordRing()
+        for word in 0..<start {
+          ring.append(UInt32(word))
+          lists.append(UInt32(word))
+          ring.trim(to: ring.end)
+        }
+        var change = Change(row)
+        ring.append(row)
+        lists.append(&change)
+        #expect(ring.change(at: UInt64(start)) == change && ring.end == lists.end)
+        #expect((UInt64(start)..<ring.end).map { ring[$0] } == (UInt64(start)..<lists.end).map { lists[$0] })
+      }
+    }
+  }
+
   @Test(arguments: 1...8) func randomHistories(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     let history = History(base: 10)
