@@ -104,7 +104,7 @@ let package = Package(
       name: "Simulator",
       dependencies: [
         "FeedEngine", "FeedJSON", "FeedChange", "FeedModel", "FeedServer", "FeedStorage", "FeedSystem", "FaultyDisk",
-        "FaultySockets", "ReferenceModel", "TestSupport",
+        "FaultyFiles", "FaultySockets", "ReferenceModel", "TestSupport",
       ],
       path: "Tests/Simulator", swiftSettings: settings + optimizer),
     tests("FeedJSONTests", ["FeedJSON"]),
@@ -118,10 +118,16 @@ let package = Package(
     tests("SimulationTests", ["Simulator", "ReferenceModel", "FaultyDisk", "FeedEngine", "FeedModel", "FeedStorage"]),
     tests("FeedSQLiteTests", ["FeedSQLite"]),
     .target(name: "FaultyDisk", dependencies: ["CSQLite"], path: "Tests/FaultyDisk"),
+    .target(
+      name: "FaultyFiles", dependencies: ["FaultyDisk", "FeedSystem"], path: "Tests/FaultyFiles",
+      swiftSettings: settings + moduleOptimizer),
     .target(name: "FaultySockets", path: "Tests/FaultySockets"),
     tests(
       "FeedStorageTests",
-      ["FeedStorage", "FeedEngine", "FeedJSON", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem", "FaultyDisk"],
+      [
+        "FeedStorage", "FeedEngine", "FeedJSON", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem", "FaultyDisk",
+        "FaultyFiles",
+      ],
       exclude: ["Corpus"]),
     tests("FeedSourcesTests", ["FeedSources", "FeedJSON", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem"]),
     tests("FeedSystemTests", ["FeedSystem"]),

@@ -131,3 +131,64 @@ void clinux_return_large_blocks(int size, int kept) {
 }
 
 void clinux_return_free_pages(void) { malloc_trim(0); }
+
+static uint32_t crc_tables[8][256];
+static pthread_once_t crc_once = PTHREAD_ONCE_INIT;
+
+static void fill_crc_tables(void) {
+  for (uint32_t byte = 0; byte < 256; byte++) {
+    uint32_t word = byte;
+    for (int bit = 0; bit < 8; bit++) word = word >> 1 ^ (word & 1 ? 0x82F63B78u : 0);
+    crc_tables[0][byte] = word;
+  }
+  for (int table = 1; table < 8; table++)
+    for (int byte = 0; byte < 256; byte++) {
+      uint32_t shorter = crc_tables[table - 1][byte];
+      crc_tables[table][byte] = shorter >> 8 ^ crc_tables[0][shorter & 0xFF];
+    }
+}
+
+/// Eight bytes at a time with eight tables ("slicing by 8").
+static uint32_t crc32c_by_table(uint32_t state, const unsigned char *bytes, size_t count) {
+  pthread_once(&crc_once, fill_crc_tables);
+  for (; count >= 8; bytes += 8, count -= 8) {
+    uint32_t next = 0;
+    for (int place = 0; place < 8; place++) {
+      unsigned char byte = bytes[place] ^ (place < 4 ? state >> 8 * place & 0xFF : 0);
+      next ^= crc_tables[7 - place][byte];
+    }
+    state = next;
+  }
+  for (; count; bytes++, count--) state = state >> 8 ^ crc_tables[0][(state ^ *bytes) & 0xFF];
+  return state;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("sse4.2"))) static uint32_t crc32c_by_instruction(
+    uint32_t state, const unsigned char *bytes, size_t count) {
+  uint64_t wide = state;
+  for (; count >= 8; bytes += 8, count -= 8) {
+    uint64_t word;
+    memcpy(&word, bytes, 8);
+    wide = __builtin_ia32_crc32di(wide, word);
+  }
+  state = (uint32_t)wide;
+  for (; count; bytes++, count--) state = __builtin_ia32_crc32qi(state, *bytes);
+  return state;
+}
+static int has_crc_instruction(void) { return __builtin_cpu_supports("sse4.2"); }
+#else
+static uint32_t crc32c_by_instruction(uint32_t state, const unsigned char *bytes, size_t count) {
+  return crc32c_by_table(state, bytes, count);
+}
+static int has_crc_instruction(void) { return 0; }
+#endif
+
+uint32_t clinux_crc32c(uint32_t crc, const void *bytes, size_t count) {
+  uint32_t state = ~crc;
+  return ~(has_crc_instruction() ? crc32c_by_instruction(state, bytes, count) : crc32c_by_table(state, bytes, count));
+}
+
+uint32_t clinux_crc32c_by_table(uint32_t crc, const void *bytes, size_t count) {
+  return ~crc32c_by_table(~crc, bytes, count);
+}

@@ -116,8 +116,8 @@ public enum Daemon {
     }
   }
 
-  private static func place(_ storage: SQLiteLog?) -> String {
-    storage.map { "in \($0.path)" } ?? "nothing is kept when it ends"
+  private static func place(_ storage: FileLog?) -> String {
+    storage.map { "in \($0.directory)" } ?? "nothing is kept when it ends"
   }
 
   /// Returns the socket that the service manager passed, or opens one.
@@ -147,11 +147,11 @@ public enum Daemon {
     return listener
   }
 
-  static func makeEngine(_ options: DaemonOptions, _ storage: SQLiteLog?, _ log: Log) throws -> Engine {
+  static func makeEngine(_ options: DaemonOptions, _ storage: FileLog?, _ log: Log) throws -> Engine {
     let identity = ServerIdentity(
       version: ProgramVersion.text, epoch: try storage?.epoch ?? Random.hex128(), pid: ProcessIdentity.pid,
       uid: ProcessIdentity.uid, durability: options.durability.rawValue,
-      state: storage.map { FilePath.directory(of: FilePath.absolute($0.path)) })
+      state: storage.map { FilePath.absolute($0.directory) })
     let engine = Engine(
       limits: options.limits, identity: identity, seed: try Random.number(), isDurable: storage != nil,
       now: ServerClock(after: 0).now)
@@ -159,7 +159,10 @@ public enum Daemon {
       if let level = LogLevel(name: name) { log.threshold = level }
     }
     engine.processGauges = {
-      ProcessGauges(memoryBytes: ProcessIdentity.memoryBytes, logBytes: storage?.storedBytes ?? 0)
+      let sizes = storage?.sizes ?? StoredSizes()
+      return ProcessGauges(
+        memoryBytes: ProcessIdentity.memoryBytes, imageBytes: sizes.imageBytes, segmentBytes: sizes.segmentBytes,
+        imagedAt: Int(sizes.imagedAt / 1_000_000_000))
     }
     engine.log = { event in
       log.write(LogLevel(rawValue: event.level.rawValue) ?? .info, event.message, fields(of: event.subject))

@@ -17,8 +17,10 @@ public struct DaemonOptions: Sendable, Equatable {
   public var durability = Durability.process
   /// `--image-interval` and other settings of images.
   public var images = ImagePolicy()
-  /// `--skip-batch`: the last row of a batch that recovery skips.
+  /// `--skip-batch`: the number of a batch that recovery skips.
   public var skippedBatch: Int?
+  /// `--skip-damaged`: whether the log is cut where it does not verify.
+  public var skipsDamaged = false
   /// `--config`: definitions, access rules and limits.
   public var configurationPath: String?
   public var limits = Limits()
@@ -108,6 +110,7 @@ extension DaemonOptions {
     }
     stateDirectory = parsed.text("state")
     skippedBatch = parsed.integer("skip-batch")
+    skipsDamaged = parsed.contains("skip-damaged")
     drainTimeout = parsed.duration("drain-timeout") ?? drainTimeout
     metricsPath = parsed.text("metrics-file")
     logLevel = parsed.text("log-level").flatMap(LogLevel.init(name:)) ?? logLevel
@@ -185,11 +188,14 @@ extension DaemonOptions {
         help: "longest time between two images of all elements", defaultText: "6h"),
       OptionDescription(
         "image-journal", value: .bytes(4096...(1 << 40)),
-        help: "bytes of journal after which a new image is written, unless the last image is larger",
+        help: "bytes of log after which a new image is written, unless the last image is larger",
         defaultText: ByteCount.text(ImagePolicy().journalBytes)),
       OptionDescription(
         "skip-batch", value: .integer(1...Int.max),
-        help: "start without the batch that ends with row N of the journal; its changes are lost, a new epoch begins"),
+        help: "start without batch N of the log; its changes are lost, a new epoch begins"),
+      OptionDescription(
+        "skip-damaged",
+        help: "start with the log up to where it does not verify; what follows is lost, a new epoch begins"),
       OptionDescription(
         "drain-timeout", value: .duration(.zero...(.seconds(3600))),
         help: "longest time to write queued output after SIGTERM", defaultText: "5s"),

@@ -1,4 +1,3 @@
-import FeedStorage
 import FeedSystem
 
 /// The directory with the state of one daemon, locked against other daemons.
@@ -9,11 +8,6 @@ struct StateDirectory: ~Copyable {
   let path: String
   private let lock: DirectoryLock
   private let file: FileLock
-
-  /// The path of the database file in the directory.
-  var database: String { Self.database(in: path) }
-
-  static func database(in directory: String) -> String { "\(directory)/\(StateFile.name)" }
 
   /// Creates the directory if it is missing, for this user only, and locks it. Refuses a directory that other users
   /// control: they could replace its files.

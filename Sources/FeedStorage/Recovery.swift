@@ -1,5 +1,7 @@
+import FeedJSON
 import FeedModel
 import FeedSQLite
+import FeedSystem
 
 /// The target of recovery before the first client connects: the daemon's engine, or one that is created only for a
 /// check.
@@ -13,9 +15,9 @@ public protocol RecoveryTarget: AnyObject {
   func didRecover(_ progress: RecoveryProgress)
 }
 
-/// A batch of the journal.
+/// A batch of the log.
 public struct StoredBatch {
-  /// The last row of the batch.
+  /// The number of the batch. In a table `journal`, its last row.
   public let sequence: Int64
   /// The daemon's revision before the batch; nil if it must not be compared, because an earlier batch was skipped.
   public let revision: UInt64?
@@ -23,13 +25,6 @@ public struct StoredBatch {
   public let at: UInt64
   /// The framed requests as they were appended. Valid during the call only.
   public let requests: UnsafeRawBufferPointer
-}
-
-extension StoredBatch {
-  /// The batch without its revision.
-  fileprivate var onAnyRevision: StoredBatch {
-    StoredBatch(sequence: sequence, revision: nil, at: at, requests: requests)
-  }
 }
 
 /// The reason why a batch cannot be replayed.
@@ -51,7 +46,7 @@ public struct RecoveryProgress: Equatable, Sendable {
   public var elements = 0
   /// The number of replayed batches.
   public var batches = 0
-  /// The last row of the current batch; 0 before the first.
+  /// The number of the current batch; 0 before the first.
   public var row: Int64 = 0
   /// The bytes of the requests in replayed batches.
   public var batchBytes = 0
@@ -61,80 +56,71 @@ public struct RecoveryProgress: Equatable, Sendable {
   public init() {}
 }
 
-/// Restores the state: reads the newest complete image, then replays the batches after it. Every row is verified.
+/// Restores the state: reads the newest complete image, then replays the batches after it. Every row and record is
+/// verified.
 struct Recovery: ~Copyable {
   /// The image that was read; all zeros if there is none.
   struct Image {
     var id: Int64 = 0
-    /// The last row of the journal that it covers.
+    /// The last batch that it covers.
     var journal: Int64 = 0
     var bytes = 0
+    /// Its moment, in nanoseconds.
+    var at: UInt64 = 0
   }
 
-  private let database: Database
-  private let path: String
-  private let version: Int64
-  private let unchecked: Int64
-  /// The last row of the batch that is not executed.
+  private let state: StoredState
+  /// The number of the batch that is not executed.
   private let skipped: Int64?
   private let target: any RecoveryTarget
-  private var limits: StoredLimits
-  /// The row of the limits that the target uses.
-  private var limitsRow: Int64 = 0
+  /// The limits that the target uses, as stored.
+  private var limitsText = ""
+  private var hasSkipped = false
   private(set) var progress = RecoveryProgress()
   private(set) var image = Image()
-  /// Whether rows without checksums were read. An image should replace them.
-  private(set) var usedUnchecked = false
+  /// Where the log ends.
+  private(set) var end = LogEnd()
 
-  init(_ opened: borrowing StateFile.Opened, into target: any RecoveryTarget) {
-    self.init(opened.database, version: opened.version, unchecked: opened.facts.unchecked, into: target)
-  }
-
-  /// - Parameters:
-  ///   - version: the version of the file's schema.
-  ///   - unchecked: the last row of the journal that may be without a checksum. An image that covers no later row may
-  ///     be without one, too.
-  ///   - skipped: the last row of a batch that is not executed; nil for none.
-  init(
-    _ database: Database, version: Int64, unchecked: Int64, skipping skipped: Int64? = nil,
-    into target: any RecoveryTarget
-  ) {
-    self.skipped = skipped
-    self.database = database
-    path = database.path
-    self.version = version
-    self.unchecked = unchecked
+  init(_ state: StoredState, into target: any RecoveryTarget) {
+    self.state = state
     self.target = target
-    limits = StoredLimits(database)
+    if case .skipped(let batch) = state.beginning { skipped = batch } else { skipped = nil }
   }
 
   mutating func run() throws(StorageError) {
-    try readImage()
-    let last = try replayJournal()
-    // An image that is wrongly marked as incomplete would otherwise be ignored.
-    let expected = try StorageError.naming(path) { () throws(SQLiteError) in try Journal.lastRow(in: database) }
-    guard last >= expected else {
-      throw StorageError(
-        .corrupt, path: path, reason: "the image that covers the journal up to row \(expected) is not complete")
+    var last: UInt64 = 0
+    if let database = state.database {
+      var limits = StoredLimits(database)
+      try readImage(database, &limits)
+      last = UInt64(image.journal)
+      if case .journal(let journal) = state.image { last = UInt64(try replay(journal, &limits)) }
     }
+    try replayLog(after: last)
+    if let skipped, !hasSkipped {
+      throw StorageError(
+        .noSuchBatch, path: state.directory,
+        reason: "there is no batch \(skipped) of the log to execute; the last one is \(end.nextBatch - 1)")
+    }
+    end.revision = target.catalog.revision
   }
 
-  private mutating func readImage() throws(StorageError) {
-    let checksum = version >= 2 ? "checksum" : "NULL"
+  private mutating func readImage(_ database: Database, _ limits: inout StoredLimits) throws(StorageError) {
+    let path = database.path
+    let checksum = state.schema >= 2 ? "checksum" : "NULL"
     let find = try database.reading(
       "SELECT id, revision, at, journal, limits, bytes, \(checksum) FROM image WHERE complete ORDER BY id DESC LIMIT 1")
     guard try find.next(path) else { return }
     let head = ImageHead(
       id: find.integer(0), revision: find.unsigned(1), at: find.unsigned(2), journal: find.integer(3),
       limits: find.integer(4))
-    image = Image(id: head.id, journal: head.journal, bytes: Int(clamping: find.integer(5)))
+    image = Image(id: head.id, journal: head.journal, bytes: Int(clamping: find.integer(5)), at: head.at)
     progress.imageRevision = head.revision
     progress.newestMoment = head.at
-    try useLimits(ofRow: head.limits)
-    let isChecked = find.type(of: 6) != .null || (version >= 2 && head.journal > unchecked)
-    if !isChecked { usedUnchecked = true }
+    let (json, checksumOfLimits) = try limits.text(of: head.limits)
+    try use(json, path)
+    let isChecked = find.type(of: 6) != .null || (state.schema >= 2 && head.journal > state.facts.unchecked)
     let feeds = FeedRecovery(database, target: target, isChecked: isChecked)
-    var sum = head.checksum(limits: try limits.text(of: head.limits).checksum)
+    var sum = head.checksum(limits: checksumOfLimits)
     try feeds.read(image: head.id, into: &sum, &progress)
     sum.add(Int64(image.bytes))
     guard !isChecked || find.integer(6) == sum.value else {
@@ -147,41 +133,122 @@ struct Recovery: ~Copyable {
     }
   }
 
-  /// Replays the batches after the image. Returns the last row of the journal.
-  private mutating func replayJournal() throws(StorageError) -> Int64 {
-    var journal = try JournalReader(database, after: image.journal, version: version, unchecked: unchecked)
-    var hasSkipped = false
-    while let (stored, limits) = try journal.next() {
-      var batch = stored
-      if batch.sequence == skipped {
-        hasSkipped = true
-        continue
-      }
-      try useLimits(ofRow: limits)
-      progress.row = batch.sequence
-      target.didRecover(progress)
-      if hasSkipped { batch = stored.onAnyRevision }
-      do throws(ReplayRefusal) {
-        try target.replay(batch)
-      } catch {
-        throw StorageError(
-          .doesNotFit, path: path,
-          reason: "cannot execute the batch that ends with row \(batch.sequence) of the journal: \(error.reason)")
-      }
-      progress.batches += 1
-      progress.batchBytes += batch.requests.count
-      progress.newestMoment = max(progress.newestMoment, batch.at)
-      if batch.sequence <= unchecked || version < 2 { usedUnchecked = true }
+  /// Replays the rows of a table `journal`. Returns the last row.
+  private mutating func replay(
+    _ journal: JournalDatabase, _ limits: inout StoredLimits
+  ) throws(StorageError) -> Int64 {
+    let path = journal.database.path
+    var rows = try JournalReader(
+      journal.database, after: image.journal, version: journal.version, unchecked: journal.facts.unchecked)
+    while let (batch, row) = try rows.next() {
+      try use(try limits.text(of: row).json, path)
+      try execute(batch, path)
     }
-    assert(skipped == nil || hasSkipped, "the batch was found when the file was opened")
-    return journal.last
+    // An image that is wrongly marked as incomplete would otherwise be ignored.
+    let expected = try JournalDatabase.lastRow(in: journal.database)
+    guard rows.last >= expected else {
+      throw StorageError(
+        .corrupt, path: path, reason: "the image that covers the journal up to row \(expected) is not complete")
+    }
+    return rows.last
   }
 
-  /// Sets the target's limits to those of a row of `limits`.
-  private mutating func useLimits(ofRow row: Int64) throws(StorageError) {
-    if row == limitsRow { return }
-    target.use(try limits.limits(of: row))
-    limitsRow = row
+  /// Replays the batches of the segments that follow a batch.
+  private mutating func replayLog(after last: UInt64) throws(StorageError) {
+    var chain = state.chain
+    end.nextBatch = last + 1
+    var place = 0
+    while place < chain.segments.count {
+      let segment = chain.segments[place]
+      let path = "\(state.directory)/\(segment.name)"
+      let next = place + 1 < chain.segments.count ? chain.segments[place + 1].header.firstBatch : nil
+      let bytes: SegmentBytes
+      do throws(SystemError) { bytes = try segment.load() } catch { throw StorageError(error, path: path) }
+      var reader = SegmentReader(
+        bytes.bytes, segment.header, checksum: segment.checksum, trust: chain.trust(of: segment, boot: state.boot))
+      while reader.nextBatch != next, let batch = reader.next() {
+        guard batch.header.number >= end.nextBatch else { continue }
+        try replay(batch, segment.header, path)
+      }
+      end.segments.append((segment.header.number, segment.header.firstBatch, segment.header.fileBytes))
+      if let problem = problem(reader, next: next, segment, path) {
+        guard chain.mayBeCut else { throw problem }
+        chain.cut(behind: place)
+      }
+      if place + 1 == chain.segments.count, reader.nextBatch == end.nextBatch {
+        end.last = LogEnd.Last(segment: segment, offset: reader.offset, contentEnd: reader.endOfContent)
+      }
+      place += 1
+    }
+    end.leftovers = chain.leftovers
+    end.isCut = chain.isCut
+    end.highest = chain.isCut ? end.segments.last?.number ?? 0 : max(chain.highest, end.segments.last?.number ?? 0)
+    if case .backup = state.beginning { (end.segments, end.last) = ([], nil) }
+  }
+
+  /// The reason why the end of a segment is not what it should be; nil if it is.
+  /// - Parameter next: the first batch of the next segment.
+  private func problem(
+    _ reader: SegmentReader, next: UInt64?, _ segment: SegmentChain.Segment, _ path: String
+  ) -> StorageError? {
+    if let next {
+      if reader.nextBatch >= next || next <= end.nextBatch { return nil }
+    } else {
+      switch reader.ending {
+      case .clean, .stopped, .torn: return nil
+      case .next:
+        let missing = SegmentHeader.name(of: segment.header.number + 1)
+        return StorageError(.lost, path: "\(state.directory)/\(missing)", reason: "the segment is missing")
+      case .damaged: break
+      }
+    }
+    return StorageError(
+      .brokenLog, path: path,
+      reason: "batch \(grouped(reader.nextBatch)) of the log does not match its checksum, or is missing")
+  }
+
+  private mutating func replay(
+    _ batch: SegmentReader.Batch, _ header: SegmentHeader, _ path: String
+  ) throws(StorageError) {
+    guard header.rules == UInt32(Schema.rules) else {
+      throw .otherRules(
+        "batches from \(grouped(batch.header.number)) on", of: header.software, rules: Int64(header.rules), path: path)
+    }
+    end.nextBatch = batch.header.number + 1
+    if Int64(clamping: batch.header.number) == skipped {
+      hasSkipped = true
+      return
+    }
+    try use(header.limits, path)
+    let revision = hasSkipped || batch.header.revision == .max ? nil : batch.header.revision
+    try execute(
+      StoredBatch(
+        sequence: Int64(clamping: batch.header.number), revision: revision, at: batch.header.moment,
+        requests: batch.requests), path)
+  }
+
+  private mutating func execute(_ batch: StoredBatch, _ path: String) throws(StorageError) {
+    progress.row = batch.sequence
+    target.didRecover(progress)
+    do throws(ReplayRefusal) {
+      try target.replay(batch)
+    } catch {
+      throw StorageError(
+        .doesNotFit, path: path, reason: "cannot execute batch \(batch.sequence) of the log: \(error.reason)")
+    }
+    progress.batches += 1
+    progress.batchBytes += batch.requests.count
+    progress.newestMoment = max(progress.newestMoment, batch.at)
+  }
+
+  /// Sets the target's limits to stored ones.
+  private mutating func use(_ text: String, _ path: String) throws(StorageError) {
+    if text == limitsText { return }
+    guard let limits = Limits(storedText: text) else {
+      throw StorageError(.corrupt, path: path, reason: "cannot parse the stored limits: \(text.prefix(200))")
+    }
+    target.use(limits)
+    limitsText = text
   }
 }
 

@@ -1,42 +1,42 @@
 import FeedChange
 import FeedSQLite
 
-/// The layout of the database file (Protocol/storage.md).
+/// The layout of the file with the image (Protocol/storage.md).
 ///
 /// Rows of one feed of an image are adjacent: the number of an `element`, `section_rows` or `history` row has the
 /// number of its `image_feed` in the upper 32 bits and a counter in the lower 32 bits. So rows are appended to each
-/// table, read as one range and deleted in pieces, without an index.
+/// table and read as one range, without an index.
 enum Schema {
   /// Stored in `user_version`. A file with a larger value was written by a newer program.
   ///
-  /// 1: journal rows and images without checksums. 2: with checksums, and `meta` protected by one.
-  static let version: Int64 = 2
+  /// 1 and 2: the log was a table of this file, `journal`; 1 without checksums. 3: the log is in segments.
+  static let version: Int64 = 3
+  /// The last version whose log was a table.
+  static let lastWithJournal: Int64 = 2
   /// The version of the rules by which stored requests are executed. Increment it when a change of the daemon makes a
   /// request that was accepted before lead to another state or revision.
   static let rules: Int64 = 1
   /// Stored in `application_id`: "feed".
   static let applicationID: Int64 = 0x6665_6564
-  /// Bytes of a page. A journal row of one request takes one WAL page; hundreds of requests take little more than their
-  /// bytes.
+  /// Bytes of a page.
   static let pageSize = 8192
 
   static let tables = """
     CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
     CREATE TABLE limits (id INTEGER PRIMARY KEY, json TEXT NOT NULL UNIQUE);
-    CREATE TABLE journal (
-      seq INTEGER PRIMARY KEY, more INTEGER NOT NULL, revision INTEGER NOT NULL, at INTEGER NOT NULL,
-      limits INTEGER NOT NULL, requests BLOB NOT NULL);
     CREATE TABLE image (
       id INTEGER PRIMARY KEY, revision INTEGER NOT NULL, at INTEGER NOT NULL, journal INTEGER NOT NULL,
-      limits INTEGER NOT NULL, bytes INTEGER NOT NULL DEFAULT 0, complete INTEGER NOT NULL DEFAULT 0);
+      limits INTEGER NOT NULL, bytes INTEGER NOT NULL DEFAULT 0, complete INTEGER NOT NULL DEFAULT 0, checksum INTEGER);
     CREATE TABLE image_feed (
       id INTEGER PRIMARY KEY, image INTEGER NOT NULL, name TEXT NOT NULL, definition TEXT NOT NULL, given TEXT NOT NULL,
-      revision INTEGER NOT NULL, bin_revisions TEXT NOT NULL, selection TEXT NOT NULL, history_bases TEXT);
+      revision INTEGER NOT NULL, bin_revisions TEXT NOT NULL, selection TEXT NOT NULL, history_bases TEXT,
+      checksum INTEGER);
     CREATE TABLE element (
       id INTEGER PRIMARY KEY, arrival INTEGER NOT NULL, changed_at INTEGER NOT NULL, text TEXT NOT NULL);
     CREATE TABLE section_rows (
       id INTEGER PRIMARY KEY, section INTEGER NOT NULL, first INTEGER NOT NULL, numbers TEXT NOT NULL);
     CREATE TABLE history (id INTEGER PRIMARY KEY, bin INTEGER NOT NULL, records BLOB NOT NULL);
+    CREATE TABLE log (number INTEGER PRIMARY KEY, segment BLOB NOT NULL);
     """
 
   /// The content of the newest complete image, for inspection with `sqlite3`.
@@ -52,13 +52,6 @@ enum Schema {
       FROM feeds JOIN section_rows ON section_rows.id BETWEEN feeds.id << 32 AND (feeds.id << 32) + 4294967295
         JOIN json_each(numbers) JOIN element ON element.id = (feeds.id << 32) + json_each.value
       ORDER BY feeds.id, section_rows.id, json_each.key;
-    """
-
-  /// Version 2: a CRC-32 for each row of these tables; NULL in rows from version 1.
-  static let checksums = """
-    ALTER TABLE journal ADD COLUMN checksum INTEGER;
-    ALTER TABLE image ADD COLUMN checksum INTEGER;
-    ALTER TABLE image_feed ADD COLUMN checksum INTEGER;
     """
 
   /// The first row number of a feed.
@@ -100,15 +93,15 @@ struct Checksum {
 
 /// The entries of the table `meta`.
 ///
-/// Invariant of a file of version 2: the entry `checksum` matches the entries that it covers, and no entry is unknown.
-/// `failures` and `backup` are not covered: the first changes often, the second may be written by an operator.
+/// Invariant of a file of version 2 or later: the entry `checksum` matches the entries that it covers, and no entry is
+/// unknown. `backup`, which may be written by an operator, and `failures`, which version 2 had, are not covered.
 struct StateFacts: Equatable {
   var epoch: String?
-  /// The version of the program that last wrote the file.
+  /// The version of the program that wrote the file.
   var software: String?
-  /// The version of the rules by which the requests of the journal were executed.
+  /// The version of the rules by which the requests of a table `journal` were executed.
   var rules: Int64 = 1
-  /// The last journal row that was written without a checksum; 0 if there was none.
+  /// The last row of a table `journal` that was written without a checksum; 0 if there was none.
   var unchecked: Int64 = 0
   /// Whether the file is a backup that no daemon has opened since.
   var isBackup = false
@@ -117,6 +110,11 @@ struct StateFacts: Equatable {
   private static let others = ["backup", "checksum", "failures"]
 
   init() {}
+
+  init(epoch: String, software: String) {
+    self.epoch = epoch
+    self.software = software
+  }
 
   /// Reads the entries of a file with a schema version.
   /// - Throws: `.corrupt` if the entries do not match their checksum.
@@ -135,7 +133,7 @@ struct StateFacts: Equatable {
       }
       let isMatching = entries["checksum"] == "\(Self.checksum(entries))"
       let isEmpty = Self.covered.allSatisfy { entries[$0] == nil } && entries["checksum"] == nil
-      guard isMatching || isEmpty else {
+      guard isMatching || isEmpty && version <= Schema.lastWithJournal else {
         throw StorageError(.corrupt, path: path, reason: "the entries of table meta do not match their checksum")
       }
     }
@@ -146,20 +144,19 @@ struct StateFacts: Equatable {
     isBackup = entries["backup"] != nil
   }
 
-  /// Writes the covered entries and their checksum, in the open transaction.
+  /// Writes the entries of a new file and their checksum.
   func write(to database: Database) throws(SQLiteError) {
-    var entries = ["rules": "\(rules)", "unchecked": "\(unchecked)"]
+    var entries: [String: String] = [:]
     entries["epoch"] = epoch
     entries["software"] = software
     entries["checksum"] = "\(Self.checksum(entries))"
+    if isBackup { entries["backup"] = "1" }
     let insert = try database.prepare("INSERT OR REPLACE INTO meta VALUES (?, ?)", isKept: false)
     for (key, value) in entries.sorted(by: { $0.key < $1.key }) {
       try insert.bind(key, at: 1)
       try insert.bind(value, at: 2)
       try insert.run()
     }
-    try database.execute("INSERT OR IGNORE INTO meta VALUES ('failures', 0)")
-    if !isBackup { try database.execute("DELETE FROM meta WHERE key = 'backup'") }
   }
 
   private static func checksum(_ entries: [String: String]) -> Int64 {

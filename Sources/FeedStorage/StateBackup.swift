@@ -2,9 +2,16 @@ import FeedSQLite
 import FeedSystem
 import Glibc
 
-/// Copies a database file, even while the daemon writes to it.
+/// Copies a state, even while the daemon writes to it, into one file: the image, and the segments of the log in a table.
 public enum StateBackup {
-  /// Copies the state at `path`, at one revision, to a new file. The copy is marked as a backup. A daemon that opens it
+  /// What is copied.
+  private enum Source {
+    case directory(String)
+    /// A backup.
+    case file(String)
+  }
+
+  /// Copies the state in a directory, at one revision, to a new file. The copy is marked as a backup. A daemon that opens it
   /// begins a new epoch, because watchers may know revisions that the copy does not have.
   ///
   /// The copy is written under a random name in the same directory, and gets its final name when it is complete and
@@ -15,11 +22,12 @@ public enum StateBackup {
   /// - Parameter isCancelled: called often. When it returns true, the copy is abandoned and its files are removed.
   /// - Throws: also if `copy` exists.
   public static func copy(
-    _ path: String, to copy: String, isCancelled: @escaping () -> Bool = { false }
+    _ state: String, to copy: String, isCancelled: @escaping () -> Bool = { false }
   ) throws(StorageError) {
     let directory = FilePath.directory(of: copy)
+    let source = Source.directory(state)
     if PrivateDirectory.protectsNames(directory) {
-      return try self.copy(path, to: copy, by: directory, isCancelled)
+      return try self.copy(source, to: copy, by: directory, isCancelled)
     }
     try check(copy)
     do throws(SystemError) {
@@ -39,7 +47,7 @@ public enum StateBackup {
       throw StorageError(.other, path: copy, reason: "\(error)")
     }
     defer { unlink(temporary) }
-    try self.copy(path, to: temporary, by: staging, isCancelled)
+    try self.copy(source, to: temporary, by: staging, isCancelled)
     do throws(SystemError) {
       try FileCopy.create(copy, from: InputFile(temporary), isCancelled: isCancelled)
     } catch {
@@ -62,18 +70,18 @@ public enum StateBackup {
 
   /// - Parameter directory: that of `copy`, in which no other user can replace the file while SQLite writes it.
   private static func copy(
-    _ path: String, to copy: String, by directory: String, _ isCancelled: @escaping () -> Bool
+    _ source: Source, to copy: String, by directory: String, _ isCancelled: @escaping () -> Bool
   ) throws(StorageError) {
     try check(copy)
-    let source = try StateFile.openToRead(path).database
     let temporary = try newFile(in: FilePath.resolved(directory) ?? directory, for: copy)
     defer { for end in ["", "-wal", "-journal", "-shm"] { unlink(temporary + end) } }
+    switch source {
+    case .directory(let state): try copyState(state, to: temporary, for: copy, isCancelled)
+    case .file(let path):
+      guard let (database, _) = try StateFile.open(path) else { throw absent(path) }
+      try vacuum(database, into: temporary, for: copy, isCancelled)
+    }
     try StorageError.naming(copy) { () throws(SQLiteError) in
-      source.interrupt(when: isCancelled)
-      // VACUUM INTO accepts an existing empty file. This one was created just before.
-      let copying = try source.prepare("VACUUM INTO ?", isKept: false)
-      try copying.bind(temporary, at: 1)
-      try copying.run()
       let made = try Database(path: temporary, access: .readWrite)
       try made.execute("PRAGMA journal_mode = DELETE; INSERT OR REPLACE INTO meta VALUES ('backup', 1)")
       made.syncFile()
@@ -86,6 +94,72 @@ public enum StateBackup {
         : StorageError(.inputOutput, path: copy, reason: "cannot create the file: \(String(cString: strerror(errno)))")
     }
     try? PrivateDirectory.sync(directory)
+  }
+
+  private static func absent(_ path: String) -> StorageError {
+    StorageError(.absent, path: path, reason: "there is no state here")
+  }
+
+  /// Copies the content of a database into an empty file.
+  private static func vacuum(
+    _ database: Database, into file: String, for copy: String, _ isCancelled: @escaping () -> Bool
+  ) throws(StorageError) {
+    try StorageError.naming(copy) { () throws(SQLiteError) in
+      database.interrupt(when: isCancelled)
+      // VACUUM INTO accepts an existing empty file. This one was created just before.
+      let copying = try database.prepare("VACUUM INTO ?", isKept: false)
+      try copying.bind(file, at: 1)
+      try copying.run()
+    }
+  }
+
+  /// Attempts to read a state whose files a daemon replaces meanwhile.
+  private static let attempts = 20
+
+  /// Copies the image and the segments of a directory into an empty file.
+  private static func copyState(
+    _ directory: String, to file: String, for copy: String, _ isCancelled: @escaping () -> Bool
+  ) throws(StorageError) {
+    let files = SystemDirectory(directory)
+    var attempt = 0
+    while true {
+      attempt += 1
+      let log: [(number: UInt64, bytes: SegmentBytes, count: Int)]
+      let state: StoredState
+      do throws(StorageError) {
+        state = try StoredState(directory, files, access: .locked, boot: BootIdentity.current)
+        log = try state.readLog()
+      } catch {
+        // A segment may be removed, and a batch half written, at the moment at which they are read.
+        guard attempt < attempts, !isCancelled() else { throw error }
+        usleep(2000)
+        continue
+      }
+      if state.database == nil && log.isEmpty { throw absent(directory) }
+      if let database = state.database { try vacuum(database, into: file, for: copy, isCancelled) }
+      if case .journal = state.image { return }
+      return try StorageError.naming(copy) { () throws(SQLiteError) in
+        let made = try Database(path: file, access: .readWrite)
+        if state.database == nil {
+          try ImageFile.makeTables(made, StateFacts(epoch: state.epoch ?? "", software: state.software ?? ""))
+        } else {
+          try made.execute("BEGIN")
+        }
+        try add(log, to: made)
+        try made.execute("COMMIT")
+      }
+    }
+  }
+
+  private static func add(
+    _ log: [(number: UInt64, bytes: SegmentBytes, count: Int)], to database: Database
+  ) throws(SQLiteError) {
+    let insert = try database.prepare("INSERT OR REPLACE INTO log VALUES (?, ?)")
+    for (number, bytes, count) in log {
+      try insert.bind(Int64(number), at: 1)
+      try insert.bind(lentBlob: UnsafeRawBufferPointer(rebasing: bytes.bytes[..<count]), at: 2)
+      try insert.run()
+    }
   }
 
   /// Creates an empty file with an unguessable name in a directory.
@@ -110,21 +184,26 @@ extension StateBackup {
   public static func restore(
     _ copy: String, to directory: String, replacing replaces: Bool, isCancelled: @escaping () -> Bool = { false }
   ) throws(StorageError) {
-    let path = "\(directory)/\(StateFile.name)"
-    _ = try StateFile.openToRead(copy)
+    let path = StateFile.path(in: directory)
+    guard let (database, version) = try StateFile.open(copy), version > 0 else { throw absent(copy) }
+    _ = try StateFacts(database, version: version)
     let lock = try lock(directory)
-    guard replaces || FileSize.of(path) == nil else {
+    let files = SystemDirectory(directory)
+    let segments = ((try? files.names()) ?? []).filter { SegmentHeader.number(in: $0) != nil }
+    guard replaces || FileSize.of(path) == nil && segments.isEmpty else {
       throw StorageError(.occupied, path: path, reason: "there is a state already")
     }
-    let fresh = "\(path).new"
+    let fresh = "\(directory)/\(StateFile.freshName)"
     unlink(fresh)
     do throws(StorageError) {
-      try Self.copy(copy, to: fresh, by: directory, isCancelled)
+      try Self.copy(.file(copy), to: fresh, by: directory, isCancelled)
       try put(fresh, at: path, in: directory)
     } catch {
       unlink(fresh)
       throw error
     }
+    // A start ignores them, because the file is marked as a backup.
+    for name in segments + [SegmentWriter.spareName, SegmentWriter.reserveName] { try? files.remove(name) }
     _ = consume lock
   }
 
@@ -149,8 +228,8 @@ extension StateBackup {
     var owner = stat()
     if stat(path, &owner) != 0, stat(directory, &owner) != 0 { throw refuse("examine") }
     if owner.st_uid != geteuid(), chown(fresh, owner.st_uid, owner.st_gid) != 0 { throw refuse("give away") }
-    // The WAL and the mark belong to the database that is replaced, which is valid without them.
-    for other in ["\(path)-wal", "\(path)-shm", StateMarkFile.path(of: path)]
+    // Older schemas had a WAL and a mark. They belong to the database that is replaced.
+    for other in ["\(path)-wal", "\(path)-shm", StateMark.path(of: path)]
     where unlink(other) != 0 && errno != ENOENT {
       throw refuse("remove what belongs to")
     }

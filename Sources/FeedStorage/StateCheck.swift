@@ -1,49 +1,100 @@
+import FeedJSON
 import FeedModel
 import FeedSQLite
 import FeedSystem
+import Glibc
 
-/// Verifies a database file without writing to it. The file may be in use.
+/// Verifies a state directory without writing to it. A daemon may use it.
 public enum StateCheck {
-  /// The facts about a valid file.
+  /// The facts about a valid state.
   public struct Findings: Equatable, Sendable {
     public let epoch: String
     /// Whether a start would continue the epoch.
     public let beginning: StateBeginning
     public let schema: Int64
-    /// The version of the program that last wrote the file.
+    /// The version of the program that last wrote to the state.
     public let software: String
     public let recovery: RecoveryProgress
+    /// The segments of the log, in order.
+    public let segments: [Segment]
+    /// The moment of the image, in nanoseconds since 1970; 0 without an image.
+    public let imagedAt: UInt64
   }
 
-  /// Checks the structure and the checksums of the file, restores its image into `target` and replays its journal.
+  /// A segment of the log.
+  public struct Segment: Equatable, Sendable {
+    public let name: String
+    public let bytes: Int
+    /// The number of its first batch.
+    public let firstBatch: UInt64
+  }
+
+  /// Attempts to read a state whose files a daemon replaces meanwhile.
+  private static let attempts = 20
+
+  /// Checks the structure and the checksums of all files, restores the image into a target and replays the log.
+  /// - Parameter makeTarget: returns a new target; it is called again if a daemon changed the files meanwhile.
   /// - Throws: the first fault, including every fault that would prevent a start.
-  public static func run(_ path: String, into target: any RecoveryTarget) throws(StorageError) -> Findings {
-    let before = Stamp(path)
-    let reading = StateFile.Reading.quiet(path)
-    let opened = try StateFile.openToRead(path, reading)
-    let database = opened.database
-    // Reads one state throughout, even if the file is written concurrently.
-    try StorageError.naming(path) { () throws(SQLiteError) in try database.execute("BEGIN") }
-    try checkStructure(database, path)
-    var recovery = Recovery(opened, into: target)
+  public static func run<Target: RecoveryTarget>(
+    _ directory: String, into makeTarget: () -> Target
+  ) throws(StorageError) -> (found: Findings, target: Target) {
+    var attempt = 0
+    while true {
+      attempt += 1
+      let before = Stamp(directory)
+      do throws(StorageError) {
+        let target = makeTarget()
+        let found = try check(directory, target)
+        return (found, target)
+      } catch {
+        // A batch may be half written, and a segment removed, at the moment at which they are read.
+        guard attempt < attempts, before != Stamp(directory) || attempt == 1 else { throw error }
+        usleep(2000)
+      }
+    }
+  }
+
+  private static func check(_ directory: String, _ target: any RecoveryTarget) throws(StorageError) -> Findings {
+    let path = StateFile.path(in: directory)
+    let reading = JournalDatabase.Access.quiet(path)
+    let before = Stamp(directory)
+    let state = try StoredState(
+      directory, SystemDirectory(directory), access: reading, boot: BootIdentity.current)
+    guard state.database != nil || !state.chain.segments.isEmpty else {
+      throw StorageError(.absent, path: directory, reason: "there is no state here")
+    }
+    if let database = state.database {
+      // Reads one state throughout, even if the file is written concurrently.
+      try StorageError.naming(path) { () throws(SQLiteError) in try database.execute("BEGIN") }
+      try checkStructure(database, path)
+    }
+    var recovery = Recovery(state, into: target)
     try recovery.run()
-    guard reading == .locked || before == Stamp(path) else {
-      throw StorageError(.busy, path: path, reason: "a daemon was started during the check")
+    if case .journal = state.image {
+      guard reading == .locked || before == Stamp(directory) else {
+        throw StorageError(.busy, path: path, reason: "a daemon was started during the check")
+      }
     }
     return Findings(
-      epoch: opened.facts.epoch ?? "", beginning: opened.beginning, schema: opened.version,
-      software: opened.facts.software ?? "", recovery: recovery.progress)
+      epoch: state.epoch ?? "", beginning: state.beginning, schema: state.schema, software: state.software ?? "",
+      recovery: recovery.progress,
+      segments: state.chain.segments.map {
+        Segment(name: $0.name, bytes: $0.header.fileBytes, firstBatch: $0.header.firstBatch)
+      },
+      imagedAt: recovery.image.at)
   }
 
-  /// The stamps of the files. A file that no daemon uses is read without locks; equal stamps before and after show that
-  /// it was not written meanwhile.
+  /// The stamps of the files. Equal stamps before and after show that nothing was written meanwhile.
   private struct Stamp: Equatable {
-    let file: FileStamp?
-    let log: FileStamp?
+    private let files: [String: FileStamp]
 
-    init(_ path: String) {
-      file = FileStamp(at: path)
-      log = FileStamp(at: path + "-wal")
+    init(_ directory: String) {
+      var files: [String: FileStamp] = [:]
+      for name in (try? SystemDirectory(directory).names()) ?? []
+      where name.hasPrefix("log-") || name.hasPrefix("feedd.sqlite") {
+        files[name] = FileStamp(at: "\(directory)/\(name)")
+      }
+      self.files = files
     }
   }
 

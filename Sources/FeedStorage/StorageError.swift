@@ -2,6 +2,7 @@ import FeedJSON
 import FeedModel
 import FeedSQLite
 import FeedSystem
+import Glibc
 
 /// An error of the store: what failed, where, and what the operator can do.
 public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible {
@@ -32,6 +33,10 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case foreign
     /// Acknowledged changes are missing.
     case lost
+    /// A segment of the log is damaged.
+    case brokenLog
+    /// Acknowledged rows of a table `journal` are missing.
+    case lostRows
     /// The journal does not continue the image.
     case doesNotFit
     /// The journal has no batch of that number.
@@ -40,9 +45,9 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case busy
     /// A daemon uses the directory.
     case inUse
-    /// The database file has another name, by which another daemon may use it.
+    /// The file has another name, by which another daemon may use it.
     case linked
-    /// The database file is a symbolic link to a file that another daemon may use.
+    /// The file is a symbolic link to a file that another daemon may use.
     case redirected
     /// There is a state that would be replaced.
     case occupied
@@ -51,7 +56,7 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
   }
 
   public let kind: Kind
-  /// The database file.
+  /// The file or the directory.
   public let path: String
   /// The cause, as a clause without a full stop.
   public let reason: String
@@ -87,12 +92,15 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case .otherRules:
       "nothing was changed; start that version of feedd once and stop it with SIGTERM, which writes an image, or restore a backup"
     case .corrupt:
-      "nothing was changed; run '\(check)', and restore a backup (without the files -wal and -shm)"
+      "nothing was changed; run '\(check)', and restore a backup (feedclient restore)"
     case .foreign:
-      "nothing was changed; restore a backup (without the files -wal and -shm), or choose another --state directory"
-    case .lost:
+      "nothing was changed; restore a backup (feedclient restore), or choose another --state directory"
+    case .lost, .brokenLog:
+      "nothing was changed; run '\(check)'; restore the files that belong together, or a backup; to accept the loss of what "
+        + "follows, start once with --skip-damaged (a new epoch begins)"
+    case .lostRows:
       "nothing was changed; restore the files that belong together, or a backup; to accept the loss, "
-        + "remove \(StateMarkFile.path(of: path)) (a new epoch begins)"
+        + "remove \(StateMark.path(of: path)) (a new epoch begins)"
     case .doesNotFit:
       "nothing was changed; keep the files, and restore a backup or use another --state directory"
     case .noSuchBatch: "nothing was changed; start without --skip-batch"
@@ -106,8 +114,30 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     }
   }
 
-  /// The command that verifies the file.
-  private var check: String { "feedd --check --state \(FilePath.directory(of: path))" }
+  /// The command that verifies the state.
+  private var check: String { "feedd --check --state \(isDirectory ? path : FilePath.directory(of: path))" }
+
+  private var isDirectory: Bool { (try? FileIdentity(following: path))?.isDirectory ?? false }
+}
+
+extension StorageError {
+  /// The error of a system call on a file of the log.
+  /// - Parameter path: that of the file.
+  init(_ error: SystemError, path: String) {
+    let kind: Kind =
+      switch error.code {
+      case ENOSPC, EDQUOT: .noSpace
+      case EACCES, EPERM, EROFS: .forbidden
+      case ENOENT, ENOTDIR: .vanished
+      default: .inputOutput
+      }
+    let file = error.path.map { " \(FilePath.name(of: $0))" } ?? ""
+    self.init(
+      kind, path: path,
+      reason: kind == .vanished
+        ? "the file or its directory was removed (cannot \(error.operation)\(file))"
+        : "cannot \(error.operation)\(file): \(error.reason)")
+  }
 }
 
 extension StorageError {
@@ -118,7 +148,7 @@ extension StorageError {
 
   static func lost(_ count: Int64, path: String) -> StorageError {
     StorageError(
-      .lost, path: path,
+      .lostRows, path: path,
       reason: "\(grouped(count)) acknowledged rows of the journal are missing; its log \(path)-wal is damaged or gone")
   }
 

@@ -112,6 +112,14 @@ extension Method {
     rules.effect == .none && (rules.right != nil || self == .feeds)
   }
 
+  /// Whether a request may need more space in the stored state. The operations of `transaction` decide that for it.
+  @inlinable @inline(__always) public var mayGrow: Bool {
+    switch self {
+    case .delete, .remove, .removeChild, .undefine, .deselect: false
+    default: isLogged
+    }
+  }
+
   /// Whether a request is always written to the commit log before it executes.
   @inlinable @inline(__always) public var isLogged: Bool {
     switch rules.effect {

@@ -32,6 +32,10 @@ public enum Metrics {
     Metric(member: "memoryBytes", name: "memory_bytes", help: "Memory of the daemon that is in use (resident set)."),
     Metric(
       member: "logBytes", name: "log_bytes", help: "Bytes of the stored log: its newest image and what came since."),
+    Metric(member: "imageBytes", name: "image_bytes", help: "Bytes of the newest image."),
+    Metric(member: "segmentBytes", name: "segment_bytes", help: "Bytes of the segments of the log."),
+    Metric(
+      member: "imagedAt", name: "image_timestamp_seconds", help: "Moment of the newest image, in seconds since 1970."),
     Metric(member: "heldBytes", name: "held_bytes", help: "Bytes received and not yet processed."),
     Metric(member: "connections", name: "connections_total", help: "Connections accepted."),
     Metric(

@@ -97,3 +97,15 @@ public struct UpdateForm: ~Copyable {
     places = (request.id.map(place), place(request.method), place(params))
   }
 }
+
+extension Request {
+  /// Whether the request may need more space in the stored state. O(1), except for a transaction that only deletes.
+  public func mayGrow(_ method: Method) -> Bool {
+    guard method == .transaction else { return method.mayGrow }
+    guard let operations = params?.member("ops"), operations.kind == .array else { return true }
+    for operation in operations.elements {
+      guard let name = operation.member("method"), let method = Method(name), !method.mayGrow else { return true }
+    }
+    return false
+  }
+}

@@ -22,7 +22,7 @@ import Glibc
 let states = StateActions(
   copy: { directory, file in
     privately { isCancelled throws(StorageError) in
-      try StateBackup.copy("\(directory)/\(StateFile.name)", to: file, isCancelled: isCancelled)
+      try StateBackup.copy(directory, to: file, isCancelled: isCancelled)
     }
   },
   restore: { file, directory, replaces in

@@ -69,6 +69,24 @@ static void pass_gate(void) {
   pthread_mutex_unlock(&gate);
 }
 
+int faulty_disk_write(void) {
+  int kind = atomic_load(&fault_kind);
+  if (kind == FAULTY_DISK_SYNC_AND_WRITE && atomic_load(&broken) && fails()) return FAULTY_CALL_IS_FULL;
+  return kind == FAULTY_DISK_WRITE && fails() ? FAULTY_CALL_FAILS : FAULTY_CALL_WORKS;
+}
+
+int faulty_disk_sync(void) {
+  pass_gate();
+  int kind = atomic_load(&fault_kind);
+  if ((kind != FAULTY_DISK_SYNC && kind != FAULTY_DISK_SYNC_AND_WRITE) || !fails()) return FAULTY_CALL_WORKS;
+  if (kind == FAULTY_DISK_SYNC_AND_WRITE) atomic_store(&broken, 1);
+  return FAULTY_CALL_FAILS;
+}
+
+int faulty_disk_allocate(void) {
+  return atomic_load(&fault_kind) == FAULTY_DISK_FULL && fails() ? FAULTY_CALL_IS_FULL : FAULTY_CALL_WORKS;
+}
+
 static int faulty_close(sqlite3_file *file) {
   return real_of(file)->pMethods ? real_of(file)->pMethods->xClose(real_of(file)) : SQLITE_OK;
 }

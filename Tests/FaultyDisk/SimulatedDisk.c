@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -97,6 +98,23 @@ static int fails(void) {
   failures++;
   return 1;
 }
+
+int simulated_disk_write(void) {
+  if (fault_kind == FAULTY_DISK_SYNC_AND_WRITE && is_broken && fails()) return FAULTY_CALL_IS_FULL;
+  return fault_kind == FAULTY_DISK_WRITE && fails() ? FAULTY_CALL_FAILS : FAULTY_CALL_WORKS;
+}
+
+int simulated_disk_sync(void) {
+  if ((fault_kind != FAULTY_DISK_SYNC && fault_kind != FAULTY_DISK_SYNC_AND_WRITE) || !fails()) return FAULTY_CALL_WORKS;
+  is_broken = 1;
+  return FAULTY_CALL_FAILS;
+}
+
+int simulated_disk_allocate(void) {
+  return fault_kind == FAULTY_DISK_FULL && fails() ? FAULTY_CALL_IS_FULL : FAULTY_CALL_WORKS;
+}
+
+int simulated_disk_ignores_syncs(void) { return ignores_syncs; }
 
 static tracked_t *track(const char *path) {
   for (tracked_t *file = all; file; file = file->next)
@@ -241,6 +259,21 @@ static int simulated_delete(sqlite3_vfs *vfs, const char *name, int sync) {
   drop_changes(tracked->changes);
   tracked->changes = 0;
   return real_layer->xDelete(real_layer, name, sync);
+}
+
+void simulated_disk_forget(const char *path) {
+  tracked_t *tracked = track(path);
+  drop_changes(tracked->changes);
+  tracked->changes = 0;
+}
+
+int simulated_disk_rename(const char *from, const char *to) {
+  if (rename(from, to)) return -1;
+  simulated_disk_forget(to);
+  tracked_t *tracked = track(from);
+  track(to)->changes = tracked->changes;
+  tracked->changes = 0;
+  return 0;
 }
 
 static int register_layer(void) {

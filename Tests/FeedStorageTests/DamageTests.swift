@@ -11,26 +11,29 @@ import Testing
 /// Damaged files are either refused or recovered without a wrong answer.
 @Suite struct DamageTests {
   private let directory: TemporaryDirectory
-  private var path: String { directory.file("state.sqlite") }
+  private var path: String { directory.file("state") }
 
   init() throws {
     directory = try TemporaryDirectory()
   }
 
-  private static let files = ["state.sqlite", "state.sqlite-wal", "state.sqlite-mark", "state.sqlite-shm"]
+  private var database: String { StateFile.path(in: path) }
 
   private func contents() throws -> [String: [UInt8]] {
     var all: [String: [UInt8]] = [:]
-    for name in Self.files { all[name] = try? SmallFile.read(directory.file(name)) }
+    for name in try SystemDirectory(path).names() where !name.hasPrefix(".") {
+      all[name] = try SmallFile.read("\(path)/\(name)")
+    }
     return all
   }
 
   private func restore(_ files: [String: [UInt8]]) throws {
-    unlink(path + "-shm")
-    for (name, bytes) in files { try SmallFile.replace(directory.file(name), with: bytes) }
+    try PrivateDirectory.make(path)
+    for name in try SystemDirectory(path).names() where !name.hasPrefix(".") { unlink("\(path)/\(name)") }
+    for (name, bytes) in files { try SmallFile.replace("\(path)/\(name)", with: bytes) }
   }
 
-  /// Creates the state of a killed daemon: an image and a journal after it.
+  /// Creates the state of a killed daemon: an image and two segments after it.
   private func live() throws -> [String] {
     let daemon = try DurableEngine(path, durability: .disk)
     var requests = RandomRequests(seed: 11)
@@ -38,7 +41,16 @@ import Testing
     daemon.ask("set", #"{"feed":"c","elements":\#(requests.elements(100))}"#)
     daemon.writeImage()
     for _ in 0..<30 { _ = daemon.turn([requests.next()]) }
+    let text = String(repeating: "x", count: 600_000)
+    for id in ["a", "b", "c", "d"] {
+      daemon.ask("update", #"{"feed":"c","element":{"id":"\#(id)","text":"\#(text)"}}"#)
+    }
+    for _ in 0..<3 { _ = daemon.turn([requests.next()]) }
     return daemon.engine.content
+  }
+
+  private func check() throws -> [String] {
+    try StateCheck.run(path) { Filler(Self.emptyEngine) }.target.engine.content
   }
 
   private static var emptyEngine: Engine {
@@ -51,13 +63,17 @@ import Testing
   @Test func flippedBitsAndTruncationsNeverGiveWrongAnswers() throws {
     let state = try live()
     let sound = try contents()
+    let names = sound.keys.sorted()
+    #expect(names.count { SegmentHeader.number(in: $0) != nil } == 2)
     var random = SeededRandom(seed: 5)
     var refused = 0
     for round in 0..<Self.rounds {
       var damaged = sound
-      let name = Self.files[Int.random(in: 0..<Self.files.count, using: &random)]
+      let name = names[Int.random(in: 0..<names.count, using: &random)]
       guard var bytes = damaged[name], !bytes.isEmpty else { continue }
-      let place = Int.random(in: 0..<bytes.count, using: &random)
+      // Half of the damage is where the records are, most of a segment is empty.
+      let range = round % 2 == 0 ? bytes.count : (bytes.lastIndex { $0 != 0 } ?? 0) + 1
+      let place = Int.random(in: 0..<range, using: &random)
       if round % 5 == 0 {
         bytes.removeLast(bytes.count - place)
       } else {
@@ -66,9 +82,7 @@ import Testing
       damaged[name] = bytes
       try restore(damaged)
       do {
-        let scratch = Self.emptyEngine
-        _ = try StateCheck.run(path, into: Filler(scratch))
-        #expect(difference(scratch.content, state) == nil, "check, round \(round): \(name) at \(place)")
+        #expect(try difference(check(), state) == nil, "check, round \(round): \(name) at \(place)")
       } catch {
         // A refused start is not a wrong answer.
       }
@@ -78,24 +92,55 @@ import Testing
       } catch {
         refused += 1
         #expect(error is StorageError, "round \(round): \(name) at \(place): \(error)")
+        #expect(try contents() == damaged, "round \(round): a refused start changes nothing")
       }
     }
     #expect(refused > Self.rounds / 4)
   }
 
-  /// A request in the journal is altered without damage to the structure of the database.
-  @Test func alteredRequestIsRefusedByItsChecksum() throws {
-    _ = try live()
-    let database = try Database(path: path, access: .readWrite)
-    let row = try #require(try database.integer("SELECT max(seq) - 3 FROM journal"))
-    try database.execute(
-      "UPDATE journal SET requests = CAST(replace(CAST(requests AS TEXT), 'e', 'f') AS BLOB) WHERE seq = \(row)")
-    let error = #expect(throws: StorageError.self) { try DurableEngine(path, durability: .disk) }
-    #expect(error?.kind == .corrupt)
-    #expect(error?.reason == "row \(row) of the journal does not match its checksum")
-    #expect(throws: StorageError.self) {
-      try StateCheck.run(path, into: Filler(DurableEngine(directory.file("scratch")).engine))
+  /// What other programs may do to the files of a daemon that does not run.
+  enum Change: CaseIterable {
+    case firstRemoved, lastRemoved, allRemoved, imageRemoved, lastCopied, firstCopiedOverLast, lastCopiedOverFirst
+    case lastEmptied, firstTruncated
+  }
+
+  @Test("removed, copied and emptied files are refused, or without effect", arguments: Change.allCases)
+  func files(_ change: Change) throws {
+    let state = try live()
+    var files = try contents()
+    let segments = files.keys.filter { SegmentHeader.number(in: $0) != nil }.sorted()
+    let (first, last) = (segments[0], segments[1])
+    switch change {
+    case .firstRemoved: files[first] = nil
+    case .lastRemoved: files[last] = nil
+    case .allRemoved: for name in segments { files[name] = nil }
+    case .imageRemoved: files[StateFile.name] = nil
+    case .lastCopied: files[SegmentHeader.name(of: 3)] = files[last]
+    case .firstCopiedOverLast: files[last] = files[first]
+    case .lastCopiedOverFirst: files[first] = files[last]
+    case .lastEmptied: files[last] = []
+    case .firstTruncated: files[first]?.removeLast(5000)
     }
+    try restore(files)
+    if change == .imageRemoved {
+      // The log is complete from the first batch on.
+      #expect(try difference(check(), state) == nil)
+      #expect(try difference(DurableEngine(path).engine.content, state) == nil)
+      return
+    }
+    #expect(throws: StorageError.self) { try check() }
+    let error = #expect(throws: StorageError.self) { try DurableEngine(path, durability: .disk) }
+    #expect(error?.description.contains("--skip-damaged") == true, "\(error as Any)")
+    #expect(try contents() == files)
+    // What verifies is kept when the operator says so.
+    let daemon = try DurableEngine(path, durability: .disk, epoch: "after", skipsDamaged: true)
+    #expect(daemon.log.beginning == .damaged && daemon.log.epoch == "after")
+    #expect(daemon.log.mustWriteImage && daemon.writeImage())
+    let kept = daemon.visibleState
+    daemon.stop()
+    let again = try DurableEngine(path, durability: .disk)
+    #expect(again.log.beginning == .continued && again.log.epoch == "after")
+    #expect(difference(again.visibleState, kept) == nil)
   }
 
   @Test(
@@ -110,48 +155,70 @@ import Testing
       "UPDATE limits SET json = json || ' '", "UPDATE meta SET value = 'other' WHERE key = 'epoch'",
       "UPDATE meta SET key = 'backus' WHERE key = 'epoch'", "DELETE FROM meta WHERE key = 'epoch'",
       "PRAGMA user_version = 1",
-      "CREATE TRIGGER lose AFTER INSERT ON journal BEGIN DELETE FROM journal WHERE seq = new.seq; END",
+      "CREATE TRIGGER lose AFTER INSERT ON element BEGIN DELETE FROM element WHERE id = new.id; END",
     ])
   func alteredImageIsRefused(_ sql: String) throws {
     _ = try live()
-    try Database(path: path, access: .readWrite).execute(sql)
-    #expect(throws: StorageError.self, "\(sql)") { try StateCheck.run(path, into: Filler(Self.emptyEngine)) }
+    try Database(path: database, access: .readWrite).execute(sql)
+    #expect(throws: StorageError.self, "\(sql)") { try check() }
     #expect(throws: StorageError.self, "\(sql)") { try DurableEngine(path, durability: .disk) }
   }
 
-  /// The log of a killed daemon is deleted: the check refuses the state like a start, and creates no file.
-  @Test func checkRefusesADeletedLog() throws {
-    do {
-      let daemon = try DurableEngine(path)
-      daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
+  /// Writes a segment again, with another header around the same batches.
+  private func rewrite(_ name: String, _ change: (inout SegmentHeader) -> Void) throws {
+    let bytes = try SmallFile.read("\(path)/\(name)")
+    var out: [UInt8] = []
+    try bytes.withUnsafeBytes { bytes in
+      let (header, checksum) = try SegmentHeader.decode(bytes)
+      var changed = header
+      change(&changed)
+      let encoded = changed.encode()
+      out = encoded.bytes
+      var reader = SegmentReader(bytes, header, checksum: checksum, trust: .sameBoot)
+      while let batch = reader.next() {
+        var record = [UInt8](repeating: 0, count: RecordHeader.byteCount)
+        record.withUnsafeMutableBytes { batch.header.encode(in: encoded.checksum, into: $0) }
+        out += record + Array(batch.requests)
+      }
+      #expect(reader.ending != .damaged)
     }
-    for name in ["-wal", "-shm"] { unlink(path + name) }
-    let error = #expect(throws: StorageError.self) {
-      try StateCheck.run(path, into: Filler(DurableEngine(directory.file("scratch")).engine))
-    }
-    #expect(error?.kind == .lost)
-    #expect(FileSize.of(path + "-wal") == nil && FileSize.of(path + "-shm") == nil)
-    #expect(throws: StorageError.self) { try DurableEngine(path) }
+    out += [UInt8](repeating: 0, count: bytes.count - out.count)
+    try SmallFile.replace("\(path)/\(name)", with: out)
   }
 
-  @Test func journalOfOtherRulesIsRefusedUntilAnImageCoversIt() throws {
-    func setRules(_ rules: Int64) throws {
-      let database = try Database(path: path, access: .readWrite)
-      var facts = try StateFacts(database, version: Schema.version)
-      facts.rules = rules
-      try database.transaction { () throws(SQLiteError) in try facts.write(to: database) }
+  @Test func logOfOtherRulesIsRefusedUntilAnImageCoversIt() throws {
+    let daemon = try DurableEngine(path)
+    daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
+    let state = daemon.engine.content
+    daemon.log.close(within: .max)
+    let name = SegmentHeader.name(of: 1)
+    let sound = try contents()
+    try rewrite(name) { $0.rules += 1 }
+    for _ in 0..<2 {
+      let error = #expect(throws: StorageError.self) { try DurableEngine(path) }
+      #expect(error?.kind == .otherRules && error?.description.contains("stop it with SIGTERM") == true)
+      #expect(throws: StorageError.self) { try check() }
     }
-    let state = try live()
-    try setRules(Schema.rules + 1)
-    let error = #expect(throws: StorageError.self) { try DurableEngine(path, durability: .disk) }
-    #expect(error?.kind == .otherRules && error?.description.contains("stop it with SIGTERM") == true)
-    try setRules(Schema.rules)
-    do {
-      let daemon = try DurableEngine(path, durability: .disk)
-      daemon.stop()
+    try restore(sound)
+    do { try DurableEngine(path).stop() }
+    try rewrite(name) { $0.rules += 1 }
+    #expect(try difference(DurableEngine(path).engine.content, state) == nil)
+  }
+
+  @Test func segmentOfANewerFormatIsRefused() throws {
+    do { try DurableEngine(path).ask("define", #"{"feed":"list","kind":"array"}"#) }
+    let name = SegmentHeader.name(of: 1)
+    var bytes = try SmallFile.read("\(path)/\(name)")
+    bytes[8] = 2
+    bytes.withUnsafeMutableBytes { bytes in
+      let count = Int(bytes.loadUnaligned(fromByteOffset: 12, as: UInt32.self))
+      bytes.storeBytes(of: 0, toByteOffset: 16, as: UInt32.self)
+      let checksum = CRC32C.of(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[..<count]))
+      bytes.storeBytes(of: checksum, toByteOffset: 16, as: UInt32.self)
     }
-    try setRules(Schema.rules + 1)
-    #expect(try difference(DurableEngine(path, durability: .disk).engine.content, state) == nil)
+    try SmallFile.replace("\(path)/\(name)", with: bytes)
+    let error = #expect(throws: StorageError.self) { try DurableEngine(path) }
+    #expect(error?.kind == .newerVersion && error?.description.contains("format 2") == true)
   }
 
   /// The rows of the first schema have no checksums, so their readers refuse what no daemon wrote.
@@ -168,23 +235,28 @@ import Testing
       ("revision = 22222220, history_bases = 22222220", "the revision 22222220 is later than that of the image, 34"),
     ])
   func alteredSelectionIsRefused(_ change: String, _ reason: String) throws {
-    let corpus = FilePath.directory(of: #filePath) + "/Corpus/both/"
-    for end in ["", "-wal", "-mark"] {
-      try SmallFile.replace(path + end, with: try SmallFile.read(corpus + "feedd.sqlite" + end))
-    }
-    try Database(path: path, access: .readWrite).execute("UPDATE image_feed SET \(change) WHERE name = 'list'")
-    let error = #expect(throws: StorageError.self) { try StateCheck.run(path, into: Filler(Self.emptyEngine)) }
+    try copyCorpus("both")
+    try Database(path: database, access: .readWrite).execute("UPDATE image_feed SET \(change) WHERE name = 'list'")
+    let error = #expect(throws: StorageError.self) { try check() }
     #expect(error?.kind == .corrupt)
     #expect(error?.reason == "feed \"list\": \(reason)")
     #expect(throws: StorageError.self) { try DurableEngine(path, durability: .disk) }
   }
 
-  /// States of the first schema: killed without an image, stopped cleanly, and killed after an image.
-  @Test(arguments: ["journal", "image", "both"]) func statesOfTheFirstSchemaOpen(_ name: String) throws {
+  private func copyCorpus(_ name: String) throws {
     let corpus = FilePath.directory(of: #filePath) + "/Corpus/\(name)/"
+    try PrivateDirectory.make(path)
     for end in ["", "-wal", "-mark"] {
-      try SmallFile.replace(path + end, with: try SmallFile.read(corpus + "feedd.sqlite" + end))
+      try SmallFile.replace(database + end, with: try SmallFile.read(corpus + "feedd.sqlite" + end))
     }
+  }
+
+  /// States of older schemas: killed without an image, stopped cleanly, and killed after an image. If the rules by which
+  /// requests are executed changed, this fails: then increment `Schema.rules`.
+  @Test(arguments: ["journal", "image", "both", "schema2-journal", "schema2-both"])
+  func statesOfOlderSchemasAreConverted(_ name: String) throws {
+    try copyCorpus(name)
+    let corpus = FilePath.directory(of: #filePath) + "/Corpus/\(name)/"
     let digests = String(decoding: try SmallFile.read(corpus + "digests"), as: UTF8.self)
     func check(_ daemon: DurableEngine) throws {
       for line in digests.split(separator: "\n") {
@@ -195,16 +267,40 @@ import Testing
       }
     }
     let scratch = try DurableEngine(directory.file("scratch"))
-    #expect(try StateCheck.run(path, into: Filler(scratch.engine)).schema == 1)
+    let found = try StateCheck.run(path) { Filler(scratch.engine) }.found
+    #expect(found.schema == (name.hasPrefix("schema2") ? 2 : 1))
     try check(scratch)
+    let epoch: String
     do {
       let daemon = try DurableEngine(path, durability: .disk)
       #expect(daemon.log.beginning == .continued)
       try check(daemon)
-      #expect(daemon.log.isImageOverdue && daemon.writeImage())
+      #expect(daemon.log.mustWriteImage && daemon.writeImage())
+      epoch = daemon.log.epoch
     }
+    #expect(try SystemDirectory(path).names().filter { $0.hasPrefix("feedd.sqlite") } == ["feedd.sqlite"])
     let again = try DurableEngine(path, durability: .disk)
-    #expect(again.found.batches == 0)
+    #expect(again.found.batches == 0 && again.log.epoch == epoch)
     try check(again)
+  }
+
+  /// A daemon that is killed between the beginning of the log and the image converts again.
+  @Test(arguments: ["journal", "both"]) func conversionIsRepeated(_ name: String) throws {
+    try copyCorpus(name)
+    var state: [String] = []
+    for life in 0..<3 {
+      let daemon = try DurableEngine(path)
+      #expect(daemon.log.beginning == .continued && daemon.log.mustWriteImage)
+      if life > 0 { #expect(difference(daemon.visibleState, state) == nil) }
+      state = daemon.visibleState
+    }
+    do {
+      let daemon = try DurableEngine(path)
+      #expect(daemon.writeImage())
+      daemon.ask("insert", #"{"feed":"list","elements":["new"],"at":[0]}"#)
+      state = daemon.visibleState
+    }
+    let again = try DurableEngine(path)
+    #expect(again.found.batches == 1 && difference(again.visibleState, state) == nil)
   }
 }

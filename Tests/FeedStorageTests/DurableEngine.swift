@@ -1,27 +1,34 @@
+import FaultyFiles
 import FeedEngine
 import FeedModel
-import FeedStorage
 import FeedSystem
+
+@testable import FeedStorage
 
 /// A daemon without sockets: an engine, its log and a client. Releasing the object has the effect of a kill.
 final class DurableEngine {
   let engine: Engine
-  let log: SQLiteLog
+  let log: FileLog
   let found: RecoveryProgress
   private var loop: Turn
   private var link = MemoryLink()
   private let client: ConnectionID
   private(set) var now: Instant
 
-  /// - Parameter now: the time of the first turn; later if a newer batch was stored.
+  /// - Parameters:
+  ///   - path: the state directory, which is made if it is missing.
+  ///   - isFaulty: whether the files are on the faulty disk.
+  ///   - now: the time of the first turn; later if a newer batch was stored.
   init(
-    _ path: String, policy: ImagePolicy = ImagePolicy(), durability: Durability = .process, vfs: String? = nil,
-    limits: Limits = Limits(), epoch: String? = nil, skipping: Int64? = nil,
-    now: Instant = Instant(nanoseconds: 1_000_000_000)
+    _ path: String, policy: ImagePolicy = ImagePolicy(), durability: Durability = .process,
+    isFaulty: Bool = false, limits: Limits = Limits(), epoch: String? = nil, skipping: Int64? = nil,
+    skipsDamaged: Bool = false, now: Instant = Instant(nanoseconds: 1_000_000_000)
   ) throws {
-    log = try SQLiteLog.open(
+    try PrivateDirectory.make(path)
+    log = try FileLog.open(
       path, durability: durability, freshEpoch: epoch ?? "epoch \(path)", policy: policy, software: "0",
-      skipping: skipping, vfs: vfs)
+      skipping: skipping, skipsDamaged: skipsDamaged, files: isFaulty ? FaultyDirectory(path) : nil,
+      vfs: isFaulty ? "faulty" : nil)
     let identity = ServerIdentity(version: "0", epoch: log.epoch, pid: 1, uid: 0, durability: "process")
     engine = Engine(limits: limits, identity: identity, seed: 3, isDurable: true, now: now)
     let filler = Filler(engine)
@@ -56,7 +63,10 @@ final class DurableEngine {
 
   /// Runs turns until there is nothing to do without an event of the log.
   func run() {
-    repeat { loop.run(&link, now: now) } while loop.next(after: now) == .now || link.hasEvents
+    repeat {
+      loop.run(&link, now: now)
+      if log.isAwaitingRoom { workOnImage() }
+    } while loop.next(after: now) == .now || link.hasEvents
   }
 
   /// Runs turns until all sent requests are stored and answered.
@@ -78,7 +88,10 @@ final class DurableEngine {
 
   /// Does one turn's work on an image.
   func workOnImage(isBusy: Bool = false) {
-    log.workOnImage(executed: loop.executed, steps: engine.catalog.stepsTaken, isBusy: isBusy) {
+    log.workOnImage(
+      executed: loop.executed, steps: engine.catalog.stepsTaken, stateBytes: engine.catalog.accounts.total.bytes,
+      isBusy: isBusy
+    ) {
       engine.catalog.makeImage()
     }
   }

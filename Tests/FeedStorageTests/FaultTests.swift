@@ -1,6 +1,5 @@
 import FaultyDisk
 import FeedModel
-import FeedSQLite
 import FeedStorage
 import FeedSystem
 import TestSupport
@@ -26,14 +25,14 @@ extension FaultyDiskTests {
       throws
     {
       let directory = try TemporaryDirectory()
-      let path = directory.file("state.sqlite")
+      let path = directory.file("state")
       var requests = RandomRequests(seed: UInt64(number))
       let kind = Self.kinds[number % 3]
       var state: [String]?
       for life in 0..<3 {
         faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
         let daemon = try DurableEngine(
-          path, policy: RecoveryTests.eager, durability: number % 2 == 0 ? .disk : .process, vfs: "faulty")
+          path, policy: RecoveryTests.eager, durability: number % 2 == 0 ? .disk : .process, isFaulty: true)
         if let state {
           #expect(difference(daemon.visibleState, state) == nil, "seed \(number), life \(life)")
         } else {
@@ -70,63 +69,77 @@ extension FaultyDiskTests {
     /// A start ignores a commit that is complete in the log but could not be synced.
     @Test func batchThatCouldNotBeSyncedIsNotReplayed() throws {
       let directory = try TemporaryDirectory()
-      let path = directory.file("state.sqlite")
+      let path = directory.file("state")
       do {
-        let daemon = try DurableEngine(path, durability: .disk, vfs: "faulty")
+        let daemon = try DurableEngine(path, durability: .disk, isFaulty: true)
         daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
         faulty_disk_fail(Int32(FAULTY_DISK_SYNC), 0, 1)
         let answer = daemon.ask("insert", #"{"feed":"list","elements":["refused"]}"#)
         #expect(try JSONValue(answer)["error"]["code"].int == -32008)
         #expect(faulty_disk_failures() == 1)
       }
-      let daemon = try DurableEngine(path, durability: .disk, vfs: "faulty")
+      let daemon = try DurableEngine(path, durability: .disk, isFaulty: true)
       let sections = try JSONValue(daemon.ask("snapshot", #"{"feed":"list"}"#))["result"]["sections"]
       #expect(sections.elements.map { $0["count"].int } == [0])
     }
 
-    /// A log that fills the disk is truncated, because the database file already contains most of it.
-    @Test func fullDiskIsRelievedByTruncatingTheLog() throws {
+    /// A batch without room waits for an image, which lets segments be removed.
+    @Test func fullDiskIsRelievedByAnImage() throws {
       let directory = try TemporaryDirectory()
-      let path = directory.file("state.sqlite")
-      let daemon = try DurableEngine(path, vfs: "faulty")
+      let path = directory.file("state")
+      let daemon = try DurableEngine(path, isFaulty: true)
       daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
-      for _ in 0..<20 { daemon.ask("update", #"{"feed":"c","element":{"id":1}}"#) }
-      let length = FileSize.of(path + "-wal") ?? 0
-      faulty_disk_fail(Int32(FAULTY_DISK_FULL), 0, 1)
-      #expect(try JSONValue(daemon.ask("update", #"{"feed":"c","element":{"id":2}}"#))["result"].has("added"))
-      #expect(faulty_disk_failures() == 1)
-      #expect(FileSize.of(path + "-wal") ?? 0 < length)
-      let state = daemon.visibleState
-      #expect(try difference(DurableEngine(path, vfs: "faulty").visibleState, state) == nil)
-    }
-
-    @Test func fullDiskAllowsReadsAndStoringResumes() throws {
-      let directory = try TemporaryDirectory()
-      let daemon = try DurableEngine(directory.file("state.sqlite"), vfs: "faulty")
-      daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
-      daemon.ask("update", #"{"feed":"c","element":{"id":1}}"#)
-      faulty_disk_fail(Int32(FAULTY_DISK_FULL), 0, 1_000_000)
-      for _ in 0..<3 {
-        let error = try JSONValue(daemon.ask("update", #"{"feed":"c","element":{"id":2}}"#))["error"]
-        #expect(error["code"].int == -32008)
-        #expect(error["message"].string?.contains("free space on its file system") == true)
-        #expect(try JSONValue(daemon.ask("get", #"{"feed":"c","id":1}"#))["result"]["element"] == #"{"id":1}"#)
+      let text = String(repeating: "x", count: 100_000)
+      // The current segment and the spare are not enough for all.
+      faulty_disk_fail(Int32(FAULTY_DISK_FULL), 0, 2)
+      for number in 0..<80 {
+        let answer = daemon.ask("update", #"{"feed":"c","element":{"id":\#(number % 2),"text":"\#(text)"}}"#)
+        #expect(try JSONValue(answer).has("result"), "\(number): \(answer)")
       }
-      #expect(daemon.turn([DurableEngine.request("watch", #"{"feed":"c"}"#)]).count == 2)
-      faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
-      let update = DurableEngine.request("update", #"{"feed":"c","element":{"id":3}}"#)
-      // The watcher receives its delta before the answer.
-      let frames = try daemon.turn([update]).map { try JSONValue($0) }
-      #expect(frames.contains { $0["result"].has("added") }, "\(frames)")
+      #expect(faulty_disk_failures() == 2)
+      let state = daemon.visibleState
+      #expect(try difference(DurableEngine(path, isFaulty: true).visibleState, state) == nil)
     }
 
-    /// An image that cannot be written is abandoned; the journal contains all batches.
+    /// A full disk refuses what needs space, and takes what frees some, also after a restart.
+    @Test func fullDiskAllowsReadsAndDeletions() throws {
+      let directory = try TemporaryDirectory()
+      let path = directory.file("state")
+      let text = String(repeating: "x", count: 100_000)
+      func update(_ id: Int) -> String { #"{"feed":"c","element":{"id":\#(id),"text":"\#(text)"}}"# }
+      var count = 0
+      do {
+        let daemon = try DurableEngine(path, isFaulty: true)
+        daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
+        daemon.ask("update", #"{"feed":"c","element":{"id":"first"}}"#)
+        faulty_disk_fail(Int32(FAULTY_DISK_FULL), 0, 1_000_000)
+        var error: JSONValue = "null"
+        while try JSONValue(daemon.ask("update", update(count)))["result"].has("added") { count += 1 }
+        for _ in 0..<3 {
+          error = try JSONValue(daemon.ask("update", update(count)))["error"]
+          #expect(error["code"].int == -32008)
+          #expect(error["message"].string?.contains("free space on its file system") == true)
+          #expect(
+            try JSONValue(daemon.ask("get", #"{"feed":"c","id":"first"}"#))["result"]["element"] == #"{"id":"first"}"#)
+        }
+        #expect(try JSONValue(daemon.ask("delete", #"{"feed":"c","id":0}"#))["result"].has("deleted"))
+        #expect(daemon.turn([DurableEngine.request("watch", #"{"feed":"c"}"#)]).count >= 2)
+      }
+      let daemon = try DurableEngine(path, isFaulty: true)
+      #expect(try JSONValue(daemon.ask("delete", #"{"feed":"c","id":1}"#))["result"].has("deleted"))
+      let transaction = #"{"ops":[{"method":"delete","params":{"feed":"c","id":2}}]}"#
+      #expect(try JSONValue(daemon.ask("transaction", transaction)).has("result"))
+      faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
+      #expect(try JSONValue(daemon.ask("update", update(count + 1)))["result"].has("added"))
+    }
+
+    /// An image that cannot be written is abandoned; the log contains all batches.
     @Test func failedImageLosesNothing() throws {
       let directory = try TemporaryDirectory()
-      let path = directory.file("state.sqlite")
+      let path = directory.file("state")
       var state: [String] = []
       do {
-        let daemon = try DurableEngine(path, vfs: "faulty")
+        let daemon = try DurableEngine(path, isFaulty: true)
         var failures: [String] = []
         daemon.log.report = { isFailure, text in failures += isFailure ? [text] : [] }
         daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
@@ -138,7 +151,7 @@ extension FaultyDiskTests {
         daemon.ask("update", #"{"feed":"c","element":{"id":1000}}"#)
         state = daemon.visibleState
       }
-      let daemon = try DurableEngine(path, vfs: "faulty")
+      let daemon = try DurableEngine(path, isFaulty: true)
       #expect(daemon.found.imageRevision == 0)
       #expect(difference(daemon.visibleState, state) == nil)
     }

@@ -7,7 +7,7 @@ import TestSupport
 
 /// Fills an engine from a store.
 final class Filler: RecoveryTarget {
-  private let engine: Engine
+  let engine: Engine
 
   init(_ engine: Engine) {
     self.engine = engine
@@ -28,7 +28,7 @@ final class Filler: RecoveryTarget {
   }
 }
 
-extension SQLiteLog {
+extension FileLog {
   /// Stores the same requests several times, a batch each, without executing them. Call it once, after `start`.
   func store(_ frames: [UInt8], times count: UInt64 = 1, revision: UInt64 = 0) throws {
     for number in 1...count {

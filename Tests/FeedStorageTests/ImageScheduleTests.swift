@@ -36,25 +36,24 @@ struct ImageScheduleTests {
     #expect(schedule.pause(now: 5 * Self.second) == 0)
   }
 
-  @Test("an image is due at once if replay of a short journal would take many steps")
+  @Test("an image is due at once if replay of a short log would take many steps")
   func steps() {
     var schedule = schedule(idle: 30)
     schedule.didAppend(bytes: 100, now: 0)
-    schedule.didExecute(steps: 200_000_000)
+    schedule.didExecute(steps: 200_000_000, stateBytes: 0)
     #expect(!schedule.wantsImage(now: 0))
-    schedule.didExecute(steps: 200_000_001)
+    schedule.didExecute(steps: 200_000_001, stateBytes: 0)
     #expect(schedule.wantsImage(now: 0) && schedule.pause(now: 0) == 0)
     schedule.didBegin()
     schedule.didAppend(bytes: 100, now: 0)
-    schedule.didExecute(steps: 300_000_000)
+    schedule.didExecute(steps: 300_000_000, stateBytes: 0)
     _ = schedule.didComplete(bytes: 500, now: 0)
-    schedule.didClean()
     #expect(!schedule.wantsImage(now: 0), "the image covers the steps before it")
-    schedule.didExecute(steps: 400_000_002)
+    schedule.didExecute(steps: 400_000_002, stateBytes: 0)
     #expect(schedule.wantsImage(now: 0))
   }
 
-  @Test("a large image waits for the interval while the journal is short")
+  @Test("a large image waits for the interval while the log is short")
   func largeImage() {
     var schedule = schedule()
     schedule.didAppend(bytes: 20_000, now: 0)
@@ -62,7 +61,6 @@ struct ImageScheduleTests {
     #expect(schedule.isWriting)
     let isFirstNews = schedule.didComplete(bytes: 1_000_000, now: Self.second)
     #expect(!isFirstNews)
-    schedule.didClean()
     schedule.didAppend(bytes: 100, now: 2 * Self.second)
     #expect(!schedule.wantsImage(now: 10 * Self.second))
     #expect(schedule.wantsImage(now: 61 * Self.second))
@@ -76,8 +74,6 @@ struct ImageScheduleTests {
     schedule.didAppend(bytes: 50, now: 0)
     _ = schedule.didComplete(bytes: 500, now: 0)
     #expect(schedule.journalBytes < 200 && schedule.needsImage)
-    #expect(!schedule.wantsImage(now: 9 * Self.second), "rows of the former image are still being deleted")
-    schedule.didClean()
     #expect(schedule.wantsImage(now: 9 * Self.second))
   }
 
@@ -88,39 +84,55 @@ struct ImageScheduleTests {
     schedule.didBegin()
     let isSecondNews = schedule.didFail(now: 0)
     #expect(isSecondNews)
-    schedule.didClean()
     #expect(!schedule.wantsImage(now: 9 * Self.second))
     #expect(schedule.pause(now: 9 * Self.second) == Self.second)
     #expect(schedule.wantsImage(now: 10 * Self.second))
     schedule.didBegin()
     let isThirdNews = schedule.didFail(now: 10 * Self.second)
     #expect(!isThirdNews)
-    schedule.didClean()
     schedule.didBegin()
     let isFourthNews = schedule.didComplete(bytes: 10, now: 30 * Self.second)
     #expect(isFourthNews)
     #expect(schedule.journalBytes == 0)
   }
 
-  @Test("a failed deletion does not abort an image that was begun meanwhile")
-  func failedDeletion() {
-    var schedule = schedule()
-    schedule.didAppend(bytes: 20_000, now: 0)
-    schedule.didBegin()
-    _ = schedule.didFailToClean(now: 0)
-    #expect(schedule.isWriting)
-    schedule.didClean()
-    #expect(schedule.isWriting)
+  @Test("little free space lets an image be written early, if that gains some")
+  func littleSpace() {
+    var schedule = ImageSchedule(ImagePolicy(), now: 0)
+    schedule.didExecute(steps: 0, stateBytes: 8 << 20)
+    #expect(schedule.nextImageBytes > 8 << 20)
+    schedule.didAppend(bytes: 5000, now: 0)
+    schedule.didMeasure(free: 1 << 20)
+    #expect(!schedule.wantsImage(now: 0), "the log is too short")
+    schedule.didAppend(bytes: 2 << 20, now: 0)
+    #expect(schedule.wantsImage(now: 0))
+    schedule.didMeasure(free: 1 << 30)
+    #expect(!schedule.wantsImage(now: 0))
   }
 
-  @Test("an image is overdue if the journal is twice the limit or must not be replayed")
+  @Test("a batch without room waits for an image, unless none helps")
+  func noRoom() {
+    var schedule = schedule(idle: 30)
+    func waits(_ seconds: UInt64) -> Bool { schedule.awaitRoom(now: seconds * Self.second) }
+    #expect(!waits(0), "there is no log to cover")
+    schedule.didAppend(bytes: 100, now: 0)
+    #expect(waits(0))
+    #expect(schedule.wantsImage(now: 0))
+    schedule.didBegin()
+    #expect(waits(0), "the image is being written")
+    _ = schedule.didFail(now: 0)
+    #expect(!waits(1))
+    #expect(!schedule.wantsImage(now: Self.second))
+    #expect(waits(10))
+  }
+
+  @Test("an image is overdue if the log is twice the limit or must not be replayed")
   func overdue() {
     func recovered(_ bytes: Int, needsImage: Bool = false) -> ImageSchedule {
       var schedule = schedule()
       var progress = RecoveryProgress()
       progress.batchBytes = bytes
-      schedule.didRecover(
-        LogDatabase.Recovered(progress: progress, image: Recovery.Image(), needsImage: needsImage), hasWaste: false)
+      schedule.didRecover(progress, imageBytes: 0, needsImage: needsImage)
       return schedule
     }
     #expect(!recovered(15_000).isOverdue)

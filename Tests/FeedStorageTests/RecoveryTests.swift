@@ -1,5 +1,6 @@
 import FeedModel
-import FeedStorage
+import FeedSystem
+@testable import FeedStorage
 import TestSupport
 import Testing
 
@@ -24,7 +25,7 @@ import Testing
   @Test(arguments: 0..<TestEffort.count(8, long: 200)) func randomHistoriesAreRecovered(_ number: Int) throws {
     let seed = UInt64(number)
     let directory = try TemporaryDirectory()
-    let path = directory.file("state.sqlite")
+    let path = directory.file("state")
     var requests = RandomRequests(seed: seed)
     var before: (revision: UInt64, state: [String], resumptions: [String])?
     for life in 0..<6 {
@@ -61,7 +62,7 @@ import Testing
 
   @Test func cleanStopLeavesOnlyAnImage() throws {
     let directory = try TemporaryDirectory()
-    let path = directory.file("state.sqlite")
+    let path = directory.file("state")
     let daemon = try DurableEngine(path)
     daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
     for number in 0..<300 { daemon.ask("update", #"{"feed":"c","element":{"id":\#(number)}}"#) }
@@ -76,7 +77,7 @@ import Testing
 
   @Test func batchesAreReplayedUnderTheirOwnLimits() throws {
     let directory = try TemporaryDirectory()
-    let path = directory.file("state.sqlite")
+    let path = directory.file("state")
     var few = Limits()
     few.maxElements = 3
     let daemon = try DurableEngine(path, limits: few)
@@ -91,7 +92,7 @@ import Testing
 
   @Test func timeContinuesAcrossRestarts() throws {
     let directory = try TemporaryDirectory()
-    let path = directory.file("state.sqlite")
+    let path = directory.file("state")
     let daemon = try DurableEngine(path, now: Instant(nanoseconds: 5_000_000_000))
     daemon.ask("define", #"{"feed":"old","kind":"collection","retain":{"seconds":10}}"#)
     daemon.ask("update", #"{"feed":"old","element":{"id":1}}"#)
@@ -110,7 +111,7 @@ import Testing
   /// Runs that end before an image is written let the journal grow until a start writes the image.
   @Test func overdueImageIsWrittenAtStart() throws {
     let directory = try TemporaryDirectory()
-    let path = directory.file("state.sqlite")
+    let path = directory.file("state")
     var images = 0
     for life in 0..<6 {
       let daemon = try DurableEngine(path, policy: Self.eager)
@@ -129,14 +130,14 @@ import Testing
   /// `--skip-batch` omits a batch that does not terminate.
   @Test func skippedBatchBeginsANewEpoch() throws {
     let directory = try TemporaryDirectory()
-    let path = directory.file("state.sqlite")
+    let path = directory.file("state")
     do {
       let daemon = try DurableEngine(path, epoch: "first")
       daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
       for text in ["a", "b", "c"] { daemon.ask("insert", #"{"feed":"list","elements":["\#(text)"],"at":[0]}"#) }
     }
-    for row in [Int64(0), 5] {
-      let error = #expect(throws: StorageError.self) { try DurableEngine(path, epoch: "other", skipping: row) }
+    for batch in [Int64(0), 5] {
+      let error = #expect(throws: StorageError.self) { try DurableEngine(path, epoch: "other", skipping: batch) }
       #expect(error?.kind == .noSuchBatch)
     }
     var state: [String] = []
@@ -157,9 +158,10 @@ import Testing
 
   private func failure(of request: String, revision: UInt64) throws -> StorageError? {
     let directory = try TemporaryDirectory()
-    let path = directory.file("state.sqlite")
+    let path = directory.file("state")
     do {
-      let log = try SQLiteLog.open(path, durability: .process, freshEpoch: "e", software: "0")
+      try PrivateDirectory.make(path)
+      let log = try FileLog.open(path, durability: .process, freshEpoch: "e", software: "0")
       try log.start(Limits())
       try log.store(DurableEngine.frame(request), revision: revision)
     }
@@ -170,7 +172,7 @@ import Testing
     let error = try failure(
       of: #"{"method":"$configure","params":{"define":[{"feed":"c","kind":"nothing"}],"undefine":[]}}"#, revision: 0)
     #expect(error?.kind == .doesNotFit)
-    #expect(error?.reason.hasPrefix("cannot execute the batch that ends with row 1 of the journal") == true)
+    #expect(error?.reason.hasPrefix("cannot execute batch 1 of the log") == true)
   }
 
   @Test func batchOfALaterRevisionIsRefused() throws {

@@ -9,7 +9,7 @@ extension FaultyDiskTests {
   /// A slow sync delays only the requests that wait for it.
   @Suite struct SlowDiskTests {
     private let directory: TemporaryDirectory
-    private var path: String { directory.file("state.sqlite") }
+    private var path: String { directory.file("state") }
 
     init() throws {
       directory = try TemporaryDirectory()
@@ -26,7 +26,7 @@ extension FaultyDiskTests {
     }
 
     private func start(_ durability: Durability = .disk) throws -> DurableEngine {
-      let daemon = try DurableEngine(path, durability: durability, vfs: "faulty")
+      let daemon = try DurableEngine(path, durability: durability, isFaulty: true)
       daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
       daemon.ask("update", #"{"feed":"c","element":{"id":1}}"#)
       return daemon
@@ -35,7 +35,7 @@ extension FaultyDiskTests {
     @Test func syncDoesNotDelayReadsAndGroupsWrites() throws {
       let daemon = try start()
       let (writer, reader, other) = (daemon.connect(), daemon.connect(), daemon.connect())
-      let row = daemon.log.lastRow
+      let last = daemon.log.lastBatch
       faulty_disk_hold_syncs(1)
       defer { faulty_disk_hold_syncs(0) }
       daemon.send(writer, [update(2)])
@@ -55,7 +55,7 @@ extension FaultyDiskTests {
       for number in 1...20 { daemon.send(other, [update(number + 10, request: number)]) }
       daemon.run()
       #expect(daemon.take(writer).isEmpty && daemon.take(other).isEmpty)
-      #expect(daemon.log.lastRow == row)
+      #expect(daemon.log.lastBatch == last)
 
       faulty_disk_hold_syncs(0)
       daemon.settle()
@@ -67,7 +67,7 @@ extension FaultyDiskTests {
       let others = daemon.take(other)
       let answers = try others.map { try JSONValue($0) }
       #expect(answers.map { $0["id"].int } == Array(1...20) && answers.allSatisfy { $0.has("result") })
-      #expect(daemon.log.lastRow == row + 2, "the requests that arrived during the sync must form one batch")
+      #expect(daemon.log.lastBatch == last + 2, "the requests that arrived during the sync must form one batch")
     }
 
     @Test func failedSyncRefusesOnlyTheRequestsOfItsBatch() throws {
@@ -90,7 +90,7 @@ extension FaultyDiskTests {
         #expect(try JSONValue(answers.last)["result"]["element"] == #"{"id":1}"#)
         #expect(try JSONValue(daemon.take(other).first)["result"].has("added"))
       }
-      let daemon = try DurableEngine(path, durability: .disk, vfs: "faulty")
+      let daemon = try DurableEngine(path, durability: .disk, isFaulty: true)
       #expect(try JSONValue(daemon.ask("get", #"{"feed":"c","id":2}"#))["result"]["element"] == "null")
       #expect(try JSONValue(daemon.ask("get", #"{"feed":"c","id":3}"#))["result"]["element"] == #"{"id":3}"#)
     }
@@ -109,7 +109,7 @@ extension FaultyDiskTests {
     @Test func imageDoesNotDelayRequests() throws {
       var policy = ImagePolicy()
       policy.journalBytes = 1
-      let daemon = try DurableEngine(path, policy: policy, vfs: "faulty")
+      let daemon = try DurableEngine(path, policy: policy, isFaulty: true)
       daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
       for number in 0..<50 { daemon.ask("update", #"{"feed":"c","element":{"id":\#(number)}}"#) }
       faulty_disk_hold_syncs(1)

@@ -11,14 +11,33 @@ import Testing
 /// Unexpected files: each error names the file and the next step, and no file is changed.
 @Suite struct StoreTests {
   private let directory: TemporaryDirectory
-  private var path: String { directory.file("state.sqlite") }
+  private var path: String { directory.file("state") }
 
   init() throws {
     directory = try TemporaryDirectory()
   }
 
-  private func open() throws -> SQLiteLog {
-    try SQLiteLog.open(path, durability: .process, freshEpoch: "fresh", software: "1")
+  private var database: String { StateFile.path(in: path) }
+
+  /// Starts a log in the directory, as a daemon does.
+  private func open(_ durability: Durability = .process, fresh epoch: String = "fresh", _ path: String? = nil) throws
+    -> FileLog
+  {
+    let path = path ?? self.path
+    try PrivateDirectory.make(path)
+    let log = try FileLog.open(path, durability: durability, freshEpoch: epoch, software: "1")
+    let engine = try DurableEngine(directory.file("scratch")).engine
+    _ = try log.recover(into: Filler(engine))
+    try log.start(Limits())
+    return log
+  }
+
+  /// Puts a backup where a daemon looks for its state. Returns the directory.
+  private func restore(_ backup: String) throws -> String {
+    let other = directory.file("other")
+    try PrivateDirectory.make(other)
+    #expect(rename(backup, StateFile.path(in: other)) == 0)
+    return other
   }
 
   /// The error of opening and recovering the file; nil if it succeeds.
@@ -41,7 +60,7 @@ import Testing
   }
 
   private func contents() throws -> [UInt8] {
-    let file = try #require(fopen(path, "rb"))
+    let file = try #require(fopen(database, "rb"))
     defer { fclose(file) }
     var bytes = [UInt8](repeating: 0, count: 1 << 20)
     return Array(bytes[..<fread(&bytes, 1, bytes.count, file)])
@@ -49,33 +68,64 @@ import Testing
 
   @Test func epochContinuesInTheNextProcess() throws {
     #expect(try open().epoch == "fresh")
-    #expect(try SQLiteLog.open(path, durability: .disk, freshEpoch: "other", software: "2").epoch == "fresh")
+    #expect(try open(.disk, fresh: "other").epoch == "fresh")
   }
 
   @Test func backupBeginsANewEpoch() throws {
     #expect(try open().epoch == "fresh")
-    try StateBackup.copy(path, to: directory.file("backup"))
-    let copy = try SQLiteLog.open(directory.file("backup"), durability: .process, freshEpoch: "other", software: "2")
-    #expect(copy.epoch == "other")
-    #expect(throws: StorageError.self) { try StateBackup.copy(path, to: directory.file("backup")) }
+    let copy = directory.file("backup")
+    try StateBackup.copy(path, to: copy)
+    #expect(throws: StorageError.self) { try StateBackup.copy(path, to: copy) }
+    let state = try restore(copy)
+    let log = try FileLog.open(state, durability: .process, freshEpoch: "other", software: "2")
+    #expect(log.epoch == "other" && log.beginning == .backup && log.isImageOverdue == false)
+  }
+
+  /// A backup has the image and the log after it. What a directory holds of another log is not continued.
+  @Test func backupHasImageAndLog() throws {
+    var state: [String] = []
+    do {
+      let daemon = try DurableEngine(path)
+      daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
+      daemon.ask("insert", #"{"feed":"list","elements":["a"]}"#)
+      #expect(daemon.writeImage())
+      daemon.ask("insert", #"{"feed":"list","elements":["b"]}"#)
+      state = daemon.visibleState
+      try StateBackup.copy(path, to: directory.file("backup"))
+      daemon.ask("insert", #"{"feed":"list","elements":["c"]}"#)
+    }
+    #expect(rename(directory.file("backup"), database) == 0)
+    do {
+      let daemon = try DurableEngine(path, epoch: "restored")
+      #expect(daemon.log.beginning == .backup && daemon.log.epoch == "restored")
+      #expect(difference(daemon.visibleState, state) == nil)
+      #expect(daemon.log.mustWriteImage && daemon.writeImage())
+      daemon.ask("insert", #"{"feed":"list","elements":["d"]}"#)
+      state = daemon.visibleState
+    }
+    let again = try DurableEngine(path, epoch: "another")
+    #expect(again.log.beginning == .continued && again.log.epoch == "restored")
+    #expect(difference(again.visibleState, state) == nil)
   }
 
   @Test func fileOfANewerSchemaIsRefused() throws {
     try fill(1)
-    try Database(path: path, access: .readWrite).execute("PRAGMA user_version = 99")
+    try Database(path: database, access: .readWrite).execute("PRAGMA user_version = 99")
     let error = try #require(failure())
     #expect(error.kind == .newerVersion)
     #expect(error.description.contains("schema 99") && error.description.contains("use that version of feedd"))
   }
 
   @Test func foreignDatabaseIsRefused() throws {
-    try Database(path: path, access: .create).execute("CREATE TABLE song (title)")
+    try PrivateDirectory.make(path)
+    try Database(path: database, access: .create).execute("CREATE TABLE song (title)")
     #expect(failure()?.kind == .foreign)
-    #expect(try Database(path: path, access: .readOnly).integer("SELECT count(*) FROM sqlite_schema") == 1)
+    #expect(try Database(path: database, access: .readOnly).integer("SELECT count(*) FROM sqlite_schema") == 1)
   }
 
   @Test func fileThatIsNotADatabaseIsRefused() throws {
-    let file = try #require(fopen(path, "w"))
+    try PrivateDirectory.make(path)
+    let file = try #require(fopen(database, "w"))
     fputs(String(repeating: "not a database. ", count: 1000), file)
     fclose(file)
     #expect(failure()?.kind == .foreign)
@@ -102,14 +152,14 @@ import Testing
   }
 
   private func write(_ bytes: [UInt8]) throws {
-    let file = try #require(fopen(path, "wb"))
+    let file = try #require(fopen(database, "wb"))
     fwrite(bytes, 1, bytes.count, file)
     fclose(file)
-    for name in ["-wal", "-shm"] { unlink(path + name) }
   }
 
   private func check() throws -> StateCheck.Findings {
-    try StateCheck.run(path, into: Filler(DurableEngine(directory.file("scratch")).engine))
+    let engine = try DurableEngine(directory.file("scratch")).engine
+    return try StateCheck.run(path) { Filler(engine) }.found
   }
 
   @Test func checkReportsTheState() throws {
@@ -118,43 +168,9 @@ import Testing
     #expect(found.recovery.elements == 20 && found.recovery.batches == 0 && found.epoch.hasPrefix("epoch"))
   }
 
-  @Test func journalWithAMissingRowIsRefused() throws {
-    do {
-      let daemon = try DurableEngine(path)
-      daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
-      for _ in 0..<3 { daemon.ask("insert", #"{"feed":"list","elements":[1]}"#) }
-    }
-    try Database(path: path, access: .readWrite).execute("DELETE FROM journal WHERE seq = 2")
-    #expect(failure()?.kind == .doesNotFit)
-  }
-
-  @Test func batchWithAnotherRevisionIsRefused() throws {
-    do {
-      let daemon = try DurableEngine(path)
-      daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
-      daemon.ask("insert", #"{"feed":"list","elements":[1]}"#)
-    }
-    try Database(path: path, access: .readWrite).execute("UPDATE journal SET revision = 0 WHERE seq = 2")
-    let error = try #require(failure())
-    #expect(error.kind == .corrupt && error.reason == "row 2 of the journal does not match its checksum")
-  }
-
-  @Test func removedFilesAreNoticed() throws {
-    let daemon = try DurableEngine(path)
-    daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
-    for name in ["state.sqlite", "state.sqlite-wal"] {
-      #expect(rename(directory.file(name), directory.file("moved-\(name)")) == 0)
-      let answer = daemon.ask("insert", #"{"feed":"list","elements":[1]}"#)
-      let error = try JSONValue(answer)["error"]
-      #expect(error["code"].int == -32008 && error["message"].string?.contains("was removed") == true)
-      #expect(rename(directory.file("moved-\(name)"), directory.file(name)) == 0)
-      #expect(try JSONValue(daemon.ask("insert", #"{"feed":"list","elements":[1]}"#))["result"].has("added"))
-    }
-  }
-
   @Test func databaseViewsShowTheNewestImage() throws {
     try fill(2)
-    let database = try Database(path: path, access: .readOnly)
+    let database = try Database(path: database, access: .readOnly)
     #expect(try database.text("SELECT name FROM feeds") == "c")
     #expect(try database.integer("SELECT json_extract(text, '$.id') FROM elements WHERE feed = 'c' LIMIT 1") == 0)
     #expect(
@@ -171,10 +187,8 @@ import Testing
     var status = stat()
     #expect(stat(copy, &status) == 0 && status.st_mode & 0o777 == 0o600 && status.st_nlink == 1)
     // Nothing else is in the directory.
-    #expect(rename(copy, directory.file("moved")) == 0 && rmdir(open) == 0)
-    let moved = try SQLiteLog.open(
-      directory.file("moved"), durability: .process, freshEpoch: "other", software: "2")
-    #expect(moved.epoch == "other")
+    let moved = try FileLog.open(restore(copy), durability: .process, freshEpoch: "other", software: "2")
+    #expect(moved.epoch == "other" && rmdir(open) == 0)
     #expect(mkdir(open, 0o700) == 0 && chmod(open, 0o777) == 0 && symlink(path, copy) == 0)
     let error = #expect(throws: StorageError.self) { try StateBackup.copy(path, to: copy) }
     #expect(error?.kind == .exists)
@@ -213,7 +227,7 @@ import Testing
     try fill(3)
     let copy = directory.file(String(repeating: "é", count: 123) + "b")
     try StateBackup.copy(path, to: copy)
-    #expect(try SQLiteLog.open(copy, durability: .process, freshEpoch: "other", software: "2").epoch == "other")
+    #expect(try open(fresh: "other", restore(copy)).epoch == "other")
   }
 
   /// A backup is renamed to its final name when it is complete, and follows no symbolic link.

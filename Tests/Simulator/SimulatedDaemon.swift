@@ -67,7 +67,9 @@ final class SimulatedDaemon {
   }
 
   /// Whether the daemon would wake up.
-  var isDue: Bool { log.hasEvents || process.isDue(at: now) }
+  var isDue: Bool {
+    log.hasEvents || process.isDue(at: now) || (log as? StoredLog)?.imagePause == 0
+  }
 
   var lossReason: String? { process.status.lossReason }
   var isDrained: Bool { process.isDrained }
@@ -92,7 +94,8 @@ final class SimulatedDaemon {
     let status = process.status
     if !status.isWithinBatch {
       (log as? StoredLog)?.workOnImage(
-        executed: status.executed, steps: engine.catalog.stepsTaken, isBusy: status.hadInput
+        executed: status.executed, steps: engine.catalog.stepsTaken,
+        stateBytes: engine.catalog.accounts.total.bytes, isBusy: status.hadInput
       ) { engine.catalog.makeImage() }
     }
     try checkBudget(commits: engine.commitCount &- commits)

@@ -58,6 +58,7 @@ final class MemoryLog: SimulatedLog {
 
   let window: Int
   let storesAtOnce = false
+  let shortage: String? = nil
   let descriptor: Int32? = nil
   private var mode = Mode.stores
   /// Whether events wait for `report()`.

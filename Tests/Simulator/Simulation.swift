@@ -226,7 +226,7 @@ final class Simulation {
     let isContinued = daemon.epoch == epoch
     met[isPowerLoss ? "power loss" : "kill", default: 0] += 1
     if !isContinued { met["new epoch", default: 0] += 1 }
-    if !isContinued && !(isPowerLoss && disk.mayBeginEpoch) { throw SimulationFailure("a new epoch begins") }
+    if !isContinued && !(isPowerLoss && disk.mayLoseChanges) { throw SimulationFailure("a new epoch begins") }
     let mismatch = Result { try daemon.compare(with: oracle) }
     if case .success = mismatch { return isPowerLoss ? () : try compareSelections(selections) }
     if let inFlight {

@@ -1,4 +1,5 @@
 import FaultyDisk
+import FaultyFiles
 import FeedModel
 import FeedSystem
 import Glibc
@@ -9,20 +10,20 @@ import FeedServer
 import FeedStorage
 @testable import ReferenceModel
 
-/// The shipped log in SQLite on a simulated disk: writes and syncs fail, the disk fills up, and a loss of power tears what was
-/// not synced.
+/// The shipped log on a simulated disk: writes and syncs fail, the disk fills up, and a loss of power tears what was not
+/// synced.
 ///
-/// The log's thread does not run; ``work()`` does what it would do. So everything follows from the seed.
+/// The log's threads do not run; ``work()`` does what they would do. So everything follows from the seed.
 final class StoredLog: SimulatedLog, ImageStore {
   /// What a process leaves behind.
   final class Disk {
     let durability: Durability
     private let directory: TemporaryDirectory
+    private let files: SimulatedDirectory
     /// Starts of the system: a loss of power ends one.
     private var boots = 1
     private var epochs = 0
     private let journalBytes: Int
-    private var losesMark = false
     private let losesSyncs: Bool
     /// What fails from the next start on, and how often; nil for nothing.
     var failureAtStart: (kind: Int, count: Int)?
@@ -32,6 +33,7 @@ final class StoredLog: SimulatedLog, ImageStore {
     ///   - losesSyncs: whether syncs do nothing, to show that it would be noticed.
     init(_ durability: Durability, journalBytes: Int = 1 << 20, losesSyncs: Bool = false) throws {
       directory = try TemporaryDirectory()
+      files = SimulatedDirectory(directory.path)
       self.durability = durability
       self.journalBytes = journalBytes
       self.losesSyncs = losesSyncs
@@ -39,24 +41,20 @@ final class StoredLog: SimulatedLog, ImageStore {
       simulated_disk_reset()
     }
 
-    private var path: String { directory.file("state.sqlite") }
-
-    /// The power fails. The mark beside the database, which is never synced while the daemon runs, may be lost.
+    /// The power fails.
     /// - Parameter seed: decides what is lost.
     func losePower(_ seed: UInt64) throws {
+      var random = SeededRandom(seed: seed)
+      files.losePower { Int(random.next() % UInt64($0)) }
       if simulated_disk_lose_power(seed) < 0 { throw SimulationFailure("the simulated disk cannot be written") }
       simulated_disk_reset()
       boots += 1
-      var random = SeededRandom(seed: seed)
-      losesMark = random.next() % 4 == 0
-      if losesMark { truncate(path + "-mark", off_t(random.next() % 100)) }
     }
 
     /// Whether the last start may begin a new epoch, and may have lost acknowledged changes.
-    var mayBeginEpoch: Bool { losesMark || mayLoseChanges }
     var mayLoseChanges: Bool { durability == .process }
 
-    fileprivate func open() throws -> SQLiteLog {
+    fileprivate func open() throws -> FileLog {
       let failure = failureAtStart ?? (FAULTY_DISK_NOTHING, 0)
       failureAtStart = nil
       simulated_disk_fail(Int32(failure.kind), 0, Int32(failure.count))
@@ -67,15 +65,14 @@ final class StoredLog: SimulatedLog, ImageStore {
       // Real time must not decide anything.
       policy.interval = 1 << 30
       (policy.idle, policy.step) = (1 << 60, 1 << 60)
-      return try SQLiteLog.open(
-        path, durability: durability, freshEpoch: "epoch\(epochs)", policy: policy, software: "0",
-        boot: "boot \(boots)",
-        vfs: "simulated")
+      return try FileLog.open(
+        directory.path, durability: durability, freshEpoch: "epoch\(epochs)", policy: policy, software: "0",
+        boot: "boot \(boots)", files: files, vfs: "simulated")
     }
   }
 
   let disk: Disk
-  private let log: SQLiteLog
+  private let log: FileLog
   /// Whether the log's thread waits for the disk.
   private var isHeld = false
   /// The batch that is neither stored nor failed.
@@ -103,6 +100,8 @@ final class StoredLog: SimulatedLog, ImageStore {
 
   var window: Int { log.window }
   var storesAtOnce: Bool { log.storesAtOnce }
+  /// Real time decides when the log looks for room again, so each batch is tried.
+  var shortage: String? { nil }
   var descriptor: Int32? { log.descriptor }
   var isIdle: Bool { inFlight == nil }
 
@@ -143,8 +142,10 @@ final class StoredLog: SimulatedLog, ImageStore {
 
   var imagePause: UInt64? { log.imagePause }
 
-  func workOnImage(executed number: UInt64, steps: UInt64, isBusy: Bool, _ makeImage: () -> CatalogImage) {
-    log.workOnImage(executed: number, steps: steps, isBusy: isBusy, makeImage)
+  func workOnImage(
+    executed number: UInt64, steps: UInt64, stateBytes: Int, isBusy: Bool, _ makeImage: () -> CatalogImage
+  ) {
+    log.workOnImage(executed: number, steps: steps, stateBytes: stateBytes, isBusy: isBusy, makeImage)
   }
 
   // MARK: Disturbances

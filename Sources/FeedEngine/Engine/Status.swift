@@ -61,12 +61,17 @@ public struct LogThreshold {
 public struct ProcessGauges {
   /// The memory in use, in bytes.
   public var memoryBytes: Int
-  /// The bytes that the commit log stores; 0 if nothing is stored.
-  public var logBytes: Int
+  /// The bytes of the newest image, and of the segments of the log; 0 if nothing is stored.
+  public var imageBytes: Int
+  public var segmentBytes: Int
+  /// The moment of the newest image, in seconds since 1970; 0 if there is none.
+  public var imagedAt: Int
 
-  public init(memoryBytes: Int = 0, logBytes: Int = 0) {
+  public init(memoryBytes: Int = 0, imageBytes: Int = 0, segmentBytes: Int = 0, imagedAt: Int = 0) {
     self.memoryBytes = memoryBytes
-    self.logBytes = logBytes
+    self.imageBytes = imageBytes
+    self.segmentBytes = segmentBytes
+    self.imagedAt = imagedAt
   }
 }
 

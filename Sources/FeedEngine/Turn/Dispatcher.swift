@@ -184,6 +184,9 @@ struct Dispatcher: ~Copyable {
         return leave(session)
       }
       let isLogged = !commits.storesAtOnce && isLogged(method, request, of: session)
+      if isLogged, method.isLogged, let shortage = commits.log.shortage, request.mayGrow(method) {
+        throw .storageFailed(reason: shortage)
+      }
       let parameters = Parameters(object: request.params)
       if isLogged || !session.line.isEmpty || waits(method, parameters, payload) {
         let work = engine.work(of: method, parameters, bytes: payload.count)

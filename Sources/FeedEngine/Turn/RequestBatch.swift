@@ -72,6 +72,8 @@ final class RequestBatch {
   private var kept = 0
   /// The number in the log; 0 until the batch is sealed.
   private(set) var number: UInt64 = 0
+  /// Whether a logged request may need more space in the state.
+  private var grows = false
   /// An estimate of the work for the clients' requests, in units of about a microsecond.
   private(set) var work = 0
   /// The users with requests in the batch, and the one of them that was seen last.
@@ -235,6 +237,7 @@ final class RequestBatch {
       length: UInt32(truncatingIfNeeded: length), token: UInt32(truncatingIfNeeded: scanner.place(of: message)),
       id: id, params: params, tape: UInt32(truncatingIfNeeded: tape))
     append(entry)
+    if kind == .logged && !grows { grows = request.mayGrow(method) }
     kept = scanner.tokenCount
     return entry.memory
   }
@@ -253,7 +256,7 @@ final class RequestBatch {
     self.number = number
     self.revision = revision
     at = moment
-    return LogBatch(number: number, at: moment, revision: revision, frames: frames, owner: self)
+    return LogBatch(number: number, at: moment, revision: revision, frames: frames, grows: grows, owner: self)
   }
 
   /// The id and the parameters of an entry, decoded from its bytes and tokens. Valid until the batch changes.
@@ -292,6 +295,7 @@ final class RequestBatch {
     if !refusals.isEmpty { refusals.removeAll() }
     if !internals.isEmpty { internals.removeAll() }
     owner = nil
+    grows = false
     work = 0
     users.removeAll(keepingCapacity: true)
     lastUser = nil

@@ -23,6 +23,10 @@ public protocol CommitLog: AnyObject {
   /// Whether a batch counts as stored when it is appended, and cannot fail. True only for a log that stores nothing.
   var storesAtOnce: Bool { get }
 
+  /// The reason why the log has no room for requests that need more space in the state; nil if it has. Requests that free
+  /// space are accepted meanwhile. The value is nil again when there is room.
+  var shortage: String? { get }
+
   /// A file descriptor that is readable while there is an event; nil if events only occur within `append`.
   var descriptor: Int32? { get }
 
@@ -43,7 +47,7 @@ public protocol CommitLog: AnyObject {
 /// Stores images of the state beside a log, so that a start need not replay the whole log. All calls come from the
 /// engine's thread.
 public protocol ImageStore: AnyObject {
-  /// Nanoseconds until ``workOnImage(executed:steps:isBusy:_:)`` should be called without an event; nil if only an event can
+  /// Nanoseconds until ``workOnImage(executed:steps:stateBytes:isBusy:_:)`` should be called without an event; nil if only an event can
   /// create work.
   var imagePause: UInt64? { get }
 
@@ -51,9 +55,11 @@ public protocol ImageStore: AnyObject {
   /// - Parameters:
   ///   - number: the last executed batch. No batch is being executed.
   ///   - steps: the filter steps of all requests so far (``Catalog/stepsTaken``).
+  ///   - stateBytes: the bytes of all elements.
   ///   - isBusy: whether the turn had requests. If so, the part is smaller.
   ///   - makeImage: returns an image of the state after that batch.
-  func workOnImage(executed number: UInt64, steps: UInt64, isBusy: Bool, _ makeImage: () -> CatalogImage)
+  func workOnImage(
+    executed number: UInt64, steps: UInt64, stateBytes: Int, isBusy: Bool, _ makeImage: () -> CatalogImage)
 }
 
 /// An event of the log.
@@ -81,16 +87,20 @@ public final class LogBatch: @unchecked Sendable {
   /// The framed requests. Valid while the batch exists, until the log reports it as stored or failed. The turn then
   /// reuses the memory.
   public let frames: UnsafeRawBufferPointer
+  /// Whether a request may need more space in the state. Others are stored even if little space is left.
+  public let grows: Bool
   /// The owner of the memory of `frames`; nil if the caller keeps the memory alive.
   private let owner: AnyObject?
 
   public init(
-    number: UInt64, at: Instant, revision: UInt64?, frames: UnsafeRawBufferPointer, owner: AnyObject? = nil
+    number: UInt64, at: Instant, revision: UInt64?, frames: UnsafeRawBufferPointer, grows: Bool = true,
+    owner: AnyObject? = nil
   ) {
     self.number = number
     self.at = at
     self.revision = revision
     self.frames = frames
+    self.grows = grows
     self.owner = owner
   }
 }
@@ -101,6 +111,7 @@ public final class NoLog: CommitLog {
 
   public var window: Int { 1 }
   public var storesAtOnce: Bool { true }
+  public var shortage: String? { nil }
   public var descriptor: Int32? { nil }
   public func append(_ batch: LogBatch) { assertionFailure("nothing is appended to a log that keeps nothing") }
   public func nextEvent() -> LogEvent? { nil }

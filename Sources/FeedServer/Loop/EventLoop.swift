@@ -78,7 +78,7 @@ package struct EventLoop: ~Copyable {
   var engine: Engine { turn.engine }
 
   /// The commit log; nil if nothing is stored.
-  private var storage: SQLiteLog? { state?.log }
+  private var storage: FileLog? { state?.log }
 
   // MARK: Cycles
 
@@ -115,9 +115,10 @@ package struct EventLoop: ~Copyable {
   private func workOnImage() {
     guard let storage, !turn.isExclusive, !turn.isWithinBatch || !storage.wantsImage else { return }
     let catalog = engine.catalog
-    storage.workOnImage(executed: turn.executed, steps: catalog.stepsTaken, isBusy: turn.hadInput) {
-      catalog.makeImage()
-    }
+    storage.workOnImage(
+      executed: turn.executed, steps: catalog.stepsTaken, stateBytes: catalog.accounts.total.bytes,
+      isBusy: turn.hadInput
+    ) { catalog.makeImage() }
   }
 
   /// Milliseconds until the next deadline; -1 if there is none.

@@ -7,9 +7,9 @@ import FeedSystem
 /// The storage of a daemon with a commit log: the locked state directory and the log in it.
 final class DurableState {
   let directory: StateDirectory
-  let log: SQLiteLog
+  let log: FileLog
 
-  init(directory: consuming StateDirectory, log: SQLiteLog) {
+  init(directory: consuming StateDirectory, log: FileLog) {
     self.directory = directory
     self.log = log
   }
@@ -24,18 +24,15 @@ extension Daemon {
     }
     let directory = try StateDirectory.lock(path)
     let epoch = try Random.hex128()
-    let file = directory.database
-    let log = try PrivateDirectory.withPrivateFiles { () throws(StorageError) in
-      try SQLiteLog.open(
-        file, durability: durability, freshEpoch: epoch, policy: options.images, software: ProgramVersion.text,
-        skipping: options.skippedBatch.map { Int64($0) })
-    }
+    let log = try FileLog.open(
+      path, durability: durability, freshEpoch: epoch, policy: options.images, software: ProgramVersion.text,
+      skipping: options.skippedBatch.map { Int64($0) }, skipsDamaged: options.skipsDamaged)
     return DurableState(directory: directory, log: log)
   }
 
   /// Restores the stored state into the engine, and starts the log's thread.
   static func recover(
-    _ engine: Engine, from storage: SQLiteLog, _ limits: Limits, _ notify: Notify, _ log: Log
+    _ engine: Engine, from storage: FileLog, _ limits: Limits, _ notify: Notify, _ log: Log
   ) throws -> RecoveryProgress {
     let start = MonotonicClock.now
     let (threshold, style) = (log.threshold, log.style)
@@ -50,8 +47,12 @@ extension Daemon {
     let found = try storage.recover(into: EngineRecovery(engine, reporter))
     reporter.stop()
     engine.use(limits)
-    storage.report = { isFailure, message in log.write(isFailure ? .error : .notice, message) }
-    try storage.start(limits)
+    var failure: String?
+    storage.report = { isFailure, message in
+      log.write(isFailure ? .error : .notice, message)
+      failure = message
+    }
+    try PrivateDirectory.withPrivateFiles { () throws(StorageError) in try storage.start(limits) }
     if storage.isImageOverdue {
       var nextReport: UInt64 = 0
       let isWritten = storage.writeImage(executed: 0, { engine.catalog.makeImage() }) {
@@ -61,17 +62,17 @@ extension Daemon {
         }
         return true
       }
-      if case .skipped = storage.beginning, !isWritten {
+      if storage.mustWriteImage && !isWritten {
         throw StorageError(
-          .other, path: storage.path, reason: "the state without the skipped batch could not be stored")
+          .noSpace, path: storage.directory, reason: failure ?? "an image of the state could not be written")
       }
     }
-    if let news = storage.beginning.news { log.write(.warning, "\(storage.path): \(news)") }
+    if let news = storage.beginning.news { log.write(.warning, "\(storage.directory): \(news)") }
     let milliseconds = (MonotonicClock.now - start) / 1_000_000
     log.write(
       .notice,
-      "\(storage.path): revision \(grouped(engine.catalog.revision)), \(counted(engine.catalog.feeds.count, "feed")), from an image of "
-        + "\(counted(found.elements, "element")) and \(counted(found.batches, "batch", plural: "batches")) of the journal, in \(grouped(milliseconds)) ms"
+      "\(storage.directory): revision \(grouped(engine.catalog.revision)), \(counted(engine.catalog.feeds.count, "feed")), from an image of "
+        + "\(counted(found.elements, "element")) and \(counted(found.batches, "batch", plural: "batches")) of the log, in \(grouped(milliseconds)) ms"
     )
     return found
   }
@@ -83,10 +84,10 @@ extension StateBeginning {
     switch self {
     case .new, .continued: nil
     case .cut:
-      "the last run ended with the system or left no mark, so its last changes may be missing; a new epoch begins"
+      "the last run ended with the system, so its last changes may be missing; a new epoch begins"
     case .backup: "this is a restored backup; a new epoch begins"
-    case .skipped(let row):
-      "the batch that ends with row \(row) of the journal was skipped, so its changes are lost; a new epoch begins"
+    case .skipped(let batch): "batch \(batch) of the log was skipped, so its changes are lost; a new epoch begins"
+    case .damaged: "the log was cut where it does not verify, so what followed is lost; a new epoch begins"
     }
   }
 }

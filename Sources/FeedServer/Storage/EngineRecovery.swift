@@ -115,14 +115,14 @@ struct RecoveryReport {
   /// A line for the log and the service manager.
   var text: String {
     let batches = counted(progress.batches, "batch", plural: "batches")
-    var text = "recovering: \(counted(progress.elements, "element")), \(batches) of the journal"
-    if seconds > 0 { text += "; the batch that ends with row \(progress.row) has taken \(seconds) s so far" }
+    var text = "recovering: \(counted(progress.elements, "element")), \(batches) of the log"
+    if seconds > 0 { text += "; batch \(progress.row) has taken \(seconds) s so far" }
     return text
   }
 
   /// A warning about a slow batch, with the next step.
   var warning: String {
-    "the batch that ends with row \(progress.row) of the journal has taken \(seconds) s so far; wait for it, or, if it never "
+    "batch \(progress.row) of the log has taken \(seconds) s so far; wait for it, or, if it never "
       + "ends, start once with --skip-batch \(progress.row), which loses its changes and begins a new epoch"
   }
 }

@@ -137,6 +137,9 @@ public struct FileIdentity: Equatable, Sendable {
     type = status.st_mode & S_IFMT
   }
 
+  /// Whether the status is that of the same file.
+  func isFile(of status: stat) -> Bool { device == UInt(status.st_dev) && inode == UInt(status.st_ino) }
+
   public var isRegularFile: Bool { type == S_IFREG }
   public var isDirectory: Bool { type == S_IFDIR }
   public var isSocket: Bool { type == S_IFSOCK }

@@ -37,4 +37,18 @@ void faulty_disk_hold_syncs(int on);
 /// Waits until a sync is under way.
 void faulty_disk_wait_for_sync(void);
 
+/// What happens to a call on a file that SQLite does not use.
+enum {
+  FAULTY_CALL_WORKS = 0,
+  /// The device is broken; of a write, half of the bytes are written.
+  FAULTY_CALL_FAILS = 1,
+  /// There is no space.
+  FAULTY_CALL_IS_FULL = 2,
+};
+
+/// Decides about a write into allocated space, a sync (which waits while syncs are held), and the allocation of a file.
+int faulty_disk_write(void);
+int faulty_disk_sync(void);
+int faulty_disk_allocate(void);
+
 #endif

@@ -16,6 +16,7 @@ final class ArrayLog: CommitLog {
 
   let window: Int
   let storesAtOnce = false
+  var shortage: String?
   let descriptor: Int32? = nil
   /// The stored batches in order, as a restart would find them.
   private(set) var stored: [LogBatch] = []

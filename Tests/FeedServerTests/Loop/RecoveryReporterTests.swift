@@ -41,7 +41,7 @@ struct RecoveryReporterTests {
       reporter.note(progress)
       let report = inbox.first(row: row)
       #expect(report.progress == progress)
-      #expect(report.text.hasPrefix("recovering: 5 elements, 0 batches of the journal"))
+      #expect(report.text.hasPrefix("recovering: 5 elements, 0 batches of the log"))
       #expect(report.warning.contains("--skip-batch \(row),"))
     }
     reporter.stop()

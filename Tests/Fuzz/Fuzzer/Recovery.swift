@@ -17,7 +17,7 @@ func fuzzRecovery(_ bytes: UnsafeRawBufferPointer) {
   let engine = Engine(
     limits: Limits(), identity: identity, seed: 1, isDurable: true, now: Instant(nanoseconds: 1_000_000_000))
   do throws(StorageError) {
-    _ = try StateCheck.run(StateTemplate.path, into: EngineRecovery(engine))
+    _ = try StateCheck.run(StateTemplate.directory) { EngineRecovery(engine) }
   } catch {
     precondition(!"\(error)".isEmpty, "an error without a text")
     return
@@ -27,7 +27,8 @@ func fuzzRecovery(_ bytes: UnsafeRawBufferPointer) {
 
 /// A sound file and its edits.
 enum StateTemplate {
-  static let path = "/dev/shm/feedd-fuzz-\(getpid())"
+  static let directory = "/dev/shm/feedd-fuzz-\(getpid())"
+  private static let path = StateFile.path(in: directory)
 
   private static let columns: [(table: String, column: String)] = [
     ("image_feed", "definition"), ("image_feed", "given"), ("image_feed", "name"), ("image_feed", "revision"),
@@ -41,11 +42,15 @@ enum StateTemplate {
   /// The file's bytes, with its log moved into it.
   private static let template: [UInt8] = {
     let corpus = "Tests/FeedStorageTests/Corpus/both/feedd.sqlite"
+    mkdir(directory, 0o700)
     for suffix in ["", "-wal"] { save(load(corpus + suffix), path + suffix) }
     guard let database = try? Database(path: path, access: .readWrite),
       (try? database.text("PRAGMA journal_mode = DELETE")) == "delete"
     else { preconditionFailure("cannot read \(corpus); run scripts/fuzz from the package") }
-    _ = atexit { unlink(StateTemplate.path) }
+    _ = atexit {
+      unlink(StateFile.path(in: StateTemplate.directory))
+      rmdir(StateTemplate.directory)
+    }
     return load(path)
   }()
 

@@ -1,7 +1,7 @@
 import FeedJSON
 import FeedModel
 
-/// A part of an image on its way from the engine's thread to the log's thread: rows for the tables of an image, in
+/// A part of an image on its way from the engine's thread to the thread that writes images: rows for the tables of an image, in
 /// order.
 ///
 /// Owns its bytes: at most about 64 KiB, unless one element or change is longer.
@@ -137,12 +137,12 @@ struct FeedChecksum {
 
 /// The columns of a row of the table `image`, and the checksum over the row and its feeds.
 struct ImageHead: Equatable, Sendable {
-  /// The row number in `image`; it increases with each image.
+  /// The row number in `image`.
   var id: Int64
   var revision: UInt64
   /// The time of the last step before the image, in nanoseconds.
   var at: UInt64
-  /// The last row of the journal that the image covers.
+  /// The last batch of the log that the image covers.
   var journal: Int64
   /// The row of the table `limits` in use.
   var limits: Int64

@@ -1,6 +1,8 @@
 import FaultyDisk
 import FeedEngine
+import FaultyFiles
 import FeedModel
+import FeedSystem
 import Glibc
 import TestSupport
 import Testing
@@ -22,7 +24,7 @@ private final class FrameMemory {
 
 /// A state that follows a log: appends batches, executes stored ones, and writes images like a turn.
 private final class LogDriver {
-  let log: SQLiteLog
+  let log: FileLog
   let engine: Engine
   let found: RecoveryProgress
   private let filler: Filler
@@ -32,10 +34,12 @@ private final class LogDriver {
   private var waiting: LogBatch?
 
   init(
-    _ path: String, durability: Durability = .process, policy: ImagePolicy = ImagePolicy(), vfs: String? = nil
+    _ path: String, durability: Durability = .process, policy: ImagePolicy = ImagePolicy(), isFaulty: Bool = false
   ) throws {
-    log = try SQLiteLog.open(
-      path, durability: durability, freshEpoch: "fresh", policy: policy, software: "0", vfs: vfs)
+    try PrivateDirectory.make(path)
+    log = try FileLog.open(
+      path, durability: durability, freshEpoch: "fresh", policy: policy, software: "0",
+      files: isFaulty ? FaultyDirectory(path) : nil, vfs: isFaulty ? "faulty" : nil)
     let identity = ServerIdentity(version: "0", epoch: log.epoch, pid: 1, uid: 0, durability: "process")
     engine = Engine(limits: Limits(), identity: identity, seed: 3, isDurable: true, now: Instant(nanoseconds: 0))
     filler = Filler(engine)
@@ -63,9 +67,11 @@ private final class LogDriver {
   }
 
   /// Waits for the event of the batch in flight, without executing it.
-  func event() -> LogEvent {
+  /// - Parameter writes: whether images are written meanwhile, as a turn does. The batch may wait for one.
+  func event(writingImages writes: Bool = false) -> LogEvent {
     while true {
       if let event = log.nextEvent() { return event }
+      if writes && log.isAwaitingRoom { workOnImage() }
       var request = pollfd(fd: log.descriptor ?? -1, events: Int16(POLLIN), revents: 0)
       _ = poll(&request, 1, -1)
     }
@@ -76,7 +82,7 @@ private final class LogDriver {
     waiting = nil
     try filler.replay(
       StoredBatch(
-        sequence: 0, revision: batch.revision ?? 0, at: batch.at.nanoseconds, requests: batch.frames))
+        sequence: 0, revision: batch.revision, at: batch.at.nanoseconds, requests: batch.frames))
     executed = batch.number
   }
 
@@ -84,7 +90,7 @@ private final class LogDriver {
   @discardableResult
   func run(_ requests: String...) throws -> String? {
     append(requests)
-    switch event() {
+    switch event(writingImages: true) {
     case .stored:
       try execute()
       return nil
@@ -99,10 +105,12 @@ private final class LogDriver {
 
   /// Writes images as long as one is due or begun.
   func writeImages() {
-    while let pause = log.imagePause, pause == 0 {
-      log.workOnImage(executed: executed, steps: engine.catalog.stepsTaken, isBusy: false) {
-        engine.catalog.makeImage()
-      }
+    while let pause = log.imagePause, pause == 0 { workOnImage() }
+  }
+
+  private func workOnImage() {
+    log.workOnImage(executed: executed, steps: engine.catalog.stepsTaken, stateBytes: 0, isBusy: false) {
+      engine.catalog.makeImage()
     }
   }
 }
@@ -112,9 +120,9 @@ private let define = request("define", #"{"feed":"list","kind":"array"}"#)
 private func insert(_ text: String) -> String { request("insert", #"{"feed":"list","elements":["\#(text)"]}"#) }
 
 extension FaultyDiskTests {
-  @Suite struct SQLiteLogTests {
+  @Suite struct FileLogTests {
     private let directory: TemporaryDirectory
-    private var path: String { directory.file("state.sqlite") }
+    private var path: String { directory.file("state") }
 
     init() throws {
       directory = try TemporaryDirectory()
@@ -138,7 +146,7 @@ extension FaultyDiskTests {
     }
 
     @Test func appendReturnsWhileTheDiskSyncs() throws {
-      let driver = try LogDriver(path, durability: .disk, vfs: "faulty")
+      let driver = try LogDriver(path, durability: .disk, isFaulty: true)
       try driver.run(define)
       faulty_disk_hold_syncs(1)
       driver.append([insert("a")])
@@ -171,21 +179,21 @@ extension FaultyDiskTests {
 
     @Test func batchThatCouldNotBeSyncedIsRefusedAndNotReplayed() throws {
       do {
-        let driver = try LogDriver(path, durability: .disk, vfs: "faulty")
+        let driver = try LogDriver(path, durability: .disk, isFaulty: true)
         try driver.run(define)
         faulty_disk_fail(Int32(FAULTY_DISK_SYNC), 0, 1)
-        #expect(try driver.run(insert("refused"))?.contains("SQLite") == true)
+        #expect(try driver.run(insert("refused"))?.contains("cannot sync") == true)
         #expect(faulty_disk_failures() == 1)
       }
-      let driver = try LogDriver(path, durability: .disk, vfs: "faulty")
+      let driver = try LogDriver(path, durability: .disk, isFaulty: true)
       #expect(driver.found.batches == 1)
       #expect(try driver.run(insert("stored")) == nil)
     }
 
-    /// A batch in the unsynced log is refused only after it was overwritten.
+    /// A batch whose sync failed is refused only after it was erased.
     @Test func unsyncedBatchStaysInFlight() throws {
       do {
-        let driver = try LogDriver(path, durability: .disk, vfs: "faulty")
+        let driver = try LogDriver(path, durability: .disk, isFaulty: true)
         try driver.run(define)
         faulty_disk_fail(Int32(FAULTY_DISK_SYNC_AND_WRITE), 0, 1_000_000)
         driver.append([insert("unknown")])
@@ -197,16 +205,19 @@ extension FaultyDiskTests {
           return
         }
       }
-      #expect(try LogDriver(path, durability: .disk, vfs: "faulty").found.batches == 1)
+      #expect(try LogDriver(path, durability: .disk, isFaulty: true).found.batches == 1)
     }
 
+    /// A batch that does not fit in the current segment needs another one.
     @Test func fullDiskRefusesBatchesAndStoringResumes() throws {
-      let driver = try LogDriver(path, vfs: "faulty")
+      let driver = try LogDriver(path, isFaulty: true)
       try driver.run(define)
+      let long = insert(String(repeating: "x", count: 3 << 20))
       faulty_disk_fail(Int32(FAULTY_DISK_FULL), 0, 1_000_000)
-      for _ in 0..<3 { #expect(try driver.run(insert("no"))?.contains("free space on its file system") == true) }
+      for _ in 0..<3 { #expect(try driver.run(long)?.contains("free space on its file system") == true) }
+      #expect(try driver.run(insert("short")) == nil, "space was allocated before")
       faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
-      #expect(try driver.run(insert("yes")) == nil)
+      #expect(try driver.run(long) == nil)
     }
 
     @Test func imageIsWrittenInPartsAndReplacesTheJournal() throws {
@@ -264,7 +275,7 @@ extension FaultyDiskTests {
         }
         for _ in 0..<requests.number(1..<100) {
           try driver.run(requests.next(), requests.next())
-          driver.log.workOnImage(executed: driver.executed, steps: 0, isBusy: true) {
+          driver.log.workOnImage(executed: driver.executed, steps: 0, stateBytes: 0, isBusy: true) {
             driver.engine.catalog.makeImage()
           }
         }
@@ -272,29 +283,29 @@ extension FaultyDiskTests {
       }
     }
 
-    @Test func batchesInFlightNameTheirLastRows() {
+    @Test func batchesInFlightNameTheirPlaces() {
       var batches = BatchesInFlight(after: 7)
       let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
       func batch(_ number: UInt64) -> LogBatch {
         LogBatch(number: number, at: Instant(nanoseconds: 0), revision: 0, frames: nothing)
       }
-      #expect(batches.row(of: .max) == 7)
-      for (number, row) in [(UInt64(1), Int64(8)), (2, 12), (3, 13)] {
+      #expect(batches.place(of: .max) == 7)
+      for (number, place) in [(UInt64(1), UInt64(8)), (2, 12), (3, 13)] {
         batches.begin(batch(number))
-        _ = batches.didStore(number, row: row)
+        _ = batches.didStore(number, as: place)
         guard case .stored(through: number)? = batches.takeEvent() else {
           Issue.record("no event of batch \(number)")
           return
         }
       }
-      #expect(batches.row(of: 2) == 12 && batches.row(of: 3) == 13 && batches.row(of: .max) == 13)
+      #expect(batches.place(of: 2) == 12 && batches.place(of: 3) == 13 && batches.place(of: .max) == 13)
       batches.begin(batch(4))
       batches.didFail(4, "why")
       guard case .failed(from: 4, reason: "why")? = batches.takeEvent() else {
         Issue.record("no event of batch 4")
         return
       }
-      #expect(batches.row(of: .max) == 13)
+      #expect(batches.place(of: .max) == 13)
     }
   }
 }

@@ -1,8 +1,7 @@
 import FeedJSON
-import FeedModel
 import FeedSQLite
 
-/// Reads batches from the rows of the journal, and verifies each row.
+/// Reads batches from the table `journal`, the log of schemas 1 and 2, and verifies each row.
 struct JournalReader: ~Copyable {
   private let rows: Statement
   private let path: String
@@ -79,66 +78,38 @@ struct JournalReader: ~Copyable {
   }
 }
 
-/// Reads rows of the table `limits`. Caches the last one.
-struct StoredLimits {
-  private let database: Database
-  private var row: Int64 = 0
-  private var last: (json: String, checksum: Int64) = ("", 0)
+/// The columns of a journal row besides its requests.
+struct JournalRow {
+  /// Its number.
+  let row: Int64
+  /// The number of further rows of the same batch.
+  let more: Int64
+  /// The daemon's revision before the batch, which the previous batch led to.
+  let revision: UInt64
+  /// The time at which the batch is executed, in nanoseconds.
+  let moment: UInt64
+  /// The row of the limits under which it is executed.
+  let limits: Int64
 
-  init(_ database: Database) {
-    self.database = database
-  }
-
-  /// The text of a row and its checksum.
-  mutating func text(of row: Int64) throws(StorageError) -> (json: String, checksum: Int64) {
-    if row == self.row && row != 0 { return last }
-    let found = try StorageError.naming(database.path) { () throws(SQLiteError) in
-      let read = try database.prepare("SELECT json FROM limits WHERE id = ?", isKept: false)
-      try read.bind(row, at: 1)
-      return try read.step() ? read.text(0) : nil
-    }
-    guard let found else {
-      throw StorageError(.corrupt, path: database.path, reason: "row \(row) of the table limits is missing")
-    }
-    self.row = row
-    last = (found, Checksum.of(found))
-    return last
-  }
-
-  /// The limits of a row.
-  mutating func limits(of row: Int64) throws(StorageError) -> Limits {
-    let json = try text(of: row).json
-    guard let limits = Limits(storedText: json) else {
-      throw StorageError(
-        .corrupt, path: database.path, reason: "cannot parse row \(row) of the table limits: \(json.prefix(200))")
-    }
-    return limits
+  /// - Parameter text: the checksum of the limits' text.
+  func checksum(_ requests: UnsafeRawBufferPointer, limits text: Int64) -> Int64 {
+    var checksum = Checksum()
+    checksum.add(row)
+    checksum.add(more)
+    checksum.add(revision)
+    checksum.add(moment)
+    checksum.add(limits)
+    checksum.add(text)
+    checksum.add(requests)
+    return checksum.value
   }
 }
 
-extension Limits {
-  /// The limits as JSON, as a row of the table `limits` stores them.
-  var storedText: String {
-    var text = ByteBuffer()
-    text.append(UInt8(ascii: "{"))
-    appendMembers(to: &text)
-    text.append(UInt8(ascii: "}"))
-    return String(decoding: text.bytes, as: UTF8.self)
-  }
-
-  /// Parses the text that `storedText` returns; nil if it is invalid.
-  ///
-  /// A journal written before one of `Limits.added` existed accepted requests without it, so they are replayed without it.
-  init?(storedText: String) {
-    var limits = Limits()
-    for limit in Limits.added { limits[keyPath: limit] = .max }
-    var scanner = JSONScanner()
-    var text = storedText
-    let isSound = text.withUTF8 { bytes in
-      guard let object = try? scanner.scan(UnsafeRawBufferPointer(bytes)), object.kind == .object else { return false }
-      return (try? limits.set(membersOf: object)) != nil
-    }
-    guard isSound else { return nil }
-    self = limits
+extension JournalReader {
+  /// The last row of the journal, including rows that an image covers.
+  static func lastRow(in database: Database) throws(SQLiteError) -> Int64 {
+    max(
+      try database.integer("SELECT max(seq) FROM journal") ?? 0,
+      try database.integer("SELECT max(journal) FROM image") ?? 0)
   }
 }

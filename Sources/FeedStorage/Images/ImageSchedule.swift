@@ -1,16 +1,18 @@
+import FeedModel
+
 /// The policy for writing images.
 public struct ImagePolicy: Sendable, Equatable {
-  /// The number of journal bytes up to which no image is needed.
-  public var journalBytes = 128 << 20
+  /// The number of log bytes up to which no image is needed.
+  public var journalBytes = 16 << 20
   /// The number of filter steps up to which no image is needed: replay repeats them within a few seconds.
   public var steps: UInt64 = 200_000_000
-  /// Seconds after which an image is written even if the journal is short.
+  /// Seconds after which an image is written even if the log is short.
   public var interval = 6 * 3600
   /// Nanoseconds without a batch after which a cheap image is written, so that the file contains the elements.
   public var idle: UInt64 = 1_000_000_000
-  /// The maximum bytes of a cheap image. A larger image is cheap if the journal has at least a quarter of its bytes.
+  /// The maximum bytes of a cheap image. A larger image is cheap if the log has at least a quarter of its bytes.
   public var idleBytes = 1 << 20
-  /// Nanoseconds that a turn spends on an image, and that a transaction spends on deleting obsolete rows.
+  /// Nanoseconds that a turn spends on an image.
   public var step: UInt64 = 2_000_000
 
   public init() {}
@@ -18,32 +20,37 @@ public struct ImagePolicy: Sendable, Equatable {
 
 /// Decides when to begin an image, and when to retry after a failure. Used by the engine's thread.
 ///
-/// Invariant: an image is begun only if there is journal to cover, and not while another image is written or obsolete
-/// rows are deleted.
+/// Invariant: an image is begun only if there is log to cover, and not while another image is written.
 struct ImageSchedule {
   /// Nanoseconds between a failure and the next attempt.
   private static let retryPause: UInt64 = 10_000_000_000
-  /// The bytes of a journal row besides its requests.
-  private static let rowOverhead = 64
+  /// The bytes of log below which an image gains too little room.
+  private static let leastGain = 1 << 20
+  /// The bytes that stay free beside the next image while it is written.
+  private static let margin = 4 << 20
 
   private enum State {
     case idle
-    /// An image is being written. `later` counts the bytes of journal since it was begun, which was after so many steps.
+    /// An image is being written. `later` counts the bytes of log since it was begun, which was after so many steps.
     case writing(later: Int, steps: UInt64)
-    /// Obsolete rows are being deleted.
-    case cleaning
   }
 
   let policy: ImagePolicy
-  /// The bytes of journal that the newest complete image does not cover.
+  /// The bytes of log that the newest complete image does not cover.
   private(set) var journalBytes = 0
   /// The filter steps of all requests, and of those that the newest complete image covers.
   private var steps: (all: UInt64, covered: UInt64) = (0, 0)
   /// Bytes of the newest complete image; 0 before the first.
   private(set) var imageBytes = 0
+  /// The bytes that the next image needs.
+  private(set) var nextImageBytes = 0
   private var state = State.idle
-  /// Whether an image should replace the journal immediately, whatever the length of the journal.
+  /// Whether an image should be written immediately, whatever the length of the log.
   private var isUrgent = false
+  /// Whether little space is free.
+  private var isTight = false
+  /// Whether a batch waits for the room that an image gains.
+  private var isAwaited = false
   /// The time when the newest image was completed, and the time when the last batch was stored.
   private var imagedAt: UInt64
   private var appendedAt: UInt64
@@ -57,23 +64,39 @@ struct ImageSchedule {
   }
 
   /// Initializes the counts after recovery.
-  mutating func didRecover(_ found: LogDatabase.Recovered, hasWaste: Bool) {
-    journalBytes = found.progress.batchBytes + found.progress.batches * Self.rowOverhead
-    imageBytes = found.image.bytes
-    isUrgent = found.needsImage
-    state = hasWaste ? .cleaning : .idle
+  /// - Parameter needsImage: whether what the state was read from must be replaced.
+  mutating func didRecover(_ progress: RecoveryProgress, imageBytes: Int, needsImage: Bool) {
+    journalBytes = progress.batchBytes + progress.batches * RecordHeader.byteCount
+    self.imageBytes = imageBytes
+    isUrgent = needsImage
   }
 
   /// Records that a batch was stored. O(1).
   mutating func didAppend(bytes: Int, now: UInt64) {
-    let bytes = bytes + Self.rowOverhead
+    let bytes = bytes + RecordHeader.byteCount
     journalBytes += bytes
     if case .writing(let later, let steps) = state { state = .writing(later: later + bytes, steps: steps) }
     appendedAt = now
   }
 
-  /// Records how many filter steps all requests so far took. O(1).
-  mutating func didExecute(steps all: UInt64) { steps.all = all }
+  /// Records how many filter steps all requests so far took, and how large the state is. O(1).
+  mutating func didExecute(steps all: UInt64, stateBytes: Int) {
+    steps.all = all
+    // An image has more bytes than its elements; the last one shows how many if the state is about the same.
+    nextImageBytes = max(imageBytes, stateBytes + stateBytes / 4) + (256 << 10)
+    if stateBytes < imageBytes / 2 { nextImageBytes = stateBytes + stateBytes / 2 + (256 << 10) }
+  }
+
+  /// Records how many bytes are free after a segment was begun or removed.
+  mutating func didMeasure(free: Int) { isTight = free < nextImageBytes + Self.margin }
+
+  /// A batch waits for room. Returns whether an image may gain some.
+  mutating func awaitRoom(now: UInt64) -> Bool {
+    if isWriting { return true }
+    guard journalBytes > 0, now >= resumesAt else { return false }
+    isAwaited = true
+    return true
+  }
 
   /// Whether an image should be begun now.
   func wantsImage(now: UInt64) -> Bool {
@@ -88,9 +111,11 @@ struct ImageSchedule {
     return moment > now ? moment - now : 0
   }
 
-  /// Whether replay would take long. The limits grow with the image, so that images take a part of the work only.
+  /// Whether replay would take long, or the room of the log is wanted. The limits grow with the image, so that images take
+  /// a part of the work only.
   private var isLong: Bool {
-    journalBytes > max(policy.journalBytes, imageBytes)
+    isAwaited || journalBytes > max(policy.journalBytes, imageBytes)
+      || isTight && journalBytes > max(Self.leastGain, imageBytes / 8)
       || steps.all &- steps.covered > max(policy.steps, UInt64(imageBytes / 2))
   }
 
@@ -101,8 +126,8 @@ struct ImageSchedule {
     return isCheap ? min(appendedAt &+ policy.idle, latest) : latest
   }
 
-  /// Whether a start should write an image before the daemon serves: the journal should not be replayed again, or it is
-  /// so long that processes that end before they write an image would make every start slower than the last.
+  /// Whether a start should write an image before the daemon serves: the log must not be replayed again, or it is so long
+  /// that processes that end before they write an image would make every start slower than the last.
   var isOverdue: Bool { isUrgent || journalBytes / 2 > max(policy.journalBytes, imageBytes) }
 
   /// Whether a new image would cover more than the newest one.
@@ -116,31 +141,20 @@ struct ImageSchedule {
   /// Records that the image is complete. Returns whether it is the first one after a failure.
   mutating func didComplete(bytes: Int, now: UInt64) -> Bool {
     guard case .writing(let later, let begun) = state else { return false }
-    state = .cleaning
+    state = .idle
     imageBytes = bytes
     journalBytes = later
     steps.covered = begun
     imagedAt = now
-    isUrgent = false
+    (isUrgent, isAwaited) = (false, false)
     defer { resumesAt = 0 }
     return resumesAt != 0
   }
 
-  /// Records that all obsolete rows were deleted.
-  mutating func didClean() {
-    if case .cleaning = state { state = .idle }
-  }
-
   /// Records that the image was abandoned. Returns whether this is the first failure.
   mutating func didFail(now: UInt64) -> Bool {
-    state = .cleaning
-    return pauseAfterFailure(now: now)
-  }
-
-  /// Records that deleting failed and will be retried. Returns whether this is the first failure.
-  mutating func didFailToClean(now: UInt64) -> Bool { pauseAfterFailure(now: now) }
-
-  private mutating func pauseAfterFailure(now: UInt64) -> Bool {
+    state = .idle
+    isAwaited = false
     defer { resumesAt = now &+ Self.retryPause }
     return resumesAt == 0
   }

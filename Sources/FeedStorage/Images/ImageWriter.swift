@@ -1,7 +1,7 @@
 import FeedModel
 import FeedSQLite
 
-/// Writes the parts of one image into the tables, on the log's thread. The caller makes each part a transaction.
+/// Writes the parts of one image into the tables of a new file.
 ///
 /// Invariant: rows are numbered within the current feed from 0, without gaps.
 struct ImageWriter: ~Copyable {
@@ -22,22 +22,18 @@ struct ImageWriter: ~Copyable {
     var history: Int64 = 0
   }
 
-  /// Writes the row of the image itself, in the open transaction.
-  /// - Parameters:
-  ///   - firstFeed: the number of the image's first `image_feed` row; no row has this or a greater number.
-  ///   - limits: the checksum of the limits' text.
-  init(
-    _ head: ImageHead, firstFeed: Int64, limits: Int64, in database: Database
-  ) throws(SQLiteError) {
+  /// Writes the row of the image itself.
+  /// - Parameter limits: the checksum of the limits' text.
+  init(_ head: ImageHead, limits: Int64, in database: Database) throws(SQLiteError) {
     let statements = try ImageStatements(database)
     try statements.begin(head)
     self.statements = statements
     self.head = head
-    feed = firstFeed - 1
+    feed = 0
     checksum = head.checksum(limits: limits)
   }
 
-  /// Writes a part, in the open transaction. After the last part the image is complete.
+  /// Writes a part. After the last part the image is complete.
   mutating func write(_ part: ImagePart) throws(SQLiteError) {
     for item in part.items {
       switch item {
@@ -83,16 +79,6 @@ struct ImageWriter: ~Copyable {
     feedChecksum = nil
     checksum.add(value)
     try statements.endFeed(feed, historyBases: historyBases, checksum: value)
-  }
-
-  /// The number for the first `image_feed` row of a new image, above all numbers that any table uses.
-  static func nextFeed(in database: Database) throws(SQLiteError) -> Int64 {
-    let last = try database.integer(
-      """
-      SELECT max((SELECT ifnull(max(id), 0) FROM image_feed), (SELECT ifnull(max(id), 0) >> 32 FROM element),
-        (SELECT ifnull(max(id), 0) >> 32 FROM section_rows), (SELECT ifnull(max(id), 0) >> 32 FROM history))
-      """)
-    return (last ?? 0) + 1
   }
 }
 

@@ -5,7 +5,7 @@ import FeedModel
 ///
 /// Invariant: the parts of a feed are in order, and each of its elements gets one number, counted from 0.
 struct ImageCutter: ~Copyable {
-  /// The maximum bytes of changes in one row, so that a row fits in a page (see `Journal`).
+  /// The maximum bytes of changes in one row, so that a row fits in a page.
   private static let bytesOfHistoryRow = Schema.pageSize - 64
   /// The number of rows in one row of the table `section_rows`.
   private static let rowsPerChunk = 1024

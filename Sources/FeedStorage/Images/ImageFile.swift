@@ -1,0 +1,85 @@
+import FeedSQLite
+import FeedSystem
+
+/// Writes an image into a new file, which replaces the one before when it is complete and synced.
+///
+/// Until then nothing else depends on the file, so it is written without a journal and without syncs. A start ignores it.
+final class ImageFile {
+  private let directory: String
+  private let files: any LogDirectory
+  private let database: Database
+  private var writer: ImageWriter
+
+  /// Creates the file.
+  /// - Parameters:
+  ///   - head: the row of the image; `limits` is set here.
+  ///   - limits: the limits in use, as JSON.
+  init(
+    _ head: ImageHead, _ facts: StateFacts, limits: String, in directory: String, _ files: any LogDirectory,
+    vfs: String?
+  ) throws(StorageError) {
+    self.directory = directory
+    self.files = files
+    let path = "\(directory)/\(StateFile.freshName)"
+    do throws(SystemError) {
+      try files.remove(StateFile.freshName)
+      // Only this user may read it.
+      _ = try RecordFile(path)
+    } catch {
+      throw StorageError(error, path: path)
+    }
+    do throws(SQLiteError) {
+      let database = try Database(path: path, access: .create, vfs: vfs)
+      try Self.makeTables(database, facts)
+      let insert = try database.prepare("INSERT INTO limits (id, json) VALUES (1, ?)", isKept: false)
+      try insert.bind(limits, at: 1)
+      try insert.run()
+      var head = head
+      head.limits = 1
+      writer = try ImageWriter(head, limits: Checksum.of(limits), in: database)
+      self.database = database
+    } catch {
+      throw StorageError(error, path: path)
+    }
+  }
+
+  /// Makes the tables of an empty file, and begins a transaction that is never rolled back.
+  static func makeTables(_ database: Database, _ facts: StateFacts) throws(SQLiteError) {
+    try database.execute("PRAGMA page_size = \(Schema.pageSize)")
+    _ = try database.text("PRAGMA locking_mode = EXCLUSIVE")
+    _ = try database.text("PRAGMA journal_mode = OFF")
+    try database.execute("PRAGMA synchronous = OFF; PRAGMA cache_size = -4096; PRAGMA temp_store = MEMORY; BEGIN")
+    try database.execute(Schema.tables + Schema.views)
+    try database.execute("PRAGMA application_id = \(Schema.applicationID); PRAGMA user_version = \(Schema.version)")
+    try facts.write(to: database)
+  }
+
+  /// Writes a part. Returns the size of the image after its last part.
+  func write(_ part: ImagePart) throws(StorageError) -> Int? {
+    do throws(SQLiteError) {
+      try writer.write(part)
+      if !part.isLast { return nil }
+      try database.execute("COMMIT")
+      return writer.bytes
+    } catch {
+      throw StorageError(error, path: database.path)
+    }
+  }
+
+  /// Syncs the complete file and gives it the name of the image.
+  func finish() throws(StorageError) {
+    let (files, path) = (files, database.path)
+    guard database.syncFile() else {
+      throw StorageError(.inputOutput, path: path, reason: "the image cannot be synced")
+    }
+    do throws(SystemError) {
+      try files.rename(StateFile.freshName, to: StateFile.name)
+      try files.sync()
+    } catch {
+      throw StorageError(error, path: path)
+    }
+  }
+
+  /// Removes a file that was not completed.
+  static func remove(_ files: any LogDirectory) { try? files.remove(StateFile.freshName) }
+}

@@ -1,0 +1,127 @@
+import FeedJSON
+import FeedSQLite
+import FeedSystem
+
+/// A database of schema 1 or 2, whose log is the table `journal`. It is read once, and replaced by an image and segments.
+struct JournalDatabase {
+  let database: Database
+  let version: Int64
+  let facts: StateFacts
+  let beginning: StateBeginning
+
+  /// Milliseconds to wait for a lock of another program.
+  private static let patience: Int32 = 2000
+
+  /// How to open the file.
+  enum Access {
+    /// To replace it.
+    case write
+    /// With locks: a daemon may use the file, or start meanwhile. SQLite records its readers in the index of the log.
+    case locked
+    /// Without locks and without writing any file. No daemon may use the file.
+    case unlocked
+
+    /// Returns `unlocked` unless a daemon uses the file at `path`. A daemon locks the index of its log.
+    /// - Precondition: this process has no other connection to the file.
+    static func quiet(_ path: String) -> Access {
+      FileSize.of(path + "-wal") != nil && RecordLocks.areHeld(on: path + "-shm") ? .locked : .unlocked
+    }
+  }
+
+  /// Opens the file with its log. Refuses a damaged or incomplete file without changing it.
+  init(_ path: String, _ access: Access, boot: String) throws(StorageError) {
+    let mark = StateMark.read(of: path)
+    let hasLog = FileSize.of(path + "-wal") != nil
+    let way: Database.Access =
+      access == .write ? .readWrite : !hasLog ? .immutable : access == .locked ? .readOnly : .quiescent
+    database = try StorageError.naming(path) { () throws(SQLiteError) in
+      try Database(path: path, access: way, busyTimeout: Self.patience)
+    }
+    database.keepLogWhenClosing()
+    version = try StateFile.recognise(database)
+    facts = try StateFacts(database, version: version)
+    let last = try Self.lastRow(in: database)
+    guard let epoch = facts.epoch else {
+      try Self.refuseEmptied(path, "without content", mark, boot: boot)
+      guard last == 0 else {
+        throw StorageError(
+          .corrupt, path: path, reason: "the database has \(counted(last, "row")) of journal and no epoch")
+      }
+      beginning = .new
+      return
+    }
+    try Self.refuseOtherRules(database, facts)
+    if facts.isBackup {
+      beginning = .backup
+      return
+    }
+    switch StateMark.verdict(mark, epoch: epoch, sequence: last, boot: boot) {
+    case .whole: beginning = .continued
+    case .cut: beginning = .cut
+    case .lost(let count): throw .lost(count, path: path)
+    }
+  }
+
+  static func lastRow(in database: Database) throws(StorageError) -> Int64 {
+    try StorageError.naming(database.path) { () throws(SQLiteError) in try JournalReader.lastRow(in: database) }
+  }
+
+  /// Refuses a journal that was written under other rules, unless nothing must be replayed: the same requests might
+  /// have another result.
+  private static func refuseOtherRules(_ database: Database, _ facts: StateFacts) throws(StorageError) {
+    if facts.rules == Schema.rules { return }
+    let waiting = try StorageError.naming(database.path) { () throws(SQLiteError) in
+      try database.integer(
+        """
+        SELECT count(*) FROM journal WHERE seq > (SELECT ifnull(max(journal), 0) FROM image WHERE complete)
+        """) ?? 0
+    }
+    guard waiting > 0 else { return }
+    throw .otherRules(
+      counted(waiting, "row"), of: facts.software, rules: facts.rules, path: database.path)
+  }
+
+  /// Refuses a missing or empty database file if a WAL or a mark shows that there was content.
+  static func refuseEmptied(_ path: String, boot: String) throws(StorageError) {
+    guard FileSize.of(path) ?? 0 == 0 else { return }
+    let what = FileSize.of(path) == nil ? "missing" : "empty"
+    try refuseEmptied(path, what, StateMark.read(of: path), boot: boot)
+    if FileSize.of(path + "-wal") ?? 0 > 0 {
+      throw StorageError(.lostRows, path: path, reason: "the database is \(what), but its log \(path)-wal is not")
+    }
+  }
+
+  private static func refuseEmptied(
+    _ path: String, _ what: String, _ mark: StateMark?, boot: String
+  ) throws(StorageError) {
+    guard let mark, case .lost(let count) = StateMark.verdict(mark, epoch: mark.epoch, sequence: 0, boot: boot)
+    else { return }
+    throw StorageError(
+      .lostRows, path: path, reason: "the database is \(what), but it had \(counted(count, "row")) of journal")
+  }
+
+  /// Moves SQLite's log into the file, so that no part of it is taken for one of the image that replaces the file.
+  func emptyLog() throws(StorageError) {
+    let progress = try StorageError.naming(database.path) { () throws(SQLiteError) in try database.checkpoint(.truncate)
+    }
+    guard progress.moved == progress.pages else {
+      throw StorageError(.busy, path: database.path, reason: "another program reads the database")
+    }
+  }
+
+  /// Removes the files that belonged to the database which was replaced.
+  static func removeFiles(beside path: String, _ files: any LogDirectory) {
+    for end in ["-wal", "-shm", "-mark"] { try? files.remove(FilePath.name(of: path) + end) }
+  }
+}
+
+extension StorageError {
+  /// The error of a log that another version of the program must replay.
+  static func otherRules(_ amount: String, of software: String?, rules: Int64, path: String) -> StorageError {
+    StorageError(
+      .otherRules, path: path,
+      reason:
+        "feedd \(software ?? "of another version") left \(amount) of log that need its rules (\(rules)), and this one "
+        + "has others (\(Schema.rules))")
+  }
+}

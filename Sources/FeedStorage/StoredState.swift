@@ -1,0 +1,192 @@
+import FeedJSON
+import FeedSQLite
+import FeedSystem
+
+/// What a state directory holds, found before anything is read from it or written to it.
+///
+///     var state = try StoredState(directory, files, access: .write, boot: boot)
+///     state.beginning                       // whether the history continues
+///     var recovery = Recovery(state, into: target)
+struct StoredState {
+  /// The image, and a log beside it that is in the same file.
+  enum Image {
+    /// There is none: the state of the first batch is empty.
+    case none
+    case file(Database, StateFacts)
+    /// A database whose log is a table.
+    case journal(JournalDatabase)
+  }
+
+  let directory: String
+  let image: Image
+  let chain: SegmentChain
+  let boot: String
+  /// Whether the log is cut where it does not verify.
+  let skipsDamaged: Bool
+  private(set) var beginning: StateBeginning
+
+  var path: String { StateFile.path(in: directory) }
+
+  /// The database with the image; nil if there is none.
+  var database: Database? {
+    switch image {
+    case .none: nil
+    case .file(let database, _): database
+    case .journal(let journal): journal.database
+    }
+  }
+
+  /// The version of the schema of the file; that of this program if there is none.
+  var schema: Int64 { if case .journal(let journal) = image { journal.version } else { Schema.version } }
+
+  var facts: StateFacts {
+    switch image {
+    case .none: StateFacts()
+    case .file(_, let facts): facts
+    case .journal(let journal): journal.facts
+    }
+  }
+
+  /// The epoch in which the stored batches were made; nil if there are none and no image.
+  var epoch: String? { chain.segments.last?.header.epoch ?? facts.epoch }
+
+  /// The version of the program that wrote the newest part.
+  var software: String? { chain.segments.last?.header.software ?? facts.software }
+
+  /// Whether an image must be written before the daemon serves: what the state was read from is replaced by it.
+  var needsImage: Bool {
+    switch beginning {
+    case .backup, .skipped, .damaged: true
+    case .new, .continued, .cut: if case .journal = image { true } else { false }
+    }
+  }
+
+  /// Reads the facts about the files of a directory. Refuses what is foreign, newer, damaged or incomplete.
+  init(
+    _ directory: String, _ files: any LogDirectory, access: JournalDatabase.Access, boot: String, vfs: String? = nil,
+    skipsDamaged: Bool = false
+  ) throws(StorageError) {
+    self.directory = directory
+    self.boot = boot
+    self.skipsDamaged = skipsDamaged
+    let path = StateFile.path(in: directory)
+    image = try Self.openImage(path, access, boot: boot, vfs: vfs)
+    var base = SegmentChain.Base(batch: 0, epoch: nil)
+    var other: StateBeginning?
+    switch image {
+    case .none: break
+    case .file(let database, let facts):
+      base.epoch = facts.epoch
+      base.batch = try Self.covered(by: database)
+      if facts.isBackup { other = .backup }
+    case .journal(let journal):
+      base.epoch = journal.facts.epoch
+      base.batch = UInt64(try JournalDatabase.lastRow(in: journal.database))
+      if journal.beginning != .continued { other = journal.beginning }
+    }
+    if other == .backup, let database = Self.database(of: image) {
+      // What the log of the replaced state holds is not continued.
+      chain = try SegmentChain(ofBackup: database, in: directory, replacing: files)
+    } else {
+      chain = try SegmentChain(files, in: directory, after: base, boot: boot, skipsDamaged: skipsDamaged)
+    }
+    if access == .write {
+      for segment in chain.segments where segment.file != nil {
+        try StateFile.refuseLinked("\(directory)/\(segment.name)", "the segment")
+      }
+    }
+    if chain.segments.isEmpty, other == nil {
+      if case .file = image, !skipsDamaged {
+        throw StorageError(.lost, path: directory, reason: "the log that continues the image is missing")
+      }
+      beginning = base.epoch == nil ? .new : .continued
+    } else {
+      beginning = other ?? (chain.mayBeCut ? .cut : .continued)
+    }
+    if other == .new, !chain.segments.isEmpty { beginning = chain.mayBeCut ? .cut : .continued }
+    if skipsDamaged && beginning != .backup { beginning = .damaged }
+  }
+
+  /// Lets recovery skip a batch.
+  mutating func skip(_ batch: Int64) { beginning = .skipped(batch) }
+
+  private static func database(of image: Image) -> Database? {
+    switch image {
+    case .none: nil
+    case .file(let database, _): database
+    case .journal(let journal): journal.database
+    }
+  }
+
+  private static func openImage(
+    _ path: String, _ access: JournalDatabase.Access, boot: String, vfs: String?
+  ) throws(StorageError) -> Image {
+    if access == .write { try StateFile.refuseLinked(path, "the database file") }
+    guard let (database, version) = try StateFile.open(path, vfs: vfs), version > 0 else {
+      try JournalDatabase.refuseEmptied(path, boot: boot)
+      return .none
+    }
+    if version <= Schema.lastWithJournal { return .journal(try JournalDatabase(path, access, boot: boot)) }
+    let facts = try StateFacts(database, version: version)
+    guard facts.epoch != nil else { throw StorageError(.corrupt, path: path, reason: "the database has no epoch") }
+    return .file(database, facts)
+  }
+
+  /// The last batch that the image in a database covers.
+  private static func covered(by database: Database) throws(StorageError) -> UInt64 {
+    let (images, found) = try StorageError.naming(database.path) { () throws(SQLiteError) in
+      (
+        try database.integer("SELECT count(*) FROM image") ?? 0,
+        try database.integer("SELECT max(journal) FROM image WHERE complete")
+      )
+    }
+    // A backup that was made before the first image has none.
+    if images == 0 { return 0 }
+    guard let found, found >= 0 else {
+      throw StorageError(.corrupt, path: database.path, reason: "the image is not complete")
+    }
+    return UInt64(found)
+  }
+}
+
+extension StoredState {
+  /// Reads and verifies all segments, for a copy of them. Each has its bytes up to the end of its last record.
+  func readLog() throws(StorageError) -> [(number: UInt64, bytes: SegmentBytes, count: Int)] {
+    var found: [(number: UInt64, bytes: SegmentBytes, count: Int)] = []
+    for (place, segment) in chain.segments.enumerated() {
+      let path = "\(directory)/\(segment.name)"
+      let bytes: SegmentBytes
+      do throws(SystemError) { bytes = try segment.load() } catch { throw StorageError(error, path: path) }
+      let next = place + 1 < chain.segments.count ? chain.segments[place + 1].header.firstBatch : nil
+      var reader = SegmentReader(
+        bytes.bytes, segment.header, checksum: segment.checksum, trust: chain.trust(of: segment, boot: boot))
+      while reader.nextBatch != next, reader.next() != nil {}
+      guard next == nil ? reader.ending != .damaged && reader.ending != .next : reader.nextBatch == next else {
+        throw StorageError(.brokenLog, path: path, reason: "batch \(reader.nextBatch) of the log does not verify")
+      }
+      found.append((segment.header.number, bytes, reader.offset))
+    }
+    return found
+  }
+}
+
+extension SegmentChain {
+  /// The chain of the copies in a backup. The segments in the directory are not needed any more.
+  init(
+    ofBackup database: Database, in directory: String, replacing files: any LogDirectory
+  ) throws(StorageError) {
+    self.init(directory)
+    let hasCopies = try StorageError.naming(database.path) { () throws(SQLiteError) in
+      try database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'log'") ?? 0 > 0
+    }
+    if hasCopies {
+      let rows = try database.reading("SELECT number, segment FROM log ORDER BY number")
+      while try rows.next(database.path) { try addCopy(rows.integer(0), rows.blobBytes(1), database.path) }
+    }
+    do throws(SystemError) {
+      replace(try files.names().compactMap(SegmentHeader.number(in:)).sorted())
+    } catch {
+      throw StorageError(error, path: directory)
+    }
+  }
+}

@@ -1,0 +1,130 @@
+import FeedModel
+import FeedSystem
+import TestSupport
+import Testing
+
+@testable import FeedStorage
+
+/// The ends of segments: what a start keeps, cuts off and refuses.
+@Suite struct SegmentTests {
+  private static let page = SegmentHeader.page
+
+  private static func header(_ size: Int = 64 << 10, limits: String = "{}") -> SegmentHeader {
+    SegmentHeader(
+      number: 7, fileBytes: size, firstBatch: 40, firstRevision: 100, rules: 1, isSynced: true, epoch: "e",
+      previousEpoch: "d", boot: "b", software: "0.1", limits: limits)
+  }
+
+  /// A segment with batches of these lengths, and where each record begins.
+  private static func segment(_ lengths: [Int]) -> (bytes: [UInt8], starts: [Int]) {
+    let header = header()
+    let (encoded, checksum) = header.encode()
+    var (bytes, starts) = (encoded, [Int]())
+    for (place, length) in lengths.enumerated() {
+      let requests = [UInt8](repeating: UInt8(ascii: "x"), count: length)
+      let record = RecordHeader(
+        kind: .batch, length: length, number: 40 + UInt64(place), revision: 100 + UInt64(place), moment: 5,
+        checksum: requests.withUnsafeBytes { CRC32C.of($0) })
+      var head = [UInt8](repeating: 0, count: RecordHeader.byteCount)
+      head.withUnsafeMutableBytes { record.encode(in: checksum, into: $0) }
+      starts.append(bytes.count)
+      bytes += head + requests
+    }
+    starts.append(bytes.count)
+    return (bytes + [UInt8](repeating: 0, count: header.fileBytes - bytes.count), starts)
+  }
+
+  private static func read(
+    _ bytes: [UInt8], _ trust: SegmentReader.Trust
+  ) throws -> (batches: Int, ending: SegmentReader.Ending) {
+    try bytes.withUnsafeBytes { bytes in
+      let (header, checksum) = try SegmentHeader.decode(bytes)
+      var reader = SegmentReader(bytes, header, checksum: checksum, trust: trust)
+      var count = 0
+      while let batch = reader.next() {
+        #expect(batch.header.number == 40 + UInt64(count) && batch.header.revision == 100 + UInt64(count))
+        count += 1
+      }
+      return (count, reader.ending)
+    }
+  }
+
+  @Test func checksumIsTheStandardOne() {
+    let digits = Array("123456789".utf8)
+    #expect(digits.withUnsafeBytes { CRC32C.of($0) } == 0xE306_9283)
+    let (first, rest) = (Array(digits[..<4]), Array(digits[4...]))
+    let begun = first.withUnsafeBytes { CRC32C.of($0) }
+    #expect(rest.withUnsafeBytes { CRC32C.of($0, after: begun) } == 0xE306_9283)
+  }
+
+  @Test func headerIsReadAsWritten() throws {
+    for limits in ["", "{}", String(repeating: "y", count: 5000)] {
+      let header = Self.header(limits: limits)
+      let (bytes, checksum) = header.encode()
+      #expect(bytes.count % Self.page == 0)
+      let found = try bytes.withUnsafeBytes { try SegmentHeader.decode($0) }
+      #expect(found.header == header && found.checksum == checksum)
+      for place in stride(from: 0, to: bytes.count, by: 7) {
+        var damaged = bytes
+        damaged[place] ^= 4
+        #expect(throws: SegmentHeader.Flaw.self) { try damaged.withUnsafeBytes { try SegmentHeader.decode($0) } }
+      }
+    }
+  }
+
+  @Test func namesOfSegments() {
+    #expect(SegmentHeader.name(of: 1) == "log-000001" && SegmentHeader.name(of: 12_345_678) == "log-12345678")
+    #expect(SegmentHeader.number(in: "log-000012") == 12 && SegmentHeader.number(in: "log-12345678") == 12_345_678)
+    for name in ["log-1", "log-0000012", "log-new", "log-spare", "feedd.sqlite", "log-000012~", "log-+00012"] {
+      #expect(SegmentHeader.number(in: name) == nil, "\(name)")
+    }
+  }
+
+  /// The kernel copies a write page by page: what a kill leaves is some whole pages of it.
+  @Test func writeThatAKillInterruptedIsCutOff() throws {
+    let (bytes, starts) = Self.segment([100, 3000, 20_000])
+    let (start, end) = (starts[2], starts[3])
+    for trust in [SegmentReader.Trust.sameBoot, .synced, .unsynced] {
+      #expect(try Self.read(bytes, trust) == (3, .clean))
+      for page in stride(from: (start / Self.page + 1) * Self.page, to: end, by: Self.page) {
+        var torn = bytes
+        torn.replaceSubrange(page..., with: [UInt8](repeating: 0, count: bytes.count - page))
+        #expect(try Self.read(torn, trust) == (2, .torn), "\(trust), \(page)")
+      }
+    }
+  }
+
+  /// A header across two pages, of which a kill left the first one.
+  @Test func headerThatAKillInterruptedIsCutOff() throws {
+    let first = Self.page - RecordHeader.byteCount - 20
+    let (bytes, starts) = Self.segment([first, 100])
+    let page = 2 * Self.page
+    #expect(starts[1] < page && starts[1] + RecordHeader.byteCount > page)
+    var torn = bytes
+    torn.replaceSubrange(page..., with: [UInt8](repeating: 0, count: bytes.count - page))
+    #expect(try Self.read(torn, .sameBoot) == (1, .torn))
+  }
+
+  @Test("any other change of a record is damage, on the same boot")
+  func flippedBits() throws {
+    let (bytes, starts) = Self.segment([100, 3000, 20_000, 50])
+    for place in stride(from: starts[0], to: bytes.count, by: 13) {
+      var damaged = bytes
+      damaged[place] ^= 1 << UInt8(place % 8)
+      let found = try Self.read(damaged, .sameBoot)
+      #expect(found.ending == .damaged && found.batches == starts[1...].count { $0 <= place }, "\(place)")
+    }
+  }
+
+  @Test("after a loss of power the last record may be torn, but no record behind which another one is")
+  func tornSectors() throws {
+    let (bytes, starts) = Self.segment([100, 3000, 20_000])
+    for place in stride(from: starts[1], to: starts[3], by: 11) {
+      var damaged = bytes
+      damaged[place] ^= 1
+      let isLast = place >= starts[2]
+      #expect(try Self.read(damaged, .synced) == (isLast ? 2 : 1, isLast ? .torn : .damaged), "\(place)")
+      #expect(try Self.read(damaged, .unsynced) == (isLast ? 2 : 1, .torn))
+    }
+  }
+}
