@@ -20,7 +20,7 @@ extension Engine: CommitObserver {
   /// Encodes the delta of one row for all watches in step. Other watches are told as of any change.
   public func didChange(_ feed: Feed, by row: ChangeOfOne, from: UInt64, _ element: ElementText?) {
     feed.withWatching { channel in
-      guard channel.counting == nil, channel.solo.isEmpty, !access.isBehind(catalog.structureVersion) else {
+      guard channel.isOnlyChannel, channel.solo.isEmpty, !access.isBehind(catalog.structureVersion) else {
         return didChange(feed, by: Change(row), Publication(of: row, from: from, element))
       }
       if !channel.inStep.isEmpty { publish(appendDelta(of: row, channel, from: from, element), of: channel) }

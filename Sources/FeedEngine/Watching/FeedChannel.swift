@@ -84,6 +84,9 @@ final class FeedChannel {
     return made
   }
 
+  /// Whether no watch of the feed ever asked for counts or identities.
+  var isOnlyChannel: Bool { counting == nil && identified == nil }
+
   /// The channels for watches that do not get rows alone.
   var others: [FeedChannel] { [counting, identified].compactMap { $0 } }
 

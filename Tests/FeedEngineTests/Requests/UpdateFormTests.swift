@@ -30,10 +30,13 @@ import Testing
   private func harness(isDurable: Bool) -> EngineHarness {
     let harness = EngineHarness(isDurable: isDurable)
     let id = harness.connect()
-    _ = harness.ask(
-      id, "define",
-      #"{"feed":"c","kind":"collection","bins":[{"name":"shown","where":"!@.hidden","sort":[{"by":"$.v"}]}]}"#)
-    _ = harness.ask(id, "define", #"{"feed":"d","kind":"collection"}"#)
+    for definition in [
+      #"{"feed":"c","kind":"collection","bins":[{"name":"shown","filter":"!@.hidden","sort":[{"by":"$.v"}]}]}"#,
+      #"{"feed":"d","kind":"collection"}"#,
+    ] {
+      let answers = harness.ask(id, "define", definition)
+      #expect(answers.count == 1 && answers[0].contains(#""result""#), "\(answers)")
+    }
     return harness
   }
 
@@ -55,6 +58,7 @@ import Testing
           single.send(other, text)
           #expect(known.take(client) == single.take(other), "\(text)")
           #expect(known.take(watcher) == single.take(reference), "\(text)")
+          single.disconnect(other)
           number = number &* 7 &+ 1
           if number > 1 << 40 { number = 3 }
         }
