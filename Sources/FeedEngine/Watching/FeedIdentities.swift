@@ -37,6 +37,8 @@ final class FeedIdentities {
   private var recordBytes = 0
   /// The memory that was charged for last.
   private var chargedBytes = 0
+  /// The watches that pay for the memory.
+  var payers = IdentityPayers()
 
   init(of feed: Feed) { self.feed = feed }
 

@@ -10,13 +10,31 @@ extension Engine {
     guard let identities = watch.channel.identities else { return }
     watches.idleIdentities.didBegin(watch)
     identities.begin(fewRows: watches.catchUps.fewRows, chargedTo: watch.session.snapshots)
-    charge(identities, to: watch)
+    if identities.payers.begin(watch) { charge(identities) }
     if watch.isLive && identities.isReading { fallBehind(watch) }
   }
 
-  private func charge(_ identities: FeedIdentities, to watch: Watch) {
+  /// Ends the identities of a watch that ends. Another watch of its user pays for them from now on.
+  ///
+  /// - Parameter uid: the user, if the watch paid.
+  func endIdentities(_ watch: Watch, paidBy uid: UInt32?) {
+    let channel = watch.channel
+    if let identities = channel.identities, let uid {
+      let others = sessions.all.lazy.filter { $0.peer.uid == uid }.flatMap(\.watches)
+      if let next = others.first(where: { $0.channel === channel && $0.seat != .ended }), identities.payers.begin(next)
+      {
+        charge(identities)
+      }
+    }
+    watches.idleIdentities.didEnd(watch, at: now)
+  }
+
+  /// Charges each user with the present memory of the identities.
+  private func charge(_ identities: FeedIdentities) {
     identities.didCharge()
-    watch.identityCharge = watch.session.snapshots.hold(identities.bytes)
+    for watch in identities.payers.all {
+      watch.identityCharge = watch.session.snapshots.hold(identities.bytes)
+    }
   }
 
   /// Follows a commit, and tells the watches of a feed that get identities.
@@ -24,11 +42,7 @@ extension Engine {
     guard let identities = channel.identities else { return }
     identities.didChange(by: change, from: publication.from, bytes: limits.historyBytes, commit.pace)
     if channel.watchCount == 0 { return watches.idleIdentities.didChange(channel, at: now, limits) }
-    if identities.hasGrown {
-      for session in sessions.all {
-        for watch in session.watches where watch.channel === channel { charge(identities, to: watch) }
-      }
-    }
+    if identities.hasGrown { charge(identities) }
     tell(channel, change, publication)
   }
 
@@ -42,11 +56,39 @@ extension Engine {
 
   /// Lets the receivers of a delta go on, because they missed nothing.
   func release(_ delta: LongDelta) {
+    // Their memory was estimated until they were read.
+    if let identities = delta.channel.identities { charge(identities) }
     while let watch = delta.receivers.first {
       watches.leaveSeat(watch)
       becomeLive(watch)
       if watch.seat == .standing { wait(watch) }
     }
+  }
+}
+
+/// The watches that are charged for the identities of a feed. They are there once, so each user pays once.
+///
+/// Invariant: there is at most one watch of a user, and none that has ended. Watches are not retained: they lead here.
+struct IdentityPayers {
+  private var watches: [UInt32: Unmanaged<Watch>] = [:]
+
+  var all: some Collection<Watch> { watches.values.lazy.map { $0.takeUnretainedValue() } }
+
+  /// Lets a watch pay, unless another one of its user does. Returns whether it pays.
+  mutating func begin(_ watch: Watch) -> Bool {
+    let uid = watch.session.peer.uid
+    if watches[uid] != nil { return false }
+    watches[uid] = .passUnretained(watch)
+    return true
+  }
+
+  /// Releases a watch that ends from paying. Returns whether it did.
+  mutating func end(_ watch: Watch) -> Bool {
+    guard let payer = watches[watch.session.peer.uid], payer.toOpaque() == Unmanaged.passUnretained(watch).toOpaque()
+    else { return false }
+    watches[watch.session.peer.uid] = nil
+    watch.identityCharge = nil
+    return true
   }
 }
 

@@ -218,9 +218,10 @@ extension Engine {
 
   /// Removes a watch from its feed. The caller removes it from the session.
   func remove(_ watch: Watch) {
+    let uid = watch.session.peer.uid
+    let paid = watch.channel.identities?.payers.end(watch) ?? false
     watches.end(watch)
-    watch.identityCharge = nil
-    watches.idleIdentities.didEnd(watch, at: now)
+    endIdentities(watch, paidBy: paid ? uid : nil)
     releaseIfGone(watch.channel)
   }
 

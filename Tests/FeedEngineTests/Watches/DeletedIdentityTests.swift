@@ -30,6 +30,29 @@ struct DeletedIdentityTests {
     return (harness, writer)
   }
 
+  /// The bytes that each connection of a user is charged with, without those that are charged with nothing.
+  private func charges(of uid: UInt32) -> [Int] {
+    harness.engine.sessions.all.filter { $0.peer.uid == uid }.map(\.snapshots.bytes).filter { $0 > 0 }
+  }
+
+  @Test("each user is charged once for the identities of a feed, whoever of them watches")
+  func identitiesAreChargedOncePerUser() throws {
+    let elements = (0..<500).map { #"{"id":"identity \#($0)"}"# }.joined(separator: ",")
+    _ = harness.ask(writer, "update", #"{"feed":"list","elements":[\#(elements)]}"#)
+    let watchers = (0..<4).map { _ in harness.connect() } + [harness.connect(uid: 2000)]
+    for watcher in watchers { _ = harness.ask(watcher, "watch", #"{"feed":"list","ids":true}"#) }
+    let charge = try #require(charges(of: 2000).first)
+    #expect(charge >= 500 * 16 && charges(of: 1000) == [charge])
+    for watcher in watchers.prefix(3) {
+      harness.disconnect(watcher)
+      #expect(charges(of: 1000) == [charge] && charges(of: 2000) == [charge])
+    }
+    _ = harness.ask(watchers[3], "unwatch", #"{"feed":"list"}"#)
+    #expect(charges(of: 1000) == [] && charges(of: 2000) == [charge])
+    harness.disconnect(watchers[4])
+    #expect(charges(of: 2000) == [])
+  }
+
   /// A random request that changes some of the feeds.
   private static func request(_ random: inout SeededRandom) -> (String, String) {
     func below(_ most: Int) -> Int { Int.random(in: 0..<most, using: &random) }
