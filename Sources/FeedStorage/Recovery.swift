@@ -23,6 +23,8 @@ public struct StoredBatch {
   public let revision: UInt64?
   /// The time at which it is executed, in nanoseconds.
   public let at: UInt64
+  /// The rules by which it was executed (``ExecutionRules``).
+  public let rules: Int
   /// The framed requests as they were appended. Valid during the call only.
   public let requests: UnsafeRawBufferPointer
 }
@@ -139,7 +141,7 @@ struct Recovery: ~Copyable {
   ) throws(StorageError) -> Int64 {
     let path = journal.database.path
     var rows = try JournalReader(
-      journal.database, after: image.journal, version: journal.version, unchecked: journal.facts.unchecked)
+      journal.database, after: image.journal, version: journal.version, journal.facts)
     while let (batch, row) = try rows.next() {
       try use(try limits.text(of: row).json, path)
       try execute(batch, path)
@@ -210,7 +212,7 @@ struct Recovery: ~Copyable {
   private mutating func replay(
     _ batch: SegmentReader.Batch, _ header: SegmentHeader, _ path: String
   ) throws(StorageError) {
-    guard header.rules == UInt32(Schema.rules) else {
+    guard ExecutionRules.known.contains(Int(header.rules)) else {
       throw .otherRules(
         "batches from \(grouped(batch.header.number)) on", of: header.software, rules: Int64(header.rules), path: path)
     }
@@ -224,7 +226,7 @@ struct Recovery: ~Copyable {
     try execute(
       StoredBatch(
         sequence: Int64(clamping: batch.header.number), revision: revision, at: batch.header.moment,
-        requests: batch.requests), path)
+        rules: Int(header.rules), requests: batch.requests), path)
   }
 
   private mutating func execute(_ batch: StoredBatch, _ path: String) throws(StorageError) {

@@ -13,9 +13,6 @@ enum Schema {
   static let version: Int64 = 3
   /// The last version whose log was a table.
   static let lastWithJournal: Int64 = 2
-  /// The version of the rules by which stored requests are executed. Increment it when a change of the daemon makes a
-  /// request that was accepted before lead to another state or revision.
-  static let rules: Int64 = 1
   /// Stored in `application_id`: "feed".
   static let applicationID: Int64 = 0x6665_6564
   /// Bytes of a page.

@@ -82,7 +82,8 @@ private final class LogDriver {
     waiting = nil
     try filler.replay(
       StoredBatch(
-        sequence: 0, revision: batch.revision, at: batch.at.nanoseconds, requests: batch.frames))
+        sequence: 0, revision: batch.revision, at: batch.at.nanoseconds, rules: ExecutionRules.current,
+        requests: batch.frames))
     executed = batch.number
   }
 

@@ -21,7 +21,8 @@ final class Filler: RecoveryTarget {
     do throws(ReplayError) {
       try engine.replay(
         LogBatch(
-          number: 0, at: Instant(nanoseconds: batch.at), revision: batch.revision, frames: batch.requests))
+          number: 0, at: Instant(nanoseconds: batch.at), revision: batch.revision, frames: batch.requests),
+        rules: batch.rules)
     } catch {
       throw ReplayRefusal("\(error)")
     }

@@ -81,7 +81,8 @@ extension Parameters {
     return feeds
   }
 
-  private func hasElementCondition(of method: Method) -> Bool {
+  /// Whether the request has a condition on the present element.
+  func hasElementCondition(of method: Method) -> Bool {
     switch method {
     case .update, .patch, .move: member("where") != nil || member("absent") != nil
     case .delete: member("where") != nil && !judgesAllElements

@@ -4,11 +4,23 @@ import FeedModel
 import FeedWire
 
 /// The reason why a stored batch cannot be replayed.
-public enum ReplayError: Error, Equatable, Sendable {
+public enum ReplayError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The batch was made at another revision than replay has reached.
   case revisionMismatch(stored: UInt64, reached: UInt64)
   /// The batch is not a sequence of frames with JSON.
   case damaged(offset: Int)
+  /// A request has a member that was ignored by the rules of its time.
+  case otherMeaning(member: String)
+
+  public var description: String {
+    switch self {
+    case .revisionMismatch(let stored, let reached):
+      "it was made on revision \(grouped(stored)), and the state before it is of revision \(grouped(reached))"
+    case .damaged(let offset): "its requests cannot be read from byte \(grouped(offset)) on"
+    case .otherMeaning(let member):
+      "its \"\(member)\" meant nothing to the version that wrote it; start that version once and stop it with SIGTERM"
+    }
+  }
 }
 
 /// Executing the content of a log, without clients.
@@ -16,7 +28,9 @@ extension Engine {
   /// Replays a stored batch, before the first client connects. Nothing is answered.
   ///
   /// At the same time, at the same revision and under the same limits, a batch has the same effect.
-  public func replay(_ batch: LogBatch) throws(ReplayError) {
+  ///
+  /// - Parameter rules: those by which the batch was executed first (``ExecutionRules/known``).
+  public func replay(_ batch: LogBatch, rules: Int = ExecutionRules.current) throws(ReplayError) {
     if let revision = batch.revision {
       // A start adds one revision for managed feeds, whose rows are read again. Journals of early versions do not
       // contain their commits.
@@ -26,16 +40,16 @@ extension Engine {
       }
       catalog.skip(to: revision)
     }
-    try executeFrames(of: batch)
+    try executeFrames(of: batch, rules: rules)
     while catalog.hasDiscarded { catalog.freeDiscarded(.max) }
   }
 
   /// Executes a batch of another member of a replicated log.
   func execute(received batch: LogBatch) throws(ReplayError) {
-    try executeFrames(of: batch)
+    try executeFrames(of: batch, rules: ExecutionRules.current)
   }
 
-  private func executeFrames(of batch: LogBatch) throws(ReplayError) {
+  private func executeFrames(of batch: LogBatch, rules: Int) throws(ReplayError) {
     let present = time.moment
     time.moment = batch.at
     ownWork.owner = nil
@@ -54,6 +68,9 @@ extension Engine {
           var id: JSONView?
           // A request that could not be decoded had no effect the first time and has none now.
           if let (method, request) = try? decode(message, id: &id) {
+            if rules < 2, let member = request.memberUnknown(toRulesBefore2: method) {
+              throw .otherMeaning(member: member)
+            }
             performSilently(method, request.id, Parameters(object: request.params))
           }
         }
@@ -68,6 +85,28 @@ extension Engine {
   public func use(_ limits: Limits) {
     self.limits = limits
     catalog.use(limits)
+  }
+}
+
+extension Request {
+  /// The name of a member that rules before 2 ignored; nil if there is none.
+  fileprivate func memberUnknown(toRulesBefore2 method: Method) -> String? {
+    if let found = Parameters(object: params).memberUnknown(toRulesBefore2: method) { return found }
+    guard method == .transaction, let operations = params?.member("ops"), operations.kind == .array else { return nil }
+    for operation in operations.elements {
+      guard let method = operation.member("method").flatMap(Method.init) else { continue }
+      let found = Parameters(object: operation.member("params")).memberUnknown(toRulesBefore2: method)
+      if let found { return found }
+    }
+    return nil
+  }
+}
+
+extension Parameters {
+  fileprivate func memberUnknown(toRulesBefore2 method: Method) -> String? {
+    if method.rules.cost == .change && member("result") != nil { return "result" }
+    if method == .update && member("absent") != nil { return "absent" }
+    return hasElementCondition(of: method) ? "where" : nil
   }
 }
 

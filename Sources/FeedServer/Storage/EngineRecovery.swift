@@ -23,13 +23,11 @@ package final class EngineRecovery: RecoveryTarget {
   package func use(_ limits: Limits) { engine.use(limits) }
 
   package func replay(_ batch: StoredBatch) throws(ReplayRefusal) {
-    do {
+    do throws(ReplayError) {
       try engine.replay(
         LogBatch(
-          number: 0, at: Instant(nanoseconds: batch.at), revision: batch.revision, frames: batch.requests))
-    } catch ReplayError.revisionMismatch(let stored, let reached) {
-      throw ReplayRefusal(
-        "it was made on revision \(grouped(stored)), and the state before it is of revision \(grouped(reached))")
+          number: 0, at: Instant(nanoseconds: batch.at), revision: batch.revision, frames: batch.requests),
+        rules: batch.rules)
     } catch {
       throw ReplayRefusal("\(error)")
     }

@@ -1,4 +1,5 @@
 import FeedJSON
+import FeedModel
 import FeedSQLite
 import FeedSystem
 
@@ -66,10 +67,10 @@ struct JournalDatabase {
     try StorageError.naming(database.path) { () throws(SQLiteError) in try JournalReader.lastRow(in: database) }
   }
 
-  /// Refuses a journal that was written under other rules, unless nothing must be replayed: the same requests might
+  /// Refuses a journal that was written under unknown rules, unless nothing must be replayed: the same requests might
   /// have another result.
   private static func refuseOtherRules(_ database: Database, _ facts: StateFacts) throws(StorageError) {
-    if facts.rules == Schema.rules { return }
+    if ExecutionRules.known.contains(Int(clamping: facts.rules)) { return }
     let waiting = try StorageError.naming(database.path) { () throws(SQLiteError) in
       try database.integer(
         """
@@ -122,6 +123,6 @@ extension StorageError {
       .otherRules, path: path,
       reason:
         "feedd \(software ?? "of another version") left \(amount) of log that need its rules (\(rules)), and this one "
-        + "has others (\(Schema.rules))")
+        + "knows those up to \(ExecutionRules.current)")
   }
 }

@@ -7,6 +7,7 @@ struct JournalReader: ~Copyable {
   private let path: String
   /// Rows up to this one may be without a checksum.
   private let unchecked: Int64
+  private let rules: Int
   private var limits: StoredLimits
   /// The last row that was read.
   private(set) var last: Int64
@@ -16,9 +17,8 @@ struct JournalReader: ~Copyable {
   /// - Parameters:
   ///   - last: the row before the first row to read.
   ///   - version: the version of the file's schema.
-  ///   - unchecked: the last row that may be without a checksum.
   init(
-    _ database: Database, after last: Int64, version: Int64, unchecked: Int64
+    _ database: Database, after last: Int64, version: Int64, _ facts: StateFacts
   ) throws(StorageError) {
     let checksum = version >= 2 ? "checksum" : "NULL"
     path = database.path
@@ -30,7 +30,8 @@ struct JournalReader: ~Copyable {
       return rows
     }
     self.last = last
-    self.unchecked = version >= 2 ? unchecked : .max
+    unchecked = version >= 2 ? facts.unchecked : .max
+    rules = Int(clamping: facts.rules)
     limits = StoredLimits(database)
   }
 
@@ -74,7 +75,7 @@ struct JournalReader: ~Copyable {
   }
 
   private func batch(_ requests: UnsafeRawBufferPointer) -> StoredBatch {
-    StoredBatch(sequence: last, revision: rows.unsigned(2), at: rows.unsigned(3), requests: requests)
+    StoredBatch(sequence: last, revision: rows.unsigned(2), at: rows.unsigned(3), rules: rules, requests: requests)
   }
 }
 
