@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -191,4 +192,10 @@ uint32_t clinux_crc32c(uint32_t crc, const void *bytes, size_t count) {
 
 uint32_t clinux_crc32c_by_table(uint32_t crc, const void *bytes, size_t count) {
   return ~crc32c_by_table(~crc, bytes, count);
+}
+
+long clinux_involuntary_switches(void) {
+  struct rusage usage = {0};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nivcsw;
 }

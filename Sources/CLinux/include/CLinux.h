@@ -93,6 +93,9 @@ void clinux_return_large_blocks(int size, int kept);
 /// Returns the free pages within the heaps of malloc to the system (malloc_trim).
 void clinux_return_free_pages(void);
 
+/// How often another thread took the processor from this one (RUSAGE_THREAD). Does not fail.
+long clinux_involuntary_switches(void);
+
 /// Continues a CRC-32C (Castagnoli, polynomial 0x1EDC6F41 reflected): `crc` is the value of the bytes so far, 0 for none. Uses
 /// the instruction of the processor if it has one, which C can name and Swift cannot.
 uint32_t clinux_crc32c(uint32_t crc, const void *bytes, size_t count);

@@ -26,6 +26,7 @@ struct SocketLink: ~Copyable, Link {
   private static let lastReads = 8
 
   private let poll: EventPoll
+  private var eager = EagerWait()
   private var slots = SlotTable()
   private let writer = SliceWriter()
   private var acceptor: Acceptor
@@ -71,10 +72,11 @@ struct SocketLink: ~Copyable, Link {
 
   /// Waits for events. Events of connections are then returned by ``nextEvent()``.
   /// - Parameter milliseconds: the timeout; -1 for none, 0 to return immediately.
-  mutating func wait(milliseconds: Int32, _ clock: ServerClock) throws(SystemError) -> Wakes {
+  /// - Parameter mayLook: see ``EagerWait``.
+  mutating func wait(milliseconds: Int32, mayLook: Bool = false, _ clock: ServerClock) throws(SystemError) -> Wakes {
     assert(nextIndex >= eventCount, "events of the wait before were not taken")
     slots.recycle()
-    eventCount = try poll.wait(milliseconds: milliseconds)
+    eventCount = try eager.wait(poll, milliseconds: milliseconds, mayLook: mayLook)
     nextIndex = 0
     now = clock.now
     if let moment = acceptor.deadline, moment <= now { resumeAccepting() }

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// The clock for deadlines and durations: nanoseconds since an unspecified start. It never goes backwards.
@@ -37,6 +38,12 @@ public enum WallClock {
     let clock = "\(digits(Int(parts.tm_hour), 2)):\(digits(Int(parts.tm_min), 2)):\(digits(Int(parts.tm_sec), 2))"
     return "\(date)T\(clock).\(digits(Int(nanoseconds / 1_000_000 % 1000), 3))Z"
   }
+}
+
+/// What the scheduler did to the calling thread.
+public enum ThreadScheduling {
+  /// How often another thread took the processor from this one. One system call.
+  public static var involuntarySwitches: Int { clinux_involuntary_switches() }
 }
 
 /// The processor time of this process, for measurements. It does not include other processes.
