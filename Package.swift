@@ -64,7 +64,7 @@ let package = Package(
     .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
     module("FeedJSON"),
     module("FeedQuery", ["FeedJSON"], settings: daemonSettings),
-    module("FeedChange", ["FeedJSON"]),
+    module("FeedChange", ["CProcessor", "FeedJSON"]),
     module("FeedModel", ["CProcessor", "FeedJSON", "FeedQuery", "FeedChange"], settings: daemonSettings),
     module("FeedWire", ["FeedJSON", "FeedChange"]),
     module(

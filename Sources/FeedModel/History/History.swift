@@ -177,17 +177,24 @@ extension History {
       let count = words.storedCount(from: record.start, to: end)
       let size = HistoryRecords.headLength + count * 4
       if newest != nil && out.count - start + size > most { break }
-      Self.append(record.to, to: &out)
-      Self.append(record.at.nanoseconds, to: &out)
-      Self.append(UInt32(truncatingIfNeeded: count), to: &out)
-      words.forEachStored(from: record.start, to: end) { Self.append($0, to: &out) }
+      out.reserve(size)
+      out.append(littleEndian: record.to)
+      out.append(littleEndian: record.at.nanoseconds)
+      out.append(littleEndian: UInt32(truncatingIfNeeded: count))
+      words.forEachStored(from: record.start, to: end) { out.append(littleEndian: $0) }
       newest = record.to
       place += 1
     }
     return newest
   }
+}
 
-  private static func append(_ number: some FixedWidthInteger, to out: inout ByteBuffer) {
-    withUnsafeBytes(of: number.littleEndian) { out.append($0) }
+extension ByteBuffer {
+  /// Appends a number for which there is room.
+  @inline(__always)
+  fileprivate mutating func append(littleEndian number: some FixedWidthInteger) {
+    let place = UnsafeMutableRawPointer(pointer) + count
+    place.storeBytes(of: number.littleEndian, as: type(of: number.littleEndian))
+    didWrite(MemoryLayout.size(ofValue: number))
   }
 }

@@ -243,6 +243,7 @@ extension WordRing {
   }
 
   /// Calls `body` with the words that are stored of the change at `start`, which ends before `end`.
+  @inline(__always)
   func forEachStored(from start: UInt64, to end: UInt64, _ body: (UInt32) -> Void) {
     let additions = self[start &+ 5]
     var lists = start &+ 6 &+ UInt64(self[start &+ 4])
