@@ -6,8 +6,7 @@ extension CollectionState {
   /// - Parameter count: the number of elements that are expected. What grows to it later would be moved at once.
   func deferRows(count: Int, _ pace: Pace) {
     deferred = DeferredRows(bins: bins.count, count: count)
-    elements.reserve(count)
-    index.reserve(count, pace)
+    reserve(count, pace)
   }
 
   /// Records the verdicts of the bins; the deferred form of `settle`.

@@ -140,6 +140,11 @@ final class CollectionState: RowStore {
     if deferred != nil { deferred?.leave(handle) }
   }
 
+  override func reserve(_ count: Int, _ pace: Pace = Pace()) {
+    super.reserve(count, pace)
+    index.reserve(count, pace)
+  }
+
   override func restore(_ element: JSONView, at changed: Instant, _ log: UndoLog) throws(FeedError) -> UInt32 {
     if try find(identityOf: element, index: 0) != nil {
       throw .internalError(reason: "two elements have one identity")

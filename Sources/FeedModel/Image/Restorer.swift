@@ -29,6 +29,12 @@ public final class Restorer {
     scanner = JSONScanner(maxDepth: maxDepth)
   }
 
+  /// Makes room for so many elements. Called before the first one.
+  public func reserve(_ count: Int) {
+    handles.reserveCapacity(count)
+    store.reserve(count)
+  }
+
   /// Adds the next element.
   /// - Parameters:
   ///   - arrival: the stored `ElementText.arrival`.

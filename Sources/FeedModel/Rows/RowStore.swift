@@ -74,6 +74,9 @@ public class RowStore {
   /// Called before an element is removed.
   func willRemove(_ handle: UInt32) {}
 
+  /// Makes room for so many elements in an empty store.
+  func reserve(_ count: Int, _ pace: Pace = Pace()) { elements.reserve(count) }
+
   /// Adds a stored, compact element without evaluating filters. It is in no section yet.
   func restore(_ element: JSONView, at changed: Instant, _ log: UndoLog) throws(FeedError) -> UInt32 {
     let none = UnsafeRawBufferPointer(start: nil, count: 0)

@@ -108,22 +108,20 @@ struct FeedRecovery {
   private func fill(
     _ restorer: Restorer, _ feed: Int64, _ checksum: inout FeedChecksum, _ progress: inout RecoveryProgress
   ) throws(StorageError) {
-    let elements = try database.reading(
-      "SELECT id, arrival, changed_at, text FROM element WHERE id BETWEEN ? AND ? ORDER BY id", Schema.base(of: feed),
-      Schema.last(of: feed))
-    var expected = Schema.base(of: feed)
-    while try elements.next(path) {
-      guard elements.integer(0) == expected else { throw missing(feed, "element \(expected & 0xffff_ffff)") }
-      let text = elements.textBytes(3)
-      checksum.addElement(arrival: elements.unsigned(1), changedAt: elements.unsigned(2), text)
-      try checked { () throws(RestoreError) in
-        try restorer.addElement(
-          text, arrival: elements.unsigned(1), changedAt: Instant(nanoseconds: elements.unsigned(2)))
+    let reader = try ElementReader(database, feed: feed, checksum)
+    defer { reader.stop() }
+    restorer.reserve(reader.count)
+    while let part = try reader.next() {
+      try part.forEach { text, arrival, changedAt throws(StorageError) in
+        try checked { () throws(RestoreError) in
+          try restorer.addElement(text, arrival: arrival, changedAt: Instant(nanoseconds: changedAt))
+        }
       }
-      expected += 1
-      progress.elements += 1
-      if progress.elements % 8192 == 0 { target.didRecover(progress) }
+      progress.elements += part.count
+      target.didRecover(progress)
     }
+    reader.stop()
+    checksum = reader.checksumOfAll
     try readRows(restorer, feed, &checksum)
     restorer.finish()
   }
@@ -139,10 +137,10 @@ struct FeedRecovery {
       if rows.integer(1) != section { (section, count) = (rows.integer(1), 0) }
       guard rows.integer(0) == expected, rows.integer(2) == Int64(count),
         let numbers = try? scanner.scan(rows.textBytes(3)), numbers.kind == .array
-      else { throw missing(feed, "the rows of section \(section) from \(count) on") }
+      else { throw .missing("the rows of section \(section) from \(count) on", ofFeed: feed, path) }
       for number in numbers.elements {
         guard let element = number.int.flatMap(UInt32.init(exactly:)) else {
-          throw missing(feed, "the rows of section \(section) from \(count) on")
+          throw .missing("the rows of section \(section) from \(count) on", ofFeed: feed, path)
         }
         try checked { () throws(RestoreError) in try restorer.appendRow(section: Int(section), element: element) }
       }
@@ -182,9 +180,5 @@ struct FeedRecovery {
     } catch {
       throw StorageError(error, path: path)
     }
-  }
-
-  private func missing(_ feed: Int64, _ what: String) -> StorageError {
-    StorageError(.corrupt, path: path, reason: "\(what) of feed \(feed) of the image is missing or out of place")
   }
 }
