@@ -10,7 +10,8 @@ import FeedSystem
 ///     while let event = log.nextEvent() { … }    // after append, and when `descriptor` is readable
 ///
 /// Used by the engine's thread. While one batch is stored, the next one collects requests (group commit). With
-/// durability `process`, `append` itself writes the batch into space that is allocated: a copy to the system's memory.
+/// durability `process`, `append` itself writes the batch into space that is allocated: a copy to the system's memory, unless such
+/// writes had to wait (``WriteTimes``).
 /// Everything that may wait for the disk is done by other threads. Invariant: at most one batch and at most two parts of an
 /// image are in flight.
 public final class FileLog: CommitLog, ImageStore {
@@ -41,6 +42,11 @@ public final class FileLog: CommitLog, ImageStore {
   private var image = ImageInFlight()
   /// The last batch that the image being written covers.
   private var imageCovers: UInt64 = 0
+  private var writeTimes = WriteTimes()
+  /// Whether time must not decide anything.
+  private var isStepwise = false
+  /// The time when the batch in flight was appended.
+  private var appendedAt: UInt64 = 0
   /// The reason why there was no room for a batch, and the time when to look again whether there is.
   private var lack: (reason: String, looksAgainAt: UInt64)?
   /// Whether the batch in flight waits for room.
@@ -129,7 +135,10 @@ public final class FileLog: CommitLog, ImageStore {
   }
 
   /// Starts without threads; `step` does their work. For simulations, in which a seed determines every step.
-  package func startStepwise(_ limits: Limits) throws(StorageError) { _ = try prepare(limits) }
+  package func startStepwise(_ limits: Limits) throws(StorageError) {
+    isStepwise = true
+    _ = try prepare(limits)
+  }
 
   private func prepare(_ limits: Limits) throws(StorageError) -> Running {
     let end = end ?? LogEnd()
@@ -183,10 +192,14 @@ public final class FileLog: CommitLog, ImageStore {
   public func append(_ batch: LogBatch) {
     guard let running else { preconditionFailure("the log is not started") }
     batches.begin(batch)
-    if durability == .process, batch.frames.count <= Self.longBatch,
+    appendedAt = MonotonicClock.now
+    if durability == .process, batch.frames.count <= Self.longBatch, writeTimes.areShort(now: appendedAt),
       let notice = running.log.appendInPlace(batch)
     {
-      return handle(notice)
+      let end = MonotonicClock.now
+      handle(notice)
+      if !isStepwise { writeTimes.didWrite(from: appendedAt, to: end) }
+      return
     }
     running.log.append(batch)
   }
@@ -222,6 +235,7 @@ public final class FileLog: CommitLog, ImageStore {
     let now = MonotonicClock.now
     switch notice {
     case .stored(let number, let place):
+      writeTimes.threadDidWrite(from: appendedAt, to: now)
       schedule.didAppend(bytes: batches.didStore(number, as: place), now: now)
       isAwaitingRoom = false
     case .failed(let number, let error):

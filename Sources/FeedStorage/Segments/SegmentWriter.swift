@@ -1,6 +1,7 @@
 import FeedJSON
 import FeedModel
 import FeedSystem
+import Glibc
 
 /// The failures that a stored batch survives.
 public enum Durability: Sendable {
@@ -70,12 +71,12 @@ struct SegmentWriter: ~Copyable {
     let file: any LogFile
     let header: SegmentHeader
     let checksum: UInt32
+    let name: String
     /// The offset of the next record.
     var end: Int
     /// Whether no more records may follow, because a sync failed.
     var isClosed = false
 
-    var name: String { SegmentHeader.name(of: header.number) }
     /// The bytes of requests that fit in one more record, with room for a note behind it.
     var room: Int { isClosed ? -1 : header.fileBytes - end - 2 * RecordHeader.byteCount }
   }
@@ -99,8 +100,9 @@ struct SegmentWriter: ~Copyable {
   private var segments: [(number: UInt64, firstBatch: UInt64, bytes: Int)]
   private var lastNumber: UInt64
   private(set) var nextBatch: UInt64
-  /// The bytes behind the end of the current segment that a failed batch left.
-  private var unsettled: Range<Int>?
+  /// The bytes behind the end of the current segment that a failed batch may have left, and where those end that the system
+  /// said it had taken.
+  private var unsettled: (range: Range<Int>, writtenEnd: Int)?
   /// The bytes that the next image needs. They are left free.
   var reserve = 0
   private var scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: RecordHeader.byteCount, alignment: 8)
@@ -176,7 +178,8 @@ struct SegmentWriter: ~Copyable {
     guard header == makeHeader(like: header) else { return false }
     if last.contentEnd > last.offset { try file.writeZeros(last.offset..<last.contentEnd) }
     if facts.durability == .disk { try rewrite(end) }
-    current = Current(file: file, header: header, checksum: last.segment.checksum, end: last.offset)
+    current = Current(
+      file: file, header: header, checksum: last.segment.checksum, name: last.segment.name, end: last.offset)
     former = nil
     return true
   }
@@ -185,7 +188,7 @@ struct SegmentWriter: ~Copyable {
   private func makeHeader(like other: SegmentHeader) -> SegmentHeader {
     SegmentHeader(
       number: other.number, fileBytes: other.fileBytes, firstBatch: other.firstBatch,
-      firstRevision: other.firstRevision, rules: UInt32(Schema.rules), isSynced: facts.durability == .disk,
+      firstRevision: other.firstRevision, rules: UInt32(ExecutionRules.current), isSynced: facts.durability == .disk,
       epoch: facts.epoch, previousEpoch: other.previousEpoch, boot: facts.boot, software: facts.software,
       limits: facts.limits)
   }
@@ -247,13 +250,14 @@ struct SegmentWriter: ~Copyable {
       moment: batch.at.nanoseconds, checksum: CRC32C.of(batch.frames))
     header.encode(in: current.checksum, into: scratch)
     let count = RecordHeader.byteCount + batch.frames.count
+    var written = 0
     do throws(SystemError) {
-      let written = try current.file.write(UnsafeRawBufferPointer(scratch), batch.frames, at: current.end)
+      written = try current.file.write(UnsafeRawBufferPointer(scratch), batch.frames, at: current.end)
       if written < count {
         // The system says why it stopped when it is asked for the rest.
         let rest = UnsafeRawBufferPointer(rebasing: batch.frames[max(0, written - RecordHeader.byteCount)...])
         guard written >= RecordHeader.byteCount else {
-          throw SystemError(code: 28, operation: "write a whole record to", path: "\(directory)/\(current.name)")
+          throw SystemError(code: ENOSPC, operation: "write a whole record to", path: "\(directory)/\(current.name)")
         }
         try current.file.writeAll(rest, at: current.end + written)
       }
@@ -261,7 +265,7 @@ struct SegmentWriter: ~Copyable {
     } catch {
       // After a failed sync, only new pages can be trusted.
       if error.operation == "sync" { self.current?.isClosed = true }
-      unsettled = current.end..<current.end + count
+      unsettled = (current.end..<current.end + count, current.end + written)
       let reason = StorageError(error, path: "\(directory)/\(current.name)")
       return settle() ? .refused(reason) : .unknown(reason)
     }
@@ -275,21 +279,28 @@ struct SegmentWriter: ~Copyable {
   mutating func settle() -> Bool { (try? erase()) != nil }
 
   private mutating func erase() throws(SystemError) {
-    guard let range = unsettled, let current else { return }
-    try current.file.writeZeros(range)
+    guard let (range, writtenEnd) = unsettled, let current else { return }
+    do throws(SystemError) {
+      try current.file.writeZeros(range)
+    } catch {
+      // Behind a limit on the size of files there is nothing to erase.
+      guard error.code == EFBIG else { throw error }
+      try current.file.writeZeros(range.lowerBound..<writtenEnd)
+    }
     unsettled = nil
   }
 
   /// The reason why nothing can be stored safely; nil if it can. One system call.
   private func problem() -> StorageError? {
     guard let current else { return nil }
-    let path = "\(directory)/\(current.name)"
     guard let size = current.file.size(named: current.name) else {
-      return StorageError(.vanished, path: path, reason: "the segment was removed or replaced")
+      return StorageError(
+        .vanished, path: "\(directory)/\(current.name)", reason: "the segment was removed or replaced")
     }
     guard size == current.header.fileBytes else {
       return StorageError(
-        .damaged, path: path, reason: "the segment was cut to \(counted(size, "byte")) by another program")
+        .damaged, path: "\(directory)/\(current.name)",
+        reason: "the segment was cut to \(counted(size, "byte")) by another program")
     }
     return nil
   }
@@ -309,7 +320,8 @@ struct SegmentWriter: ~Copyable {
       ?? facts.previousEpoch
     let number = replaced?.number ?? lastNumber + 1
     var header = SegmentHeader(
-      number: number, fileBytes: 0, firstBatch: nextBatch, firstRevision: revision, rules: UInt32(Schema.rules),
+      number: number, fileBytes: 0, firstBatch: nextBatch, firstRevision: revision,
+      rules: UInt32(ExecutionRules.current),
       isSynced: facts.durability == .disk, epoch: facts.epoch, previousEpoch: previousEpoch, boot: facts.boot,
       software: facts.software, limits: facts.limits)
     let needed = header.byteCount + bytes + 3 * RecordHeader.byteCount
@@ -336,7 +348,7 @@ struct SegmentWriter: ~Copyable {
       }
       if replaced == nil { noteNext(revision: revision) } else { segments.removeLast() }
       former = nil
-      current = Current(file: file, header: header, checksum: checksum, end: header.byteCount)
+      current = Current(file: file, header: header, checksum: checksum, name: name, end: header.byteCount)
       segments.append((number, nextBatch, size))
       lastNumber = max(lastNumber, number)
       unsettled = nil
@@ -366,7 +378,7 @@ struct SegmentWriter: ~Copyable {
   }
 
   private var fullError: SystemError {
-    SystemError(code: 28, operation: "allocate a segment of the log in", path: directory)
+    SystemError(code: ENOSPC, operation: "allocate a segment of the log in", path: directory)
   }
 
   private func create(_ name: String, _ size: Int) throws(SystemError) -> any LogFile {

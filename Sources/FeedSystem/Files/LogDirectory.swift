@@ -145,11 +145,13 @@ public final class SystemDirectory: LogDirectory {
 }
 
 /// A file of the system.
-private final class SystemFile: LogFile {
+private final class SystemFile: LogFile, @unchecked Sendable {
   private let file: Descriptor
   private let path: String
   private let directory: String
   private let identity: FileIdentity?
+  /// The name of the last look at the size, and its path. Used by one thread at a time.
+  private var place = (name: "", path: "")
 
   init(_ file: consuming Descriptor, _ path: String, in directory: String) {
     identity = FileIdentity(of: file.rawValue)
@@ -160,7 +162,8 @@ private final class SystemFile: LogFile {
 
   func size(named name: String) -> Int? {
     var status = stat()
-    guard lstat("\(directory)/\(name)", &status) == 0, let identity, identity.isFile(of: status) else { return nil }
+    if place.name != name { place = (name, "\(directory)/\(name)") }
+    guard lstat(place.path, &status) == 0, let identity, identity.isFile(of: status) else { return nil }
     return Int(status.st_size)
   }
 

@@ -326,6 +326,37 @@ import Testing
     #expect(made.code == 2 && made.errors.contains("keeps nothing"))
   }
 
+  /// The bytes of the files in the state directory whose names begin so.
+  private func bytes(of prefix: String) throws -> Int {
+    try FileManager.default.contentsOfDirectory(atPath: state).filter { $0.hasPrefix(prefix) }.reduce(0) { sum, name in
+      var status = stat()
+      #expect(stat("\(state)/\(name)", &status) == 0)
+      return sum + Int(status.st_size)
+    }
+  }
+
+  /// An image is written a second after the last change; then nothing changes the files.
+  @Test func sizesOfImageAndLogAreInStats() throws {
+    let started = Int(WallClock.now / 1_000_000_000)
+    let daemon = try daemon()
+    try fill(daemon)
+    var stats = try ask(daemon, "stats", "{}")["result"]
+    #expect(stats["logBytes"].int == (stats["imageBytes"].int ?? -1) + (stats["segmentBytes"].int ?? -1))
+    while try stats["imagedAt"].int == 0 || bytes(of: "log-") != stats["segmentBytes"].int {
+      stats = try ask(daemon, "stats", "{}")["result"]
+    }
+    #expect(try stats["imageBytes"].int == bytes(of: "feedd.sqlite"))
+    let imaged = try #require(stats["imagedAt"].int)
+    #expect((started...Int(WallClock.now / 1_000_000_000)).contains(imaged))
+    let metrics = try run("feedclient", ["--socket", daemon.socketPath, "stats", "--prometheus"])
+    for line in [
+      "feedd_image_bytes \(try bytes(of: "feedd.sqlite"))", "feedd_segment_bytes \(try bytes(of: "log-"))",
+      "feedd_image_timestamp_seconds \(imaged)",
+    ] {
+      #expect(metrics.output.split(separator: "\n").contains(Substring(line)), "\(metrics.output)")
+    }
+  }
+
   private func limitFiles(of daemon: DaemonProcess, _ size: String) throws {
     let process = try ChildProcess("/usr/bin/prlimit", ["--pid", "\(daemon.process.pid)", "--fsize=\(size):unlimited"])
     #expect(try process.waitForExit() == 0)
