@@ -67,6 +67,7 @@ enum BenchmarkProgram {
           feedbench socket --watchers 8 --redis /tmp/redis.sock
           feedbench long
           feedbench core --part fanout
+          feedbench log --part waiting
         """)
   }
 
@@ -102,7 +103,7 @@ struct BenchmarkCommand: Sendable {
   let run: @Sendable (ParsedOptions, inout Report) throws -> Void
 
   /// Every command.
-  static let all = [json, query, model, sections, engine, tree, view, socket, long, core]
+  static let all = [json, query, model, sections, engine, tree, view, socket, long, core, log]
 
   var table: OptionTable {
     OptionTable(

@@ -63,7 +63,7 @@ import Testing
   @Test(arguments: [
     (
       ["sokcet"],
-      "unknown command 'sokcet': the commands are json, query, model, sections, engine, tree, view, socket, long, core"
+      "unknown command 'sokcet': the commands are json, query, model, sections, engine, tree, view, socket, long, core, log"
     ),
     (["json", "--cuont", "1"], "unknown option --cuont; did you mean --count?"),
     (["json", "extra"], "unexpected argument 'extra'"),

@@ -58,7 +58,7 @@ struct CoreMeasures {
     for (watchers, stored, published, copied) in [(1, 1.6, 0.9, 4.0), (8, 2.2, 1.5, 1.7), (32, 2, 1.6, 1.4)] {
       var job = PushJob(count: scaled(watchers > 8 ? 100_000 : 200_000))
       job.watchers = watchers
-      try compare(
+      try Comparison.run(
         job, servers.all(job),
         goals: ["Redis HSET+PUBLISH": stored, "Redis PUBLISH": published, "a loop that copies": copied],
         report)
@@ -72,28 +72,8 @@ struct CoreMeasures {
       for watchers in [1, 8] {
         var job = PushJob(count: scaled(200_000_000 / payload / watchers))
         (job.watchers, job.window, job.payload, job.elements) = (watchers, 16, payload, 100)
-        try compare(job, servers.storing, goals: ["Redis HSET+PUBLISH": 1.5], report)
+        try Comparison.run(job, servers.storing, goals: ["Redis HSET+PUBLISH": 1.5], report)
       }
-    }
-  }
-
-  /// Runs the job on the servers in turn, so that other load on the machine affects all. The first one is feedd.
-  ///
-  /// - Parameter goals: what the ratio to another server should be.
-  private func compare(_ job: PushJob, _ servers: [any Server], goals: [String: Double], _ report: Report) throws {
-    var measures = try servers.map { try FanOut($0, job) }
-    for run in 0...report.runs {
-      for place in measures.indices { try measures[place].run(counts: run > 0) }
-    }
-    let to = "to \(counted(job.watchers, "watcher"))"
-    for (server, measure) in zip(servers, measures) {
-      try report.add("\(server.name), \(to)", measure.medians, noise: measure.sample.noise)
-    }
-    for (server, measure) in zip(servers, measures).dropFirst() {
-      let ratio = measure.sample.median / measures[0].sample.median
-      var metrics = [Metric.ratio(server is CopyServer ? 1 / ratio : ratio, to: server is CopyServer ? "feedd" : "it")]
-      if let goal = goals[server.name] { metrics.append(Metric(name: "goal", value: goal, unit: "goal")) }
-      try report.add(server is CopyServer ? "  \(server.name) ÷ feedd" : "  feedd ÷ \(server.name)", metrics)
     }
   }
 }
@@ -120,10 +100,14 @@ final class ServersUnderTest {
   }
 
   /// Starts a Redis that stores nothing on disk; nil if it is not installed.
-  static func startRedis() throws -> ServerProcess? {
+  static func startRedis() throws -> ServerProcess? { try startRedis(["--appendonly", "no"]) }
+
+  /// Starts a Redis with options; nil if it is not installed.
+  static func startRedis(_ options: [String]) throws -> ServerProcess? {
     try ServerProcess.path(of: "redis-server").map { path in
-      try ServerProcess(path) {
-        ["--port", "0", "--unixsocket", redisSocket($0), "--save", "", "--appendonly", "no", "--maxclients", "4000"]
+      try ServerProcess(path) { folder in
+        ["--port", "0", "--unixsocket", redisSocket(folder), "--dir", folder, "--save", "", "--maxclients", "4000"]
+          + options
       } answers: {
         (try? UnixStream.connect(path: redisSocket($0))) != nil
       }

@@ -8,8 +8,10 @@ import Synchronization
 struct RedisServer: Server {
   let path: String
   var stores = true
+  /// How its append-only file is synced; nil if there is none.
+  var appendsEach: String?
 
-  var name: String { stores ? "Redis HSET+PUBLISH" : "Redis PUBLISH" }
+  var name: String { (stores ? "Redis HSET+PUBLISH" : "Redis PUBLISH") + (appendsEach.map { ", AOF \($0)" } ?? "") }
 
   func connect() throws -> UnixStream { try UnixStream.connect(path: path, timeout: .seconds(10)) }
 

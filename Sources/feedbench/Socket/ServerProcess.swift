@@ -4,7 +4,8 @@ import Glibc
 /// A server in its own temporary directory. It ends with this object, which removes the directory.
 final class ServerProcess {
   let folder: String
-  let pid: Int32
+  private(set) var pid: Int32
+  private let restart: () throws -> Int32
 
   /// Starts a program and waits until it answers.
   /// - Parameters:
@@ -14,14 +15,29 @@ final class ServerProcess {
     var template = Array("/tmp/feedbench-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw BenchmarkError("cannot create a temporary directory in /tmp") }
     folder = template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } } ?? ""
-    pid = try Self.spawn(program, arguments(folder))
-    for _ in 0..<1000 {
+    let words = arguments(folder)
+    restart = { try Self.spawn(program, words) }
+    pid = try restart()
+    try wait(program, for: answers)
+  }
+
+  private func wait(_ program: String, for answers: (_ folder: String) -> Bool) throws {
+    for _ in 0..<20_000 {
       if answers(folder) { return }
       var status: Int32 = 0
       if waitpid(pid, &status, WNOHANG) == pid { break }
-      usleep(5000)
+      usleep(1000)
     }
     throw BenchmarkError("cannot start \(program): it does not answer")
+  }
+
+  /// Kills the server, and starts it again with the same arguments. Returns when it answers.
+  func killAndRestart(_ answers: (_ folder: String) -> Bool) throws {
+    kill(pid, SIGKILL)
+    var status: Int32 = 0
+    waitpid(pid, &status, 0)
+    pid = try restart()
+    try wait("the server again", for: answers)
   }
 
   deinit {
