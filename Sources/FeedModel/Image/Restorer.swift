@@ -37,11 +37,13 @@ public final class Restorer {
 
   /// Adds the next element.
   /// - Parameters:
+  ///   - coming: the text of an element that follows soon; empty for none.
   ///   - arrival: the stored `ElementText.arrival`.
   ///   - changedAt: the stored `ElementText.changedAt`.
   public func addElement(
-    _ text: UnsafeRawBufferPointer, arrival: UInt64, changedAt: Instant
+    _ text: UnsafeRawBufferPointer, coming: UnsafeRawBufferPointer, arrival: UInt64, changedAt: Instant
   ) throws(RestoreError) {
+    store.lookAhead(at: coming)
     let number = handles.count
     let view: JSONView
     do {

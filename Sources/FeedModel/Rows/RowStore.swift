@@ -74,6 +74,9 @@ public class RowStore {
   /// Called before an element is removed.
   func willRemove(_ handle: UInt32) {}
 
+  /// Brings near the memory that a coming element needs, as far as its text tells. Has no other effect.
+  func lookAhead(at text: UnsafeRawBufferPointer) {}
+
   /// Makes room for so many elements in an empty store.
   func reserve(_ count: Int, _ pace: Pace = Pace()) { elements.reserve(count) }
 

@@ -18,6 +18,7 @@ final class ElementReader: @unchecked Sendable {
     private var bytes = ByteBuffer()
     private(set) var count = 0
     private static let headLength = 20
+    private static let lookahead = 8
     /// The bytes from which on a part is full.
     private static let full = 256 << 10
 
@@ -39,20 +40,28 @@ final class ElementReader: @unchecked Sendable {
       count = 0
     }
 
-    /// Calls `body` with each element.
+    /// Calls `body` with each element, and with the text of one that comes some elements later; empty at the end.
     func forEach(
-      _ body: (_ text: UnsafeRawBufferPointer, _ arrival: UInt64, _ changedAt: UInt64) throws(StorageError) -> Void
+      _ body: (
+        _ text: UnsafeRawBufferPointer, _ coming: UnsafeRawBufferPointer, _ arrival: UInt64, _ changedAt: UInt64
+      ) throws(StorageError) -> Void
     ) throws(StorageError) {
       let all = bytes.bytes
-      var place = 0
-      while place < all.count {
+      func text(at place: Int) -> UnsafeRawBufferPointer {
+        if place >= all.count { return UnsafeRawBufferPointer(rebasing: all[all.count...]) }
         let start = place + Self.headLength
         let length = Int(all.loadUnaligned(fromByteOffset: place + 16, as: UInt32.self))
+        return UnsafeRawBufferPointer(rebasing: all[start..<start + length])
+      }
+      var (place, ahead) = (0, 0)
+      for _ in 0..<Self.lookahead where ahead < all.count { ahead += Self.headLength + text(at: ahead).count }
+      while place < all.count {
+        let (text, coming) = (text(at: place), text(at: ahead))
         try body(
-          UnsafeRawBufferPointer(rebasing: all[start..<start + length]),
-          all.loadUnaligned(fromByteOffset: place, as: UInt64.self),
+          text, coming, all.loadUnaligned(fromByteOffset: place, as: UInt64.self),
           all.loadUnaligned(fromByteOffset: place + 8, as: UInt64.self))
-        place = start + length
+        place += Self.headLength + text.count
+        if ahead < all.count { ahead += Self.headLength + coming.count }
       }
     }
   }

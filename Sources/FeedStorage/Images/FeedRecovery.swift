@@ -112,9 +112,9 @@ struct FeedRecovery {
     defer { reader.stop() }
     restorer.reserve(reader.count)
     while let part = try reader.next() {
-      try part.forEach { text, arrival, changedAt throws(StorageError) in
+      try part.forEach { text, coming, arrival, changedAt throws(StorageError) in
         try checked { () throws(RestoreError) in
-          try restorer.addElement(text, arrival: arrival, changedAt: Instant(nanoseconds: changedAt))
+          try restorer.addElement(text, coming: coming, arrival: arrival, changedAt: Instant(nanoseconds: changedAt))
         }
       }
       progress.elements += part.count
