@@ -88,8 +88,6 @@ package struct Intake: ~Copyable {
 
   deinit { memory.deallocate() }
 
-  /// The bytes that the turn took.
-  var byteCount: Int { Self.turnCapacity &- room }
   /// Whether the turn can take input of another connection.
   var hasRoom: Bool { room >= 2 * Self.shortInput }
 

@@ -15,9 +15,8 @@ struct Reception: ~Copyable {
   private var queue = UserQueue<Session>()
   /// Whether no more requests are taken, because the daemon is shutting down.
   var isDraining = false
-  /// Whether the last turn had input to decode, and how many bytes.
+  /// Whether the last turn had input to decode.
   private(set) var hadInput = false
-  private(set) var inputBytes = 0
 
   init(_ engine: Engine) {
     self.engine = engine
@@ -178,7 +177,6 @@ struct Reception: ~Copyable {
       updateReading(session, &link, &delivery)
     }
     hadInput = !intake.pieces.isEmpty
-    inputBytes = intake.byteCount
     intake.removeAll()
   }
 }

@@ -68,9 +68,6 @@ public struct Turn: ~Copyable {
 
   /// Whether the last turn had input to decode.
   public var hadInput: Bool { reception.hadInput }
-  /// Whether the last turn had input of a few short requests.
-  public var hadLittleInput: Bool { reception.hadInput && reception.inputBytes <= Self.littleInput }
-  private static let littleInput = 4 << 10
   /// The number of batches refused since the last stored one.
   public var failedBatches: Int { completion.failedBatches }
   /// The reason why the last failed batch could not be stored.

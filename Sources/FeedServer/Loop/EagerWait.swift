@@ -27,7 +27,7 @@ struct EagerWait: ~Copyable {
   private var switches = 0
 
   /// Waits like ``EventPoll/wait(milliseconds:)``.
-  /// - Parameter mayLook: whether the events before were few: more of them would come one by one.
+  /// - Parameter mayLook: whether the events before were requests: their clients may ask again.
   mutating func wait(_ poll: borrowing EventPoll, milliseconds: Int32, mayLook: Bool) throws(SystemError) -> Int {
     guard mayLook, isAllowed, milliseconds != 0 else { return try poll.wait(milliseconds: milliseconds) }
     let start = MonotonicClock.now

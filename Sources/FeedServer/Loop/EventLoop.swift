@@ -98,7 +98,7 @@ package struct EventLoop: ~Copyable {
 
   /// Waits for events, and does what they and the time require.
   package mutating func cycle() throws(SystemError) {
-    let wakes = try link.wait(milliseconds: timeout(), mayLook: turn.hadLittleInput, clock)
+    let wakes = try link.wait(milliseconds: timeout(), mayLook: turn.hadInput, clock)
     now = clock.now
     cycles &+= 1
     if wakes.contains(.signals) { handleSignals() }
