@@ -181,7 +181,7 @@ extension History {
       out.append(littleEndian: record.to)
       out.append(littleEndian: record.at.nanoseconds)
       out.append(littleEndian: UInt32(truncatingIfNeeded: count))
-      words.forEachStored(from: record.start, to: end) { out.append(littleEndian: $0) }
+      words.appendStored(from: record.start, to: end, to: &out)
       newest = record.to
       place += 1
     }
@@ -192,7 +192,7 @@ extension History {
 extension ByteBuffer {
   /// Appends a number for which there is room.
   @inline(__always)
-  fileprivate mutating func append(littleEndian number: some FixedWidthInteger) {
+  mutating func append(littleEndian number: some FixedWidthInteger) {
     let place = UnsafeMutableRawPointer(pointer) + count
     place.storeBytes(of: number.littleEndian, as: type(of: number.littleEndian))
     didWrite(MemoryLayout.size(ofValue: number))

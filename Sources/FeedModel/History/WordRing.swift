@@ -1,4 +1,5 @@
 import FeedChange
+import FeedJSON
 
 /// A growing ring of 32-bit words. The position of a word is the number of words written before it.
 ///
@@ -240,6 +241,22 @@ extension WordRing {
     var count = 0
     forEachStored(from: start, to: end) { _ in count += 1 }
     return count
+  }
+
+  /// Appends the words that are stored of the change at `start`, which ends before `end`. There is room for them.
+  func appendStored(from start: UInt64, to end: UInt64, to out: inout ByteBuffer) {
+    guard self[start &+ 5] == 0, UInt32(1).littleEndian == 1 else {
+      return forEachStored(from: start, to: end) { out.append(littleEndian: $0) }
+    }
+    // The words are stored as they are; they may begin again at the start of the ring.
+    var place = start
+    while place < end {
+      let offset = place & mask
+      let count = min(end &- place, mask &+ 1 &- offset)
+      let bytes = UnsafeRawBufferPointer(start: storage + Int(offset), count: Int(count) &* MemoryLayout<UInt32>.stride)
+      out.append(bytes)
+      place &+= count
+    }
   }
 
   /// Calls `body` with the words that are stored of the change at `start`, which ends before `end`.
