@@ -195,7 +195,7 @@ struct Completion: ~Copyable {
     if entry.kind == .internal {
       let (engine, request) = (engine, batch.internalRequest(entry))
       if failure == nil, request.isConfiguration {
-        return engine.longWork.run(bytes: 0) { engine.complete(request, failure: nil) }
+        return engine.longWork.run(steps: 0) { engine.complete(request, failure: nil) }
       }
       engine.complete(request, failure: failure)
       return true
@@ -208,8 +208,8 @@ struct Completion: ~Copyable {
     }
     if failure == nil, entry.kind == .logged || entry.kind == .waiting {
       let (engine, (id, parameters)) = (engine, batch.request(entry))
-      if let elements = elements(of: entry, parameters) {
-        let isDone = engine.longWork.run(bytes: Int(entry.length), elements: elements) {
+      if let steps = steps(of: entry, parameters) {
+        let isDone = engine.longWork.run(steps: steps) {
           engine.perform(entry.method, id, parameters, of: session, checksAccess: entry.kind == .waiting)
         }
         if isDone { remove(entry) } else { chargeWork(of: entry) }
@@ -221,19 +221,19 @@ struct Completion: ~Copyable {
     return true
   }
 
-  /// The elements that a request takes time for besides those that it names, if it may take several turns; otherwise nil.
-  private func elements(of entry: RequestBatch.Entry, _ parameters: Parameters) -> Int? {
+  /// The steps that a request is expected to take, if it may take several turns; otherwise nil.
+  private func steps(of entry: RequestBatch.Entry, _ parameters: Parameters) -> Int? {
     let bytes = Int(entry.length)
     guard engine.mayBeLong(entry.method, parameters, bytes: bytes) else { return nil }
-    return engine.elementsJudged(by: entry.method, parameters, bytes: bytes)
+    return engine.expectedSteps(of: entry.method, parameters, bytes: bytes)
   }
 
   /// Executes a request whose client is gone, if it changes feeds. Returns false if it takes another turn.
   private func executeSilently(_ entry: RequestBatch.Entry, of batch: RequestBatch) -> Bool {
     guard entry.kind == .logged || entry.kind == .waiting && entry.method.isLogged else { return true }
     let (engine, (id, parameters)) = (engine, batch.request(entry))
-    if let elements = elements(of: entry, parameters) {
-      return engine.longWork.run(bytes: Int(entry.length), elements: elements) {
+    if let steps = steps(of: entry, parameters) {
+      return engine.longWork.run(steps: steps) {
         engine.performSilently(entry.method, id, parameters)
       }
     }

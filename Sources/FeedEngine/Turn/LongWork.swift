@@ -36,8 +36,6 @@ extension SliceRunner {
 final class LongWork {
   /// The work between two looks at the clock, in units of about a microsecond.
   private static let unitsPerLook = 128
-  /// The bytes of a short element, with its part of the request.
-  private static let bytesOfAnElement = 64
 
   private let commit: Commit
   private let runner: (any SliceRunner)?
@@ -72,16 +70,15 @@ final class LongWork {
   /// Does work that changes feeds, at least a first slice of it. Returns whether it is done.
   ///
   /// - Parameters:
-  ///   - bytes: the length of the request.
-  ///   - elements: the elements that it takes time for besides those that it names; see `elementsJudged`.
-  func run(bytes: Int, elements: Int = 0, _ work: @escaping () -> Void) -> Bool {
+  ///   - steps: the elements that it is expected to take time for; see `expectedSteps`.
+  func run(steps: Int, _ work: @escaping () -> Void) -> Bool {
     assert(!isUnderWay, "other work is under way")
     guard let runner else {
       work()
       return true
     }
     isUnderWay = true
-    commit.long.announce(steps: isEager ? .max : max(1, bytes / Self.bytesOfAnElement + elements / 4))
+    commit.long.announce(steps: isEager ? .max : max(1, steps))
     let units = isEager ? 0 : Self.unitsPerLook
     commit.pace.begin(units: units) { [unowned self] in
       if !isHurried && runner.isSliceOver { suspend(runner) }
@@ -178,9 +175,27 @@ extension Engine {
     return feed.hasSlowFilters(for: bytes) || catalog.hasSlowViews(above: feed)
   }
 
+  /// The bytes of a short element, with its part of the request.
+  private static let bytesOfAnElement = 64
+  /// The bytes of a request whose elements are counted. A longer one is long enough to make a copy.
+  private static let countedRequest = 1 << 20
+  /// The bytes that take as long as what each element takes apart from its bytes.
+  private static let bytesOfAStep = 512
+
+  /// The elements that a request is expected to take time for. Elements that it does not name, but judges or replaces, take a
+  /// quarter of the time.
+  func expectedSteps(of method: Method, _ parameters: Parameters, bytes: Int) -> Int {
+    if method == .update, bytes <= Self.countedRequest, let elements = parameters.member("elements"),
+      elements.kind == .array
+    {
+      return elements.count &+ bytes / Self.bytesOfAStep
+    }
+    return bytes / Self.bytesOfAnElement &+ elementsJudged(by: method, parameters, bytes: bytes) / 4
+  }
+
   /// The elements that the operations of a short transaction judge or replace without naming them. What its other operations
   /// change in place is hidden for as long.
-  func elementsJudged(by method: Method, _ parameters: Parameters, bytes: Int) -> Int {
+  private func elementsJudged(by method: Method, _ parameters: Parameters, bytes: Int) -> Int {
     guard method == .transaction, bytes < Self.shortTransaction, let operations = parameters.member("ops"),
       operations.kind == .array
     else { return 0 }

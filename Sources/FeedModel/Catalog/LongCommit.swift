@@ -76,6 +76,8 @@ public final class LongCommit {
     _ feed: FeedNumber, _ rows: Rows, steps: Int?, copy: () -> Rows, exchange: @escaping (inout Rows) -> Void
   ) {
     guard !log.hasStructures, forks.shallAdd(feed, rows: rows.elements.count, steps: steps) else { return }
+    // Otherwise a client that changes many elements again and again makes copies faster than turns free them.
+    rows.elements.discarded?.freeAll(log.pace)
     var other = copy()
     forks.add(feed) {
       let next = other

@@ -29,6 +29,14 @@ final class DiscardedElements {
     }
   }
 
+  /// Frees all elements. Lets `pace` stop meanwhile.
+  func freeAll(_ pace: Pace) {
+    while !isEmpty {
+      free(64)
+      pace.spend(4)
+    }
+  }
+
   /// Frees up to `count` elements.
   func free(_ count: Int) {
     if let first = waiting.first, first(count) { waiting.removeFirst() }

@@ -1,5 +1,7 @@
+import FeedJSON
 import FeedModel
 import FeedServer
+import FeedWire
 import TestSupport
 import Testing
 
@@ -97,6 +99,20 @@ import Testing
       let found = Self.value(harness.ask(reader, "snapshot", #"{"feed":"\#(feed)"}"#))?["result"]
       #expect(found == expected)
     }
+  }
+
+  @Test func longElementsAreNotTakenForManyElements() {
+    let engine = Self.harness(.none).engine
+    func steps(_ params: String, bytes: Int) -> Int {
+      var scanner = JSONScanner()
+      return Array(params.utf8).withUnsafeBytes { text in
+        guard let view = try? scanner.scan(text) else { return 0 }
+        return engine.expectedSteps(of: .update, Parameters(object: view), bytes: bytes)
+      }
+    }
+    let elements = Self.elements(0..<1000)
+    #expect(steps(#"{"feed":"c","elements":\#(elements)}"#, bytes: 230_000) == 1000 + 230_000 / 512)
+    #expect(steps(#"{"feed":"c","where":"@.k > 0","patch":{}}"#, bytes: 640) == 10)
   }
 
   @Test("a refused transaction restores a feed that it redefined and then changed", arguments: Log.allCases)

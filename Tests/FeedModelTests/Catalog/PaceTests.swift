@@ -114,6 +114,25 @@ import Testing
     #expect(stops == (count + 1) / 1024)
   }
 
+  /// Otherwise a client that changes many elements in each request makes copies faster than turns free them.
+  @Test func copiesThatEarlierCommitsLeftAreFreedBeforeTheNextCopy() throws {
+    let count = 5000
+    let sample = try CatalogSample(#"{"feed":"c","kind":"collection"}"#)
+    try sample.commit { for id in 0..<count { try sample.update("c", #"{"id":\#(id)}"#) } }
+    for round in 1...4 {
+      sample.catalog.commit.long.announce(steps: .max)
+      try sample.commit { try sample.update("c", #"{"id":0,"v":\#(round)}"#) }
+      sample.catalog.commit.long.announce(steps: 0)
+      #expect(sample.catalog.hasDiscarded)
+    }
+    var parts = 0
+    while sample.catalog.hasDiscarded {
+      sample.catalog.freeDiscarded(1000)
+      parts += 1
+    }
+    #expect(parts == count / 1000)
+  }
+
   @Test func namesOfManySectionsAreFreedInParts() throws {
     let count = 5000
     let sample = try CatalogSample(#"{"feed":"c","kind":"collection"}"#)
