@@ -135,6 +135,33 @@ extension JSONNumber {
     }
     return negative ? -value : value
   }
+
+  /// The value of the optional minus sign and at most 18 digits at the beginning of a text that goes on after them; nil if
+  /// it begins otherwise.
+  @inline(__always)
+  public static func leadingInteger(of text: UnsafeRawBufferPointer) -> Int? {
+    guard let start = text.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return nil }
+    let end = start + text.count
+    var p = start
+    let negative = p < end && p.pointee == UInt8(ascii: "-")
+    if negative { p += 1 }
+    let digits = p
+    var value = 0
+    while end - p >= 8 {
+      let word = Words.load(p)
+      guard Words.nonDigits(word) == 0 else { break }
+      value = value &* 100_000_000 &+ Int(Words.number(ofDigits: word))
+      p += 8
+    }
+    while p < end {
+      let digit = p.pointee &- UInt8(ascii: "0")
+      if digit > 9 { break }
+      value = value &* 10 &+ Int(digit)
+      p += 1
+    }
+    guard p > digits, p - start <= 18, p < end else { return nil }
+    return negative ? -value : value
+  }
 }
 
 extension JSONNumber {

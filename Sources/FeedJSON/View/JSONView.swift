@@ -74,6 +74,12 @@ extension JSONView {
     }
     return JSONNumber(bytes).int
   }
+
+  /// Whether the value is a number of at most 18 bytes, all of them digits or the sign.
+  @inline(__always)
+  public var isShortInteger: Bool {
+    isKind(.number) && token.pointee.info & JSONToken.isPlainInteger != 0 && token.pointee.length <= 18
+  }
 }
 
 extension ByteBuffer {

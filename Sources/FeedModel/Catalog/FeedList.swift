@@ -75,14 +75,14 @@ private final class FeedListState: RowStore {
   }
 
   private func name(of handle: UInt32) -> String {
-    String(decoding: elements.text(of: handle).identity.dropFirst(), as: UTF8.self)
+    String(decoding: elements.text(of: handle).storedIdentity.dropFirst(), as: UTF8.self)
   }
 
   override func didAdd(_ handle: UInt32) { handles[name(of: handle)] = handle }
   override func willRemove(_ handle: UInt32) { handles[name(of: handle)] = nil }
   override func successor(of handle: UInt32) -> UInt32? { handles[name(of: handle)] }
   override func key(of handle: UInt32, section: Int) -> UInt64 {
-    SortOrder.prefix(of: elements.text(of: handle).identity)
+    SortOrder.prefix(of: elements.text(of: handle).storedIdentity)
   }
 
   /// Adds or replaces the row of a feed and leaves the change in `step`.
@@ -97,10 +97,10 @@ private final class FeedListState: RowStore {
     guard let element else { throw .internalError(reason: "there is no memory for \(counted(text.count, "byte"))") }
     let section = sections[0]
     guard let known = handles[name] else {
-      let handle = addElement(element, hash: 0, at: now, log)
+      let handle = addElement(element, at: now, log)
       let key = key(of: handle, section: 0)
       let row = section.rows.upperBound(key: key) { other in
-        SortOrder.isAfter(elements.text(of: other).identity, element.identity)
+        SortOrder.isAfter(elements.text(of: other).storedIdentity, element.storedIdentity)
       }
       insertRow(handle, section: 0, at: row, key: key, log)
       return step.added.append(IndexPath(section: 0, row: UInt32(row)))

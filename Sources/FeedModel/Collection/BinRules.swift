@@ -38,7 +38,7 @@ extension CollectionState {
     if let keyed, deferred == nil {
       keyed.prepare(keys.bytes, for: known, isSorted: bins[0].order > 0) { self.place(keys.bytes, in: 0) }
     }
-    let text = try makeText(element, identity: identity.bytes, keys: keys.bytes)
+    let text = try makeText(element, identity: identity.bytes, at: value, keys: keys.bytes)
     if let known {
       placeRows(known, text, log)
       preserve(known)
@@ -46,7 +46,7 @@ extension CollectionState {
       // Only retention needs the order of change. Without it, the times of change are enough.
       if definition.retain != nil { touch(known, at: now, log) }
     } else {
-      let handle = addElement(text, hash: Identity.hash(identity.bytes, seed: seed), at: now, log)
+      let handle = addElement(text, at: now, log)
       placeRows(handle, text, log)
     }
   }

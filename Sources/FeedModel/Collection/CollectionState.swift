@@ -132,11 +132,11 @@ final class CollectionState: RowStore {
   func noteIdentity(at offset: Int) { lookahead.offset = offset }
 
   override func didAdd(_ handle: UInt32) {
-    index.insert(handle, hash: elements.records[Int(handle)].hash)
+    index.insert(handle, hash: hash(of: handle))
   }
 
   override func willRemove(_ handle: UInt32) {
-    index.remove(handle, hash: elements.records[Int(handle)].hash)
+    index.remove(handle, hash: hash(of: handle))
     if deferred != nil { deferred?.leave(handle) }
   }
 
@@ -152,8 +152,14 @@ final class CollectionState: RowStore {
       throw .internalError(reason: "two elements have one identity")
     }
     appendKeys(of: element)
-    let text = try makeText(element, identity: identity.bytes, keys: keys.bytes)
-    return addElement(text, hash: Identity.hash(identity.bytes, seed: seed), at: changed, log)
+    let place = definition.id.resolve(element)
+    let text = try makeText(element, identity: identity.bytes, at: place, keys: keys.bytes)
+    return addElement(text, at: changed, log)
+  }
+
+  /// The hash of the identity of an element.
+  private func hash(of handle: UInt32) -> UInt32 {
+    elements.text(of: handle).withIdentity { Identity.hash($0, seed: seed) }
   }
 
   /// Sets `keys` to the sort keys and the expiry time of an element.
@@ -165,8 +171,7 @@ final class CollectionState: RowStore {
   }
 
   override func successor(of handle: UInt32) -> UInt32? {
-    let record = elements.records[Int(handle)]
-    return index.find(record.text.identity, hash: record.hash, in: elements)
+    elements.text(of: handle).withIdentity { index.find($0, hash: Identity.hash($0, seed: seed), in: elements) }
   }
 
   override func key(of handle: UInt32, section: Int) -> UInt64 {

@@ -26,15 +26,15 @@ struct ElementLookahead: ~Copyable {
   /// Looks at a coming request. A wrong guess of its identity costs a little time and has no other effect.
   mutating func look(at request: UnsafeRawBufferPointer, _ state: CollectionState) {
     let hash = guess(in: request, state)
-    if let hash { processor_prefetch(state.index.word(of: hash)) }
+    if let hash { state.index.prefetch(hash: hash) }
     let handle = state.index.probableElement(hash: hashes[1])
     if handle < state.elements.endHandle {
-      processor_prefetch(state.elements.records + Int(handle))
+      processor_prefetch(state.elements.place(of: handle))
       for bin in state.bins.indices { state.bins[bin].section.rows.prefetchPlace(of: handle) }
     }
     let known = handles[1]
     if known < state.elements.endHandle {
-      let text = state.elements.records[Int(known)].text.address
+      let text = state.elements.address(of: known)
       processor_prefetch(text)
       processor_prefetch(text + 64)
       for bin in state.bins.indices { state.bins[bin].section.rows.prefetchLeaf(of: known) }

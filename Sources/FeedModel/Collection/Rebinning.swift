@@ -41,10 +41,10 @@ struct Rebinning {
     for (place, handle) in handles.enumerated() {
       // Also for an element that no bin accepts.
       pace.spend(2 &+ state.bins.count / 4)
-      let record = old.elements.records[Int(handle)]
-      guard let view = try? scanner.scan(record.text.text, pace) else { continue }
+      let text = old.elements.text(of: handle)
+      guard let view = try? scanner.scan(text.text, pace) else { continue }
       defer { log.finish() }
-      try state.update(view, index: place, at: record.text.changedAt, log)
+      try state.update(view, index: place, at: text.changedAt, log)
       guard let successor = try state.find(identityOf: view, index: place) else { continue }
       while sources.count <= Int(successor) { sources.append(ElementTable.none) }
       sources[Int(successor)] = handle

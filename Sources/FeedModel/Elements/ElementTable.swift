@@ -3,24 +3,18 @@ import Glibc
 
 /// The elements of one feed, addressed by handles: small numbers that do not change while an element lives.
 ///
-/// Records are in one raw array, so that a handle is resolved by one addition. The living elements are linked in the order
-/// of change. Invariant: `count` and `bytes` are those of the linked elements, and so is what its account is charged for them;
-/// each text's `owner` is its handle; free and retired handles are not linked.
+/// The versions are in one raw array, so that a handle is resolved by one addition. The living elements are linked in the order
+/// of change once somebody needs that order; see ``keepOrder(_:)``. Invariant: `count` and `bytes` are those of the living
+/// elements, and so is what its account is charged for them; each text's `owner` is its handle; free and retired handles are
+/// not linked.
 ///
 /// Not safe for use by several threads at once.
 public final class ElementTable {
-  struct Record {
-    var text: ElementText
-    /// The neighbours in the order of change; `none` at the ends. `older` of a free record is the next free one.
-    var older: UInt32
-    var newer: UInt32
-    var hash: UInt32
-  }
-
   static let none = UInt32.max
 
-  private(set) var records: UnsafeMutablePointer<Record>
-  private(set) var capacity: Int
+  /// For each handle the current version, or what a free handle leads to.
+  private var places: UnsafeMutablePointer<Place>
+  private var capacity: Int
   private var used = 0
   /// The number after the greatest handle that was ever used.
   var endHandle: Int { used }
@@ -31,12 +25,11 @@ public final class ElementTable {
   /// The bytes of the living elements.
   private(set) var bytes = 0
   /// The bytes of the living elements and of the table.
-  var memory: Int { bytes + capacity * MemoryLayout<Record>.stride }
+  var memory: Int { bytes + capacity * MemoryLayout<Place>.stride + (order?.byteCount ?? 0) }
   /// The bytes of the longest element that the table ever had.
   private(set) var longest = 0
-  /// The first and last element in the order of change.
-  private(set) var oldest = ElementTable.none
-  private(set) var newest = ElementTable.none
+  /// The order of change; nil until it is needed.
+  private var order: ChangeOrder?
   /// The account that is charged for the elements; nil if none is. Accounts live as long as their catalog.
   private var account: Unmanaged<Account>?
   /// Takes over the elements when the table is freed; without it they are freed at once.
@@ -45,27 +38,44 @@ public final class ElementTable {
     private var mutations = 0
   #endif
 
+  /// The address of a version, which is a multiple of 16, plus 2 for a retired element; in a free place twice the next free
+  /// handle, plus 1.
+  private struct Place {
+    private(set) var bits: UInt
+
+    init(_ text: ElementText) { bits = text.bitPattern }
+    init(nextFree: UInt32) { bits = UInt(nextFree) &<< 1 | 1 }
+
+    var isFree: Bool { bits & 1 != 0 }
+    var isLiving: Bool { bits & 3 == 0 }
+    var nextFree: UInt32 { UInt32(truncatingIfNeeded: bits &>> 1) }
+
+    mutating func retire() { bits |= 2 }
+    mutating func revive() { bits &= ~2 }
+
+    /// The version. Only of a place that is not free.
+    @inline(__always)
+    var text: ElementText { ElementText(bitPattern: bits & ~2).unsafelyUnwrapped }
+  }
+
   init() {
     capacity = 16
-    records = Self.room(nil, capacity)
+    places = Self.room(nil, capacity)
   }
 
   deinit {
-    guard count >= DiscardedElements.many, let discarded else {
-      forEach { handle in records[Int(handle)].text.release() }
-      return Glibc.free(records)
-    }
-    var next = oldest
-    discarded.add { [records] count in
-      var left = count
-      while left > 0, next != Self.none {
-        records[Int(next)].text.release()
-        next = records[Int(next)].newer
-        left -= 1
+    var next = 0
+    /// Frees up to so many elements, and returns whether none is left.
+    let free = { [places, used] (count: Int) in
+      let end = count < used &- next ? next &+ count : used
+      while next < end {
+        if !places[next].isFree { places[next].text.release() }
+        next += 1
       }
-      if next == Self.none { Glibc.free(records) }
-      return next == Self.none
+      if next == used { Glibc.free(places) }
+      return next == used
     }
+    if count >= DiscardedElements.many, let discarded { discarded.add(free) } else { _ = free(.max) }
   }
 
   /// Returns a table with the same handles and texts, in the same order. The texts are shared. O(n).
@@ -73,39 +83,47 @@ public final class ElementTable {
     let copy = ElementTable()
     copy.reserve(capacity)
     for handle in 0..<used {
-      (copy.records + handle).initialize(to: records[handle])
-      if handle & 255 == 0 { pace.spend(8) }
-    }
-    forEach { handle in
-      records[Int(handle)].text.retain()
+      (copy.places + handle).initialize(to: places[handle])
+      if !places[handle].isFree { places[handle].text.retain() }
       if handle & 7 == 0 { pace.spend() }
     }
     (copy.used, copy.firstFree, copy.arrivals) = (used, firstFree, arrivals)
-    (copy.count, copy.bytes, copy.oldest, copy.newest) = (count, bytes, oldest, newest)
+    (copy.count, copy.bytes, copy.order) = (count, bytes, order?.copy(used, pace))
     copy.longest = longest
     copy.discarded = discarded
     return copy
   }
 
   /// The current version of a living element.
+  @inline(__always)
   public func text(of handle: UInt32) -> ElementText {
-    records[Int(handle)].text
+    places[Int(handle)].text
+  }
+
+  /// The address of the entry of a handle.
+  @inline(__always)
+  func place(of handle: UInt32) -> UnsafeRawPointer { UnsafeRawPointer(places + Int(handle)) }
+
+  /// The address of the version of an element. For a handle that is free it has no meaning.
+  @inline(__always)
+  func address(of handle: UInt32) -> UnsafeRawPointer {
+    UnsafeRawPointer(bitPattern: places[Int(handle)].bits).unsafelyUnwrapped
   }
 
   /// Adds an element as the newest. Takes ownership of `text`. Amortized O(1).
-  func add(_ text: ElementText, hash: UInt32, at now: Instant) -> UInt32 {
+  func add(_ text: ElementText, at now: Instant) -> UInt32 {
     let handle = takeFreeHandle()
-    (records + Int(handle)).initialize(
-      to: Record(text: text, older: Self.none, newer: Self.none, hash: hash))
+    (places + Int(handle)).initialize(to: Place(text))
     text.owner = handle
     text.changedAt = now
     text.arrival = arrivals
     arrivals &+= 1
+    let footprint = text.footprint
     count &+= 1
-    bytes &+= text.footprint
-    longest = max(longest, text.footprint)
-    charge(1, text.footprint)
-    link(handle, before: Self.none)
+    bytes &+= footprint
+    longest = max(longest, footprint)
+    charge(1, footprint)
+    order?.link(handle, before: Self.none)
     sampleInvariants()
     return handle
   }
@@ -113,114 +131,159 @@ public final class ElementTable {
   /// Removes an element from the order and the counts. Its handle and text stay until `free`, so that `revive` can undo
   /// the removal.
   func retire(_ handle: UInt32) {
-    unlink(handle)
+    order?.unlink(handle)
+    places[Int(handle)].retire()
+    let footprint = text(of: handle).footprint
     count &-= 1
-    bytes &-= records[Int(handle)].text.footprint
-    charge(-1, 0 &- records[Int(handle)].text.footprint)
+    bytes &-= footprint
+    charge(-1, 0 &- footprint)
     sampleInvariants()
   }
 
-  /// Undoes `retire`. `newer` is the neighbour that followed the element.
+  /// Undoes `retire`. `newer` is the neighbour that followed the element; `none` if there is no order.
   func revive(_ handle: UInt32, before newer: UInt32) {
+    places[Int(handle)].revive()
+    let footprint = text(of: handle).footprint
     count &+= 1
-    bytes &+= records[Int(handle)].text.footprint
-    charge(1, records[Int(handle)].text.footprint)
-    link(handle, before: newer)
+    bytes &+= footprint
+    charge(1, footprint)
+    order?.link(handle, before: newer)
     sampleInvariants()
   }
 
   /// Frees a retired handle and releases its text.
   func free(_ handle: UInt32) {
-    records[Int(handle)].text.release()
-    records[Int(handle)].older = firstFree
+    text(of: handle).release()
+    places[Int(handle)] = Place(nextFree: firstFree)
     firstFree = handle
   }
 
   /// Replaces the text of an element by one that has its own `changedAt`. Returns the old text, whose ownership passes to
   /// the caller. O(1).
   func exchange(_ handle: UInt32, _ text: ElementText) -> ElementText {
-    let before = records[Int(handle)].text
-    bytes &+= text.footprint &- before.footprint
-    longest = max(longest, text.footprint)
-    charge(0, text.footprint &- before.footprint)
-    records[Int(handle)].text = text
+    let before = self.text(of: handle)
+    let footprint = text.footprint
+    let difference = footprint &- before.footprint
+    bytes &+= difference
+    longest = max(longest, footprint)
+    charge(0, difference)
+    places[Int(handle)] = Place(text)
     text.owner = handle
     text.arrival = before.arrival
     sampleInvariants()
     return before
   }
 
-  /// Moves an element in the order of change to just before `newer`, or to the newest end.
-  func reorder(_ handle: UInt32, before newer: UInt32, changedAt: Instant) {
-    records[Int(handle)].text.changedAt = changedAt
-    guard newer != handle, records[Int(handle)].newer != newer else { return }
-    unlink(handle)
-    link(handle, before: newer)
-    sampleInvariants()
-  }
-
-  /// Calls `body` with each living element in the order of change, the oldest first.
+  /// Calls `body` with each living element: in the order of change, the oldest first, if that is kept, otherwise by handle.
   func forEach(_ body: (UInt32) -> Void) {
-    var next = oldest
-    while next != Self.none {
-      let handle = next
-      next = records[Int(handle)].newer
-      body(handle)
-    }
+    if let order { return order.forEach(body) }
+    for handle in 0..<used where places[handle].isLiving { body(UInt32(handle)) }
   }
 
   /// Sets the arrival number of a restored element. Later elements get greater numbers.
   func restoreArrival(_ handle: UInt32, _ arrival: UInt64) {
-    records[Int(handle)].text.arrival = arrival
+    text(of: handle).arrival = arrival
     arrivals = max(arrivals, arrival &+ 1)
-  }
-
-  /// Moves an element to the newest end of the order of change.
-  func moveToNewest(_ handle: UInt32) {
-    unlink(handle)
-    link(handle, before: Self.none)
   }
 
   private func takeFreeHandle() -> UInt32 {
     if firstFree != Self.none {
       let handle = firstFree
-      firstFree = records[Int(handle)].older
+      firstFree = places[Int(handle)].nextFree
       return handle
     }
-    if used == capacity { grow() }
+    if used == capacity { reserve(capacity &* 2) }
     used &+= 1
     return UInt32(used &- 1)
   }
 
-  private func grow() { reserve(capacity &* 2) }
-
   /// Makes room for so many elements.
   func reserve(_ count: Int) {
     if count <= capacity { return }
-    // Records are plain bytes. The system moves the pages of a large block without copying them.
-    records = Self.room(records, count)
+    // Places are plain bytes. The system moves the pages of a large block without copying them, and pages that were not
+    // written take no memory.
+    places = Self.room(places, count)
     capacity = count
+    order?.reserve(count)
   }
 
-  /// Resizes the records, or allocates them.
-  private static func room(
-    _ records: UnsafeMutablePointer<Record>?, _ count: Int
-  ) -> UnsafeMutablePointer<Record> {
-    resized(records, byteCount: count * MemoryLayout<Record>.stride).assumingMemoryBound(to: Record.self)
+  /// Resizes the places, or allocates them.
+  private static func room(_ places: UnsafeMutablePointer<Place>?, _ count: Int) -> UnsafeMutablePointer<Place> {
+    resized(places, byteCount: count * MemoryLayout<Place>.stride).assumingMemoryBound(to: Place.self)
+  }
+}
+
+/// The order of change, which only the retention of elements needs.
+extension ElementTable {
+  /// The first element in the order of change; `none` if there is none or the order is not kept.
+  var oldest: UInt32 { order?.oldest ?? Self.none }
+  /// The last element in the order of change.
+  var newest: UInt32 { order?.newest ?? Self.none }
+
+  /// The neighbour of an element in the order of change that changed next; `none` if there is none or the order is not kept.
+  @inline(__always)
+  func newer(than handle: UInt32) -> UInt32 { order?.newer(than: handle) ?? Self.none }
+
+  /// Keeps the order of change from now on, and sorts it by the times of change, then of arrival. O(n log n); O(n) if it is
+  /// sorted.
+  func keepOrder(_ pace: Pace = Pace()) {
+    guard order == nil else { return sortByChange(pace) }
+    let handles = sorted(pace) { $0.changedAt.nanoseconds }
+    let order = ChangeOrder(capacity: capacity)
+    for (place, handle) in handles.enumerated() {
+      order.link(handle, before: Self.none)
+      if place & 7 == 0 { pace.spend() }
+    }
+    self.order = order
   }
 
-  private func link(_ handle: UInt32, before newer: UInt32) {
-    let older = newer == Self.none ? newest : records[Int(newer)].older
-    records[Int(handle)].older = older
-    records[Int(handle)].newer = newer
-    if older == Self.none { oldest = handle } else { records[Int(older)].newer = handle }
-    if newer == Self.none { newest = handle } else { records[Int(newer)].older = handle }
+  /// Sorts the order of change by time, after elements were added in another order, if it is kept. O(n log n); O(n) if it is
+  /// sorted.
+  func sortByChange(_ pace: Pace = Pace()) {
+    if order == nil { return }
+    for handle in sorted(pace, by: { $0.changedAt.nanoseconds }) {
+      order?.moveToNewest(handle)
+      if handle & 7 == 0 { pace.spend() }
+    }
   }
 
-  private func unlink(_ handle: UInt32) {
-    let (older, newer) = (records[Int(handle)].older, records[Int(handle)].newer)
-    if older == Self.none { oldest = newer } else { records[Int(older)].newer = newer }
-    if newer == Self.none { newest = older } else { records[Int(newer)].older = older }
+  /// Moves an element in the order of change to just before `newer`, or to the newest end.
+  func reorder(_ handle: UInt32, before newer: UInt32, changedAt: Instant) {
+    text(of: handle).changedAt = changedAt
+    order?.move(handle, before: newer)
+    sampleInvariants()
+  }
+
+  /// The first `count` elements in the order of change, which is kept. O(count).
+  func longestUnchanged(_ count: Int) -> [UInt32] {
+    var found: [UInt32] = []
+    var next = oldest
+    while found.count < count, next != Self.none {
+      found.append(next)
+      next = newer(than: next)
+    }
+    return found
+  }
+
+  /// The living elements in the order of arrival. O(n log n); O(n) if arrival and change have the same order.
+  func inOrderOfArrival(_ pace: Pace = Pace()) -> [UInt32] {
+    sorted(pace) { $0.arrival }
+  }
+
+  /// The living elements in ascending order of `number`, then of arrival.
+  private func sorted(_ pace: Pace, by number: (ElementText) -> UInt64) -> [UInt32] {
+    var keys: [(number: UInt64, arrival: UInt64, handle: UInt32)] = []
+    keys.reserveCapacity(count)
+    var isSorted = true
+    forEach { handle in
+      let text = text(of: handle)
+      let key = (number: number(text), arrival: text.arrival, handle: handle)
+      if let last = keys.last, (key.number, key.arrival) < (last.number, last.arrival) { isSorted = false }
+      keys.append(key)
+      if handle & 7 == 0 { pace.spend() }
+    }
+    if !isSorted { keys.sort(pace) { ($0.number, $0.arrival) < ($1.number, $1.arrival) } }
+    return keys.map(pace, \.handle)
   }
 }
 
@@ -275,68 +338,32 @@ extension ElementTable {
   }
 
   #if CHECK_INVARIANTS
-    /// Checks the links in both directions, the counts and the owners. O(n).
+    /// Checks the counts, the owners, the free handles and the order of change. O(n).
     func checkInvariants() {
-      var (linked, total, older, next) = (0, 0, Self.none, oldest)
-      while next != Self.none {
-        let record = records[Int(next)]
-        precondition(Int(next) < used && record.older == older, "a link to an older element is wrong")
-        precondition(record.text.owner == next, "the text of an element has another owner")
-        linked += 1
-        total += record.text.footprint
-        (older, next) = (next, record.newer)
-        precondition(linked <= count, "more elements are linked than counted")
-      }
-      precondition(older == newest && linked == count && total == bytes, "the counts of elements are wrong")
       var (free, length) = (firstFree, 0)
       while free != Self.none {
         length += 1
-        precondition(Int(free) < used && length + count <= used, "the free list is wrong")
-        free = records[Int(free)].older
+        precondition(Int(free) < used && length + count <= used && places[Int(free)].isFree, "the free list is wrong")
+        free = places[Int(free)].nextFree
       }
+      var (present, living, total) = (0, 0, 0)
+      for handle in 0..<used where !places[handle].isFree {
+        precondition(places[handle].text.owner == handle, "the text of an element has another owner")
+        present += 1
+        if !places[handle].isLiving { continue }
+        living += 1
+        total += places[handle].text.footprint
+      }
+      precondition(present + length == used, "a free handle is not in the free list")
+      precondition(living == count && total == bytes, "the counts of elements are wrong")
+      guard let order else { return }
+      var linked = 0
+      order.checkInvariants { handle in
+        precondition(Int(handle) < used && places[Int(handle)].isLiving, "an element that is gone is linked")
+        linked += 1
+        precondition(linked <= count, "more elements are linked than counted")
+      }
+      precondition(linked == count, "an element is not linked")
     }
   #endif
-}
-
-/// The orders of arrival and of change.
-extension ElementTable {
-  /// The living elements in the order of arrival. O(n log n); O(n) if arrival and change have the same order.
-  func inOrderOfArrival(_ pace: Pace = Pace()) -> [UInt32] {
-    sorted(pace) { $0.arrival }
-  }
-
-  /// The first `count` elements in the order of change. O(count).
-  func longestUnchanged(_ count: Int) -> [UInt32] {
-    var found: [UInt32] = []
-    var next = oldest
-    while found.count < count, next != Self.none {
-      found.append(next)
-      next = records[Int(next)].newer
-    }
-    return found
-  }
-
-  /// Sorts the order of change by time, after elements were added in another order. O(n log n); O(n) if it is sorted.
-  func sortByChange(_ pace: Pace = Pace()) {
-    for handle in sorted(pace, by: { $0.changedAt.nanoseconds }) {
-      moveToNewest(handle)
-      if handle & 7 == 0 { pace.spend() }
-    }
-  }
-
-  /// The living elements in ascending order of `number`, then of arrival.
-  private func sorted(_ pace: Pace, by number: (ElementText) -> UInt64) -> [UInt32] {
-    var keys: [(number: UInt64, arrival: UInt64, handle: UInt32)] = []
-    keys.reserveCapacity(count)
-    var isSorted = true
-    forEach { handle in
-      let text = records[Int(handle)].text
-      let key = (number: number(text), arrival: text.arrival, handle: handle)
-      if let last = keys.last, (key.number, key.arrival) < (last.number, last.arrival) { isSorted = false }
-      keys.append(key)
-      if handle & 7 == 0 { pace.spend() }
-    }
-    if !isSorted { keys.sort(pace) { ($0.number, $0.arrival) < ($1.number, $1.arrival) } }
-    return keys.map(pace, \.handle)
-  }
 }

@@ -70,16 +70,15 @@ final class ListIdentities {
 
   /// The living element with the identity of a handle, which may have been removed.
   func successor(of handle: UInt32) -> UInt32? {
-    let identity = elements.text(of: handle).identity
-    return index.find(identity, hash: hash(identity), in: elements)
+    elements.text(of: handle).withIdentity { index.find($0, hash: hash($0), in: elements) }
   }
 
   /// Makes room for one more element. Lets `pace` stop meanwhile.
   func makeRoom(_ pace: Pace) { index.makeRoom(pace) }
 
-  func insert(_ handle: UInt32) { index.insert(handle, hash: hash(elements.text(of: handle).identity)) }
+  func insert(_ handle: UInt32) { index.insert(handle, hash: elements.text(of: handle).withIdentity(hash)) }
 
-  func remove(_ handle: UInt32) { index.remove(handle, hash: hash(elements.text(of: handle).identity)) }
+  func remove(_ handle: UInt32) { index.remove(handle, hash: elements.text(of: handle).withIdentity(hash)) }
 
   private func hash(_ identity: UnsafeRawBufferPointer) -> UInt32 { Identity.hash(identity, seed: seed) }
 }

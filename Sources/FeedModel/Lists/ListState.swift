@@ -57,7 +57,7 @@ final class ListState: RowStore {
 
   override func restore(_ element: JSONView, at changed: Instant, _ log: UndoLog) throws(FeedError) -> UInt32 {
     try identities?.checkIsNew(element, index: elements.count)
-    return addElement(try makeText(element), hash: 0, at: changed, log)
+    return addElement(try makeText(element), at: changed, log)
   }
 
   // MARK: Steps
@@ -114,7 +114,7 @@ final class ListState: RowStore {
     try checkRoom(for: element, isNew: false)
     let text = try makeText(element)
     remove(at: row, log)
-    insertRow(addElement(text, hash: 0, at: now, log), section: 0, at: row, key: 0, log)
+    insertRow(addElement(text, at: now, log), section: 0, at: row, key: 0, log)
     step.added.append(IndexPath(section: 0, row: UInt32(row)))
   }
 
@@ -140,7 +140,7 @@ final class ListState: RowStore {
   /// Inserts a compact element like `insertNew`, but does not change `step`.
   func addRow(_ element: JSONView, at row: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
     try checkRoom(for: element, isNew: true)
-    let handle = addElement(try makeText(element), hash: 0, at: now, log)
+    let handle = addElement(try makeText(element), at: now, log)
     insertRow(handle, section: 0, at: row, key: 0, log)
   }
 
@@ -161,7 +161,8 @@ final class ListState: RowStore {
     keys.removeAll(keepingCapacity: true)
     deadlines?.appendKey(of: element, to: &keys)
     let none = UnsafeRawBufferPointer(start: nil, count: 0)
-    return try makeText(element, identity: identities?.bytes ?? none, keys: keys.bytes)
+    let place = identities?.path.resolve(element)
+    return try makeText(element, identity: identities?.bytes ?? none, at: place, keys: keys.bytes)
   }
 }
 

@@ -120,11 +120,16 @@ final class ManagedState: RowStore {
   }
 
   override func didAdd(_ handle: UInt32) {
-    index.insert(handle, hash: elements.records[Int(handle)].hash)
+    index.insert(handle, hash: hash(of: handle))
   }
 
   override func willRemove(_ handle: UInt32) {
-    index.remove(handle, hash: elements.records[Int(handle)].hash)
+    index.remove(handle, hash: hash(of: handle))
+  }
+
+  /// The hash of the identity of a row.
+  private func hash(of handle: UInt32) -> UInt32 {
+    elements.text(of: handle).withIdentity { Identity.hash($0, seed: seed) }
   }
 
   /// Returns the row with an identity; nil if there is none.
@@ -141,22 +146,26 @@ final class ManagedState: RowStore {
 
   /// Returns the row that has the same identity as a row's object.
   func find(identityOf object: JSONView, index place: Int) throws(FeedError) -> UInt32? {
-    var column = definition.id
-    guard let value = column.withUTF8({ object.member(utf8: UnsafeRawBufferPointer($0)) }) else {
+    guard let value = identityColumn(of: object) else {
       throw .noIdentity(feed: feed, index: place, path: definition.id, found: "no such column")
     }
     return try find(value, index: place)
   }
 
+  private func identityColumn(of object: JSONView) -> JSONView? {
+    var column = definition.id
+    return column.withUTF8 { object.member(utf8: UnsafeRawBufferPointer($0)) }
+  }
+
   /// Creates a version with the identity of the last `find`.
   func makeText(_ object: JSONView) throws(FeedError) -> ElementText {
     let none = UnsafeRawBufferPointer(start: nil, count: 0)
-    return try makeText(object, identity: identity.bytes, keys: none)
+    return try makeText(object, identity: identity.bytes, at: identityColumn(of: object), keys: none)
   }
 
   /// Adds a version with the identity of the last `find`.
   func add(_ text: ElementText, at now: Instant, _ log: UndoLog) -> UInt32 {
-    addElement(text, hash: Identity.hash(identity.bytes, seed: seed), at: now, log)
+    addElement(text, at: now, log)
   }
 
   /// The places of a row.

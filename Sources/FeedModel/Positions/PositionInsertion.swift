@@ -55,8 +55,8 @@ extension PositionTree {
       for offset in start..<end {
         let (item, key) = entry(next)
         precondition(item != .max && !contains(item), "the item is in the tree already")
-        leafOf.reserve(item, pace)
-        leafOf.table[Int(truncatingIfNeeded: item)] = leaf
+        leafOf.reserve(item)
+        leafOf.set(item, leaf)
         leaves.items(leaf)[offset] = item
         if keyed { leaves.keys(leaf)[offset] = key }
         next += 1
@@ -85,7 +85,7 @@ extension PositionTree {
     let (leaf, offset) = place
     if hasSnapshots { preserve(leaf) }
     put(item, key, at: place)
-    leafOf.table[Int(truncatingIfNeeded: item)] = leaf
+    leafOf.set(item, leaf)
     count &+= 1
     resizeAncestors(of: leaf, by: 1)
     if keyed && offset == 0 { firstKeyChanged(in: leaf) }
@@ -215,8 +215,7 @@ extension PositionTree {
     let items = leaves.items(target) + place
     items.update(from: leaves.items(source) + start, count: count)
     if keyed { (leaves.keys(target) + place).update(from: leaves.keys(source) + start, count: count) }
-    let table = leafOf.table
-    for index in 0..<count { table[Int(truncatingIfNeeded: items[index])] = target }
+    for index in 0..<count { leafOf.set(items[index], target) }
   }
 
   /// Inserts `new` into the parent of `node`, directly after or before it. `key` is the first key of `new`.

@@ -35,7 +35,7 @@ extension PositionTree {
       keys.update(from: keys + 1, count: left &- offset)
     }
     header.pointee.count = UInt16(truncatingIfNeeded: left)
-    leafOf.table[Int(truncatingIfNeeded: item)] = .none
+    leafOf.set(item, .none)
     count &-= 1
     resizeAncestors(of: leaf, by: 0 &- 1)
     if left < leafMinimum {
@@ -57,8 +57,8 @@ extension PositionTree {
     precondition(item != .max && (item == old || !contains(item)), "the item is in the tree already")
     if hasSnapshots { preserve(leaf) }
     leafOf.reserve(item)
-    leafOf.table[Int(truncatingIfNeeded: old)] = .none
-    leafOf.table[Int(truncatingIfNeeded: item)] = leaf
+    leafOf.set(old, .none)
+    leafOf.set(item, leaf)
     leaves.items(leaf)[offset] = item
     if keyed {
       leaves.keys(leaf)[offset] = key

@@ -53,10 +53,8 @@ public final class PositionTree {
     root = leaves.allocate()
   }
 
-  /// Reserves memory for the handles below `count`, so that their table has no more.
-  func reserve(handles count: Int) {
-    if count > 0 { leafOf.reserve(UInt32(count - 1)) }
-  }
+  /// Reserves memory for the handles below `count` if they are few, so that their table has no more.
+  func reserve(handles count: Int) { leafOf.reserve(first: count) }
 
   /// The bytes of the memory that the tree has reserved.
   var byteCount: Int { leaves.byteCount + inners.byteCount + leafOf.byteCount }

@@ -52,11 +52,19 @@ extension RowStore {
   }
 
   /// Creates a version of a compact element.
+  ///
+  /// - Parameter place: the value in the element that is its identity.
   func makeText(
-    _ element: JSONView, identity: UnsafeRawBufferPointer, keys: UnsafeRawBufferPointer
+    _ element: JSONView, identity: UnsafeRawBufferPointer, at place: JSONView?, keys: UnsafeRawBufferPointer
   ) throws(FeedError) -> ElementText {
-    guard let text = ElementText(identity: identity, keys: keys, text: element.text, type: typeRange(in: element))
-    else { throw .internalError(reason: "there is no memory for an element of \(counted(element.text.count, "byte"))") }
+    // From other numbers the identity cannot be read.
+    let isReadable = place.map { $0.kind == .string || $0.isShortInteger } ?? false
+    let range = isReadable ? place.map { Self.range(of: $0, in: element) } ?? 0..<0 : 0..<0
+    let made = ElementText(
+      identity: identity, at: range, keys: keys, text: element.text, type: typeRange(in: element))
+    guard let text = made else {
+      throw .internalError(reason: "there is no memory for an element of \(counted(element.text.count, "byte"))")
+    }
     return text
   }
 
@@ -65,8 +73,14 @@ extension RowStore {
     guard let type = type?.resolve(element), type.kind == .string, type.text.count <= longestType else {
       return 0..<0
     }
-    let start = type.byteOffset - element.byteOffset
-    return start..<(start + type.text.count)
+    return Self.range(of: type, in: element)
+  }
+
+  /// The range of a value in the text of its element.
+  @inline(__always)
+  private static func range(of value: JSONView, in element: JSONView) -> Range<Int> {
+    let start = value.byteOffset &- element.byteOffset
+    return start..<(start &+ value.text.count)
   }
 }
 

@@ -43,7 +43,7 @@ extension RowStore {
   /// - Parameter keyIndex: the number of sort keys before the expiry time.
   func retain(_ retention: Retention?, keyIndex: Int, _ pace: Pace = Pace()) {
     // Only retention needs the order of change.
-    if self.retention == nil && retention != nil { elements.sortByChange(pace) }
+    if self.retention == nil && retention != nil { elements.keepOrder(pace) }
     self.retention = retention
     deadlines = retention?.until.map { Deadlines(path: $0, elements: elements, keyIndex: keyIndex) }
   }
@@ -72,10 +72,9 @@ extension RowStore {
     if let seconds = retention?.seconds {
       var next = elements.oldest
       while found.count < limit, next != ElementTable.none {
-        let record = elements.records[Int(next)]
-        if record.text.changedAt.adding(seconds: seconds) > moment { break }
+        if elements.text(of: next).changedAt.adding(seconds: seconds) > moment { break }
         found.append(next)
-        next = record.newer
+        next = elements.newer(than: next)
       }
     }
     guard let deadlines else { return found }
@@ -83,7 +82,7 @@ extension RowStore {
     return found + deadlines.due(at: moment, limit: limit).filter { !old.contains($0) }.prefix(limit - found.count)
   }
 
-  /// The elements that a filter accepts, those unchanged for the longest time first. O(elements).
+  /// The elements that a filter accepts. O(elements).
   ///
   /// - Throws: `limitExceeded` if the filter takes more than `maxQuerySteps` steps over one element, or more than
   ///   `maxRequestSteps` over all.

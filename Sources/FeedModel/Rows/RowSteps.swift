@@ -52,8 +52,8 @@ extension RowStore {
     log.append(entry)
   }
 
-  func addElement(_ text: ElementText, hash: UInt32, at now: Instant, _ log: UndoLog) -> UInt32 {
-    let handle = elements.add(text, hash: hash, at: now)
+  func addElement(_ text: ElementText, at now: Instant, _ log: UndoLog) -> UInt32 {
+    let handle = elements.add(text, at: now)
     didAdd(handle)
     deadlines?.insert(handle)
     log.append(.init(step: .addedElement, handle: handle, state: reference))
@@ -61,11 +61,11 @@ extension RowStore {
   }
 
   func removeElement(_ handle: UInt32, _ log: UndoLog) {
-    let record = elements.records[Int(handle)]
+    let newer = elements.newer(than: handle)
     willRemove(handle)
     deadlines?.remove(handle)
     elements.retire(handle)
-    log.append(.init(step: .removedElement, handle: handle, other: record.newer, state: reference))
+    log.append(.init(step: .removedElement, handle: handle, other: newer, state: reference))
   }
 
   func exchangeText(_ handle: UInt32, _ text: ElementText, at now: Instant, _ log: UndoLog) {
@@ -77,11 +77,11 @@ extension RowStore {
 
   /// Makes the element the most recently changed one.
   func touch(_ handle: UInt32, at now: Instant, _ log: UndoLog) {
-    let record = elements.records[Int(handle)]
-    let changedAt = record.text.changedAt
+    let newer = elements.newer(than: handle)
+    let changedAt = elements.text(of: handle).changedAt
     elements.reorder(handle, before: ElementTable.none, changedAt: now)
     log.append(
-      .init(step: .reordered, handle: handle, other: record.newer, at: changedAt, state: reference))
+      .init(step: .reordered, handle: handle, other: newer, at: changedAt, state: reference))
   }
 
   /// Undoes one step. All later entries have already been undone.

@@ -23,9 +23,10 @@ import Testing
     let arrival: Int
   }
 
-  @Test(arguments: 1...6) func randomHistories(seed: UInt64) {
+  @Test(arguments: 1...6, [false, true]) func randomHistories(seed: UInt64, keepsOrder: Bool) {
     var random = SeededRandom(seed: seed)
     let table = ElementTable()
+    if keepsOrder { table.keepOrder() }
     /// The elements in the order of change.
     var living: [Living] = []
     var arrivals = 0
@@ -35,7 +36,7 @@ import Testing
       let place = living.indices.randomElement(using: &random)
       switch (Int.random(in: 0..<10, using: &random), place) {
       case (0..<4, _), (_, nil):
-        let handle = table.add(Self.text(text), hash: 0, at: now)
+        let handle = table.add(Self.text(text), at: now)
         #expect(!living.contains { $0.handle == handle }, "seed \(seed): a handle in use was returned")
         living.append(Living(handle: handle, text: text, at: now.nanoseconds, arrival: arrivals))
         arrivals += 1
@@ -47,7 +48,11 @@ import Testing
         // Removes the element and restores it at its old position.
         let newer = place + 1 < living.count ? living[place + 1].handle : ElementTable.none
         table.retire(living[place].handle)
-        table.revive(living[place].handle, before: newer)
+        #expect(String(decoding: table.text(of: living[place].handle).text, as: UTF8.self) == living[place].text)
+        var others = Set<UInt32>()
+        table.forEach { others.insert($0) }
+        #expect(others == Set(living.map(\.handle)).subtracting([living[place].handle]))
+        table.revive(living[place].handle, before: keepsOrder ? newer : ElementTable.none)
       case (6..<8, let place?):
         let version = Self.text(text)
         version.changedAt = now
@@ -61,16 +66,22 @@ import Testing
         moved.at = now.nanoseconds
         living.insert(moved, at: target)
       }
-      check(table, living, seed)
+      check(table, living, keepsOrder: keepsOrder, seed)
     }
+    table.keepOrder()
+    let sorted = living.sorted { ($0.at, $0.arrival) < ($1.at, $1.arrival) }
+    check(table, sorted, keepsOrder: true, seed)
+    check(table.copy(Pace()), sorted, keepsOrder: true, seed)
   }
 
-  private func check(_ table: ElementTable, _ living: [Living], _ seed: UInt64) {
+  private func check(_ table: ElementTable, _ living: [Living], keepsOrder: Bool, _ seed: UInt64) {
     var handles: [UInt32] = []
     table.forEach { handles.append($0) }
-    #expect(handles == living.map(\.handle), "seed \(seed)")
-    #expect(table.oldest == living.first?.handle ?? ElementTable.none)
-    #expect(table.newest == living.last?.handle ?? ElementTable.none)
+    let expected = living.map(\.handle)
+    #expect(handles == (keepsOrder ? expected : expected.sorted()), "seed \(seed)")
+    #expect(table.oldest == (keepsOrder ? expected.first : nil) ?? ElementTable.none)
+    #expect(table.newest == (keepsOrder ? expected.last : nil) ?? ElementTable.none)
+    #expect(table.longestUnchanged(3) == (keepsOrder ? Array(expected.prefix(3)) : []))
     #expect(table.count == living.count)
     #expect(table.bytes == living.reduce(0) { $0 + table.text(of: $1.handle).footprint })
     for element in living {
@@ -82,8 +93,9 @@ import Testing
 
   @Test func sortByChangeOrdersByTime() {
     let table = ElementTable()
+    table.keepOrder()
     let times: [UInt64] = [5, 3, 9, 1, 7]
-    let handles = times.map { table.add(Self.text("1"), hash: 0, at: Instant(nanoseconds: $0)) }
+    let handles = times.map { table.add(Self.text("1"), at: Instant(nanoseconds: $0)) }
     table.sortByChange()
     var order: [UInt32] = []
     table.forEach { order.append($0) }
@@ -113,7 +125,7 @@ import Testing
         }
       } else {
         let handle = table.add(
-          ElementTableTests.text("1", identity: name), hash: hash(name), at: Instant(nanoseconds: 0))
+          ElementTableTests.text("1", identity: name), at: Instant(nanoseconds: 0))
         index.insert(handle, hash: hash(name))
         known[name] = handle
       }
@@ -123,6 +135,21 @@ import Testing
         let found = Array(name.utf8).withUnsafeBytes { index.find($0, hash: hash(name), in: table) }
         #expect(found == known[name], "seed \(seed)")
       }
+    }
+  }
+
+  @Test func growsInSmallSteps() {
+    let table = ElementTable()
+    var index = IdentityIndex()
+    func hash(_ number: Int) -> UInt32 { UInt32(truncatingIfNeeded: number) &* 0x9E37_79B1 }
+    for number in 0..<20_000 {
+      index.insert(
+        table.add(ElementTableTests.text("1", identity: "\(number)"), at: Instant(nanoseconds: 0)), hash: hash(number))
+      #expect(index.byteCount <= max(128, (number + 1) * 13 + 64), "\(number)")
+    }
+    for number in 0..<20_000 {
+      let found = Array("\(number)".utf8).withUnsafeBytes { index.find($0, hash: hash(number), in: table) }
+      #expect(found == UInt32(number))
     }
   }
 
