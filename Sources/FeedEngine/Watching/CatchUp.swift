@@ -8,12 +8,12 @@ extension FeedChannel {
   /// The largest composed change that is sent: a snapshot of the feed is shorter than a longer one.
   private var maxSize: Int { max(1024, feed.count) }
 
-  /// Whether the changes since a revision are so many, or have so many rows, that they are composed in parts. O(log changes).
+  /// Whether the changes since a revision are so many, or have so many rows, that they are composed in parts. O(log changes + fewRows).
   ///
   /// - Parameter fewRows: the rows that are composed at once.
   func missedMuch(since revision: UInt64, fewRows: Int) -> Bool {
     guard let history = feed.history, history.reaches(revision) else { return false }
-    return history.size(from: history.place(after: revision)) > fewRows
+    return history.lists(moreThan: fewRows, from: history.place(after: revision))
   }
 
   /// Composes the changes of the feed from one revision to another. Watches of counts get only the changes of sections.

@@ -3,139 +3,285 @@ import FeedJSON
 
 /// The recorded changes of one feed, oldest first, for watches that fall behind or resume.
 ///
-/// Only positions are recorded, as 32-bit words in a ring; elements are read from the feed when a change is sent.
-/// Appending a change of one row takes a few words, and no allocation once the ring has grown.
+/// Only positions are recorded, as 32-bit words in a ring; elements are read from the feed when a change is sent. A record is
+/// a stamp and a change; see ``WordRing``. The stamp tells how much later the revision and the time are than those of the
+/// record before, in one word if that is little. So a commit of one row takes three words, and no allocation once the ring has
+/// grown. Marks, one for 64 records, allow to find a record without reading all before it.
 ///
-/// Invariant: the revisions and the starts of the records ascend. `base` is the revision before the first record, or
-/// the revision of that record if the commit that defined the feed also changed it. `end` is the revision of the last
-/// record.
+/// Invariant: the revisions ascend. `base` is the revision before the first record, or the revision of that record if the
+/// commit that defined the feed also changed it. `end` is the revision of the last record. Marks are at the ordinals that are
+/// multiples of 64.
 ///
 /// Not thread-safe.
 public final class History {
-  struct Record {
-    /// The feed's revision after the change.
-    let to: UInt64
-    /// The position in the ring of the first word of the change.
-    let start: UInt64
-    let at: Instant
+  /// A place between two records.
+  private struct Cursor {
+    /// The number of records that were ever before the place, those that were discarded included.
+    var ordinal = 0
+    /// The position in the ring of the record after the place.
+    var position: UInt64 = 0
+    /// The revision and the time of the record before the place.
+    var to: UInt64
+    var at: UInt64 = 0
   }
 
   /// The revision before the first record. A watcher at an older revision needs a snapshot.
   public private(set) var base: UInt64
   /// The revision after the last change.
   public private(set) var end: UInt64
-  private(set) var words = WordRing()
-  private(set) var records: [Record] = []
-  /// The index of the first record that was not discarded.
-  private(set) var first = 0
+  /// The number of records.
+  public private(set) var count = 0
+  /// The bytes of the records in plain form, which limit how much is kept and so how much is composed: 24 for each, and their
+  /// changes. In memory they are fewer.
+  public private(set) var bytes = 0
+  private var words = WordRing()
+  private var marks: [Cursor] = []
+  /// The place before the first record.
+  private var first: Cursor
+  /// The place after the record that was read last. Records are mostly read in order.
+  private var hint: Cursor
+  /// The time of the last record.
+  private var time: UInt64 = 0
+
+  private static let recordsPerMark = 64
+  /// The bytes with which a record counts besides its change.
+  private static let bytesOfRecord = 24
 
   init(base: UInt64) {
     self.base = base
     end = base
+    first = Cursor(to: base)
+    hint = first
   }
 
-  /// The number of records.
-  public var count: Int { records.count - first }
-  /// The bytes of the records.
-  public var bytes: Int { words.count * 4 + count * MemoryLayout<Record>.stride }
+  /// The bytes of the memory of the records.
+  var memory: Int { words.count * 4 + marks.count * MemoryLayout<Cursor>.stride }
 
   /// Prepares to append a change of so many entries (`Change.size`), so that this takes little time then. O(entries).
-  func prepare(for entries: Int, _ pace: Pace) { words.prepare(WordRing.words(ofEntries: entries), pace) }
+  func prepare(for entries: Int, _ pace: Pace) {
+    words.prepare(Self.longStamp &+ WordRing.words(ofEntries: entries), pace)
+  }
 
   /// Appends a change with `shift` added to its sections. The change is not modified; `inout` avoids reference counting.
   ///
   /// - Parameter pace: lets the work stop; nothing may then read or trim the history.
   func append(_ change: inout Change, shift: UInt32 = 0, to revision: UInt64, at now: Instant, _ pace: Pace? = nil) {
     begin(revision, at: now)
+    let start = words.end
     words.append(&change, shift: shift, pace)
+    finish(plainWords: words.plainCount(from: start, to: words.end))
   }
 
   /// Appends the change of one row.
   func append(_ row: ChangeOfOne, to revision: UInt64, at now: Instant) {
     begin(revision, at: now)
     words.append(row)
+    finish(plainWords: 4 &+ 4 &* row.size)
   }
+
+  // MARK: Stamps
+
+  /// The bits of a stamp for the difference of the revisions; 0 in a long stamp, which has the revision and the time itself.
+  private static let revisionBits: UInt32 = 4
+  private static let revisions: UInt32 = 15
+  /// The words of a long stamp.
+  private static let longStamp = 5
 
   @inline(__always)
   private func begin(_ revision: UInt64, at now: Instant) {
     // The commit that defines a feed may also change it. The revision of that change equals `base`.
     assert(revision > end || revision == base && count == 0, "revisions of a history ascend")
-    records.append(Record(to: revision, start: words.end, at: now))
-    end = revision
+    let ordinal = first.ordinal &+ count
+    if ordinal % Self.recordsPerMark == 0 {
+      marks.append(Cursor(ordinal: ordinal, position: words.end, to: end, at: time))
+    }
+    let (more, later) = (revision &- end, now.nanoseconds &- time)
+    if more > 0, more <= Self.revisions, later <= UInt64(UInt32.max &>> Self.revisionBits) {
+      words.append(UInt32(later) &<< Self.revisionBits | UInt32(more))
+    } else {
+      words.append(0)
+      for number in [revision, now.nanoseconds] {
+        words.append(UInt32(truncatingIfNeeded: number))
+        words.append(UInt32(truncatingIfNeeded: number &>> 32))
+      }
+    }
+    (end, time) = (revision, now.nanoseconds)
   }
+
+  @inline(__always)
+  private func finish(plainWords: Int) {
+    count &+= 1
+    bytes &+= Self.bytesOfRecord &+ 4 &* plainWords
+  }
+
+  /// A record that was read.
+  private struct Record {
+    let to: UInt64
+    let at: UInt64
+    /// The positions of the first word of the change and after its last one.
+    let start: UInt64
+    let end: UInt64
+  }
+
+  /// Reads the record after a cursor, and moves the cursor behind it. O(1) unless the change adds sections.
+  private func next(_ cursor: inout Cursor) -> Record {
+    var start = cursor.position
+    let stamp = words[start]
+    if stamp & Self.revisions != 0 {
+      cursor.to &+= UInt64(stamp & Self.revisions)
+      cursor.at &+= UInt64(stamp &>> Self.revisionBits)
+      start &+= 1
+    } else {
+      cursor.to = UInt64(words[start &+ 1]) | UInt64(words[start &+ 2]) &<< 32
+      cursor.at = UInt64(words[start &+ 3]) | UInt64(words[start &+ 4]) &<< 32
+      start &+= UInt64(Self.longStamp)
+    }
+    cursor.position = words.endOfChange(at: start)
+    cursor.ordinal &+= 1
+    return Record(to: cursor.to, at: cursor.at, start: start, end: cursor.position)
+  }
+
+  // MARK: Reading
 
   /// Whether the records bring a watcher at `revision` up to date.
   public func reaches(_ revision: UInt64) -> Bool {
     revision >= base
   }
 
-  /// The place of the first change after `revision`. A place is valid until `trim` or `compact`. O(log n).
-  public func place(after revision: UInt64) -> Int {
-    (first..<records.count).partitionPoint { records[$0].to <= revision }
+  /// The place of the first change after `revision`. A place is valid until `trim`. O(log n).
+  public func place(after revision: UInt64) -> Int { cursor(after: revision).ordinal }
+
+  private func cursor(after revision: UInt64) -> Cursor {
+    if hint.to == revision && isValid(hint) { return hint }
+    let last = marks.indices.partitionPoint { marks[$0].to <= revision } - 1
+    var cursor = last >= 0 && marks[last].ordinal > first.ordinal ? marks[last] : first
+    while cursor.ordinal < first.ordinal &+ count {
+      var after = cursor
+      if next(&after).to > revision { break }
+      cursor = after
+    }
+    return cursor
   }
 
-  /// At least the number of entries that the changes from a valid place on list, and some more for each change. O(1).
-  public func size(from place: Int) -> Int {
-    assert(place >= first)
-    return place < records.count ? Int(words.end &- records[place].start) / 2 : 0
+  /// The cursor before the record at a valid place. O(1).
+  private func cursor(at place: Int) -> Cursor {
+    if hint.ordinal == place && isValid(hint) { return hint }
+    var cursor = first
+    if let newest = marks.first {
+      let index = min((place &- newest.ordinal) / Self.recordsPerMark, marks.count &- 1)
+      if place >= newest.ordinal, marks[index].ordinal > cursor.ordinal { cursor = marks[index] }
+    }
+    while cursor.ordinal < place { _ = next(&cursor) }
+    return cursor
   }
 
-  /// The change at a place and the revision after it; nil if there is none.
+  private func isValid(_ cursor: Cursor) -> Bool { cursor.ordinal > first.ordinal }
+
+  /// Whether the changes from a valid place on list more than `most` rows, counting some more for each change. O(most).
+  public func lists(moreThan most: Int, from place: Int) -> Bool {
+    assert(place >= first.ordinal && place <= first.ordinal + count)
+    var cursor = cursor(at: place)
+    var plain = 0
+    while cursor.ordinal < first.ordinal &+ count {
+      let record = next(&cursor)
+      plain &+= words.plainCount(from: record.start, to: record.end)
+      if plain / 2 > most { return true }
+    }
+    return false
+  }
+
+  /// The change at a place and the revision after it; nil if there is none. O(change).
   public func change(at place: Int) -> (change: Change, to: UInt64)? {
-    guard place >= first, place < records.count else { return nil }
-    return (words.change(at: records[place].start), records[place].to)
+    guard place >= first.ordinal, place < first.ordinal + count else { return nil }
+    var cursor = cursor(at: place)
+    let record = next(&cursor)
+    hint = cursor
+    return (words.change(at: record.start), record.to)
   }
+
+  // MARK: Discarding
 
   /// Discards changes made before `moment`, and the oldest ones beyond `bytes`. Amortized O(1) for each change.
   public func trim(bytes most: Int, before moment: Instant) {
-    while first < records.count, bytes > most || records[first].at < moment {
-      base = records[first].to
-      first += 1
-      words.trim(to: first < records.count ? records[first].start : words.end)
+    while count > 0 {
+      var after = first
+      let record = next(&after)
+      if bytes <= most && record.at >= moment.nanoseconds { break }
+      bytes &-= Self.bytesOfRecord &+ 4 &* words.plainCount(from: record.start, to: record.end)
+      count &-= 1
+      base = record.to
+      first = after
+      words.trim(to: first.position)
     }
     #if CHECK_INVARIANTS
       checkInvariants()
     #endif
   }
 
-  /// Frees the memory of discarded records once they are more than half. Invalidates places.
+  /// Frees the memory of discarded marks once they are many.
   public func compact() {
-    guard first > 1024, first * 2 > records.count else { return }
-    records.removeFirst(first)
-    first = 0
+    let discarded = marks.indices.partitionPoint { marks[$0].ordinal < first.ordinal }
+    if discarded * 8 > marks.count { marks.removeFirst(discarded) }
   }
 
-  /// Appends a packed change. Returns false if the words are not exactly one valid change.
-  func append(words packed: [UInt32], to revision: UInt64, at now: Instant) -> Bool {
-    guard WordRing.isOneChange(packed) else { return false }
-    records.append(Record(to: revision, start: words.end, at: now))
-    end = revision
-    for word in packed { words.append(word) }
+  /// Appends a change in stored form. Returns false if the words are not exactly one valid change.
+  func append(words stored: [UInt32], to revision: UInt64, at now: Instant) -> Bool {
+    guard var change = StoredChange.change(stored) else { return false }
+    append(&change, to: revision, at: now)
     return true
   }
 
   /// Discards all changes and restarts at `revision`.
   func restart(at revision: UInt64) {
-    first = records.count
+    first = Cursor(ordinal: first.ordinal + count, position: words.end, to: revision, at: time)
     words.trim(to: words.end)
+    marks.removeAll()
+    (count, bytes) = (0, 0)
     (base, end) = (revision, revision)
   }
 
   #if CHECK_INVARIANTS
-    /// Checks the ends of the records and, of short histories, their order. O(1), or O(n) for at most 64 records.
+    /// Checks the ends of the records and, of short histories, all records. O(1), or O(n) for at most 64 records.
     func checkInvariants() {
-      precondition(first <= records.count && base <= end, "the ends of a history are wrong")
-      guard first < records.count, let last = records.last else { return }
-      // The revision of the change by the commit that defined the feed is `base`.
-      precondition(records[first].to >= base && last.to == end, "the revisions of a history are wrong")
-      precondition(records[first].start == words.start, "the words of a history do not begin with its first record")
+      precondition(first.position == words.start && base <= end, "the ends of a history are wrong")
       guard count <= 64 else { return }
-      for place in (first + 1)..<max(records.count, first + 1) {
-        let (former, record) = (records[place - 1], records[place])
-        precondition(record.to > former.to && record.start > former.start, "the records of a history are not ascending")
+      var (cursor, plain) = (first, 0)
+      for _ in 0..<count {
+        let former = cursor
+        let record = next(&cursor)
+        // The revision of the change by the commit that defined the feed is `base`.
+        precondition(
+          record.to > former.to || record.to == base && former.ordinal == first.ordinal, "revisions do not ascend")
+        plain += Self.bytesOfRecord + 4 * words.plainCount(from: record.start, to: record.end)
       }
+      precondition(cursor.position == words.end && cursor.to == (count > 0 ? end : cursor.to), "a record is wrong")
+      precondition(plain == bytes, "the bytes of a history are wrong")
     }
   #endif
+}
+
+extension History {
+  /// Appends the records after revision `last` up to `revision` to `out`, in stored form: at least one, and at most `most`
+  /// bytes. Returns the revision of the last record appended; nil if there is none. O(log n + bytes), without allocation.
+  func pack(after last: UInt64, upTo revision: UInt64, most: Int, into out: inout ByteBuffer) -> UInt64? {
+    var cursor = cursor(after: last)
+    let start = out.count
+    var newest: UInt64?
+    while cursor.ordinal < first.ordinal + count {
+      let record = next(&cursor)
+      if record.to > revision { break }
+      let count = words.storedCount(from: record.start, to: record.end)
+      let size = HistoryRecords.headLength + count * 4
+      if newest != nil && out.count - start + size > most { break }
+      out.reserve(size)
+      out.append(littleEndian: record.to)
+      out.append(littleEndian: record.at)
+      out.append(littleEndian: UInt32(truncatingIfNeeded: count))
+      words.appendStored(from: record.start, to: record.end, to: &out)
+      newest = record.to
+    }
+    return newest
+  }
 }
 
 /// The stored form of a history. A record is the revision after the change and its time in 8 bytes each, the number of
@@ -161,31 +307,6 @@ public enum HistoryRecords {
       records.append(.init(to: to, at: Instant(nanoseconds: at), words: words))
     }
     return records
-  }
-}
-
-extension History {
-  /// Appends the records after revision `last` up to `revision` to `out`: at least one, and at most `most` bytes.
-  /// Returns the revision of the last record appended; nil if there is none. O(log n + bytes), without allocation.
-  func pack(after last: UInt64, upTo revision: UInt64, most: Int, into out: inout ByteBuffer) -> UInt64? {
-    var place = max(self.place(after: last), first)
-    let start = out.count
-    var newest: UInt64?
-    while place < records.count, records[place].to <= revision {
-      let record = records[place]
-      let end = place + 1 < records.count ? records[place + 1].start : words.end
-      let count = words.storedCount(from: record.start, to: end)
-      let size = HistoryRecords.headLength + count * 4
-      if newest != nil && out.count - start + size > most { break }
-      out.reserve(size)
-      out.append(littleEndian: record.to)
-      out.append(littleEndian: record.at.nanoseconds)
-      out.append(littleEndian: UInt32(truncatingIfNeeded: count))
-      words.appendStored(from: record.start, to: end, to: &out)
-      newest = record.to
-      place += 1
-    }
-    return newest
   }
 }
 

@@ -96,15 +96,15 @@ import Testing
   }
 
   @Test func preparedHistoryDoesNotGrowWhenAChangeIsAppended() {
-    var known = Change(updated: (0..<60_000).map { IndexPath(section: 1, row: $0) })
-    var change = Change(updated: (0..<10_000).map { IndexPath(section: 2, row: $0) })
+    var known = Change(updated: (0..<60_000).map { IndexPath(section: 1, row: 2 * $0) })
+    var change = Change(updated: (0..<10_000).map { IndexPath(section: 2, row: 2 * $0) })
     let history = History(base: 0)
     history.append(&known, to: 1, at: Instant(nanoseconds: 1))
     let growing = stops { history.prepare(for: change.size, $0) }
     #expect(growing > 120_000 / 4096, "the words move in steps")
     #expect(stops { history.append(&change, shift: 3, to: 2, at: Instant(nanoseconds: 2), $0) } == 10_000 / 2048)
     #expect(history.change(at: 0)?.change == known)
-    #expect(history.change(at: 1)?.change == Change(updated: (0..<10_000).map { IndexPath(section: 5, row: $0) }))
+    #expect(history.change(at: 1)?.change == Change(updated: (0..<10_000).map { IndexPath(section: 5, row: 2 * $0) }))
   }
 
   @Test(arguments: [0, 1, 1023, 1024, 5000]) func appendsInSteps(_ count: Int) {

@@ -12,7 +12,8 @@ import Testing
       let packed = (0..<Int.random(in: 0..<4, using: &random)).map { _ in
         IndexPath(section: UInt32.random(in: 0...(.max), using: &random), row: UInt32.random(in: 0..<9, using: &random))
       }
-      return Set(packed).sorted()
+      let run = Int.random(in: 0..<4, using: &random) > 0 ? [] : (0..<20).map { IndexPath(section: 7, row: 50 + $0) }
+      return Set(packed + run).sorted()
     }
     var change = Change(deleted: rows(), added: rows(), updated: rows())
     for place in 0..<min(change.deleted.count, change.added.count) {
@@ -25,6 +26,12 @@ import Testing
       change.sectionsAdded = names.enumerated().map { SectionAddition(at: UInt32($0), name: $1) }
     }
     return change
+  }
+
+  private static func plainWords(_ change: Change) -> Int {
+    let rows = change.deleted.count + change.added.count + change.updated.count + change.moves.count
+    let names = change.sectionsAdded.reduce(0) { $0 + 2 + ($1.name.utf8.count + 3) / 4 }
+    return 6 + 2 * rows + change.sectionsDeleted.count + names
   }
 
   @Test(arguments: 1...4) func ringKeepsWordsUntilTrimmed(seed: UInt64) {
@@ -57,17 +64,26 @@ import Testing
         ring.append(UInt32(word))
         ring.trim(to: ring.end)
       }
-      var change = Change(deleted: paths, updated: paths)
-      ring.append(&change, shift: 7)
-      ring.append(&change)
-      #expect(ring.change(at: UInt64(start)) == Change(deleted: shifted, updated: shifted))
-      #expect(ring.change(at: UInt64(start + 166)) == change)
+      for order in [paths, paths.reversed()] {
+        var change = Change(deleted: order, updated: order)
+        let (first, count) = (ring.end, ring.count)
+        ring.append(&change, shift: 7)
+        let second = ring.end
+        ring.append(&change)
+        let expected = order == paths ? shifted : shifted.reversed()
+        #expect(ring.change(at: first) == Change(deleted: expected, updated: expected))
+        #expect(ring.change(at: second) == change)
+        #expect(ring.plainCount(from: first, to: second) == 6 + 160)
+        // In ascending order the rows are one run.
+        #expect(ring.count - count == 2 * (order == paths ? 7 + 160 : 7 + 2 * 4))
+      }
     }
   }
 
   @Test func changeOfOneRowIsRecordedLikeItsLists() {
     let (path, other) = (IndexPath(section: .max - 2, row: .max), IndexPath(section: 3, row: 0))
-    for row in [ChangeOfOne.updated(path), .added(path), .deleted(path), .moved(from: path, to: other)] {
+    let rows = [path, other].flatMap { [ChangeOfOne.updated($0), .added($0), .deleted($0)] }
+    for row in rows + [.moved(from: path, to: other), .moved(from: other, to: path)] {
       for start in 0..<130 {
         var ring = WordRing()
         var lists = WordRing()
@@ -80,6 +96,12 @@ import Testing
         ring.append(row)
         lists.append(&change)
         #expect(ring.change(at: UInt64(start)) == change && ring.end == lists.end)
+        var stored: [UInt32] = []
+        ring.forEachStored(from: UInt64(start)) { stored.append($0) }
+        #expect(StoredChange.change(stored) == change)
+        #expect(
+          stored.count == ring.storedCount(from: UInt64(start), to: ring.end)
+            && stored.count == (row.size == 2 ? 12 : 8))
         #expect((UInt64(start)..<ring.end).map { ring[$0] } == (UInt64(start)..<lists.end).map { lists[$0] })
       }
     }
@@ -108,6 +130,12 @@ import Testing
         #expect(kept.allSatisfy { $0.at >= moment }, "seed \(seed)")
       }
       #expect(history.base == base && history.end == revision)
+      #expect(history.memory <= history.bytes + 5 * history.count + 64)
+      for most in [0, 10, 100, 1000] {
+        let rows = kept.reduce(0) { $0 + Self.plainWords($1.change) } / 2
+        #expect(
+          history.lists(moreThan: most, from: history.place(after: history.base)) == (rows > most), "seed \(seed)")
+      }
       if step % 10 == 0 { check(history, kept, base, seed) }
       if step % 50 == 0 { try checkPacked(history, kept, most: Int.random(in: 0..<600, using: &random)) }
     }
