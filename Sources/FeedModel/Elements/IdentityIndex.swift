@@ -125,7 +125,7 @@ extension Identity {
     if isSpelledString(text) {
       bytes[0] = string
       UnsafeMutableRawBufferPointer(rebasing: bytes[1...])
-        .copyMemory(from: UnsafeRawBufferPointer(rebasing: text[1...(bytes.count &- 1)]))
+        .copyMemory(from: UnsafeRawBufferPointer(rebasing: text[1..<bytes.count]))
     } else {
       bytes[0] = integer
       bytes.storeBytes(of: spelledInteger(text), toByteOffset: 1, as: Int.self)
