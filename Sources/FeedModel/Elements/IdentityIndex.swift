@@ -312,7 +312,9 @@ struct IdentityIndex: ~Copyable {
           probe = self.slot(after: probe)
         }
       }
-      precondition(found == count && count &* 5 <= capacity &* 4, "the count of the identity index is wrong")
+      // The last element was added when less than four fifths were used.
+      precondition(
+        found == count && (count &- 1) &* 5 < capacity &* 4, "the count of the identity index is wrong")
     }
   #endif
 
