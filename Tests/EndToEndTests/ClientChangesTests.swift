@@ -370,6 +370,8 @@ extension ClientChangesTests {
       "python3", ["-c", script, BuildProducts.program("feedclient"), "watch", "f", "--since-file", path],
       environment: ["FEEDD_SOCKET": client.socket])
     try reader.output.wait(lines: 1)
+    // The client looks again and again whether the line was taken, and saves its position then.
+    while access(path, F_OK) != 0 { usleep(1000) }
     let start = try client.revision(of: "f")
     #expect(try client.run("push", "f", "{\"id\":\"b\"}").code == 0)
     try reader.write("go\n")
