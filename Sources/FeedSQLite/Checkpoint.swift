@@ -59,9 +59,4 @@ extension Database {
   public func endReportingLog() {
     sqlite3_wal_hook(handle, nil, nil)
   }
-
-  /// Disables automatic checkpoints.
-  public func disableAutomaticCheckpoints() {
-    sqlite3_wal_autocheckpoint(handle, 0)
-  }
 }

@@ -77,11 +77,6 @@ public final class Database {
   /// Whether the file is read-only.
   public var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
 
-  /// Sets the milliseconds to wait for a lock of another connection.
-  public func setBusyTimeout(milliseconds: Int32) {
-    sqlite3_busy_timeout(handle, milliseconds)
-  }
-
   /// The version of the SQLite library, such as "3.40.1".
   public static var libraryVersion: String { String(cString: sqlite3_libversion()) }
 

@@ -49,11 +49,6 @@ public final class Statement {
     sqlite3_reset(handle)
   }
 
-  /// Sets all parameters to NULL, so that the caller may free lent bytes.
-  public func clearParameters() {
-    sqlite3_clear_bindings(handle)
-  }
-
   /// The text of the statement.
   public var sql: String { sqlite3_sql(handle).map { String(cString: $0) } ?? "" }
 

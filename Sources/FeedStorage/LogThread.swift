@@ -75,16 +75,6 @@ final class LogThread: @unchecked Sendable {
 
   // MARK: The engine's side
 
-  /// Calls `body` with the segments on the calling thread. Waits for the current work of the log's thread.
-  func withSegments<Result: Sendable>(
-    _ body: (inout SegmentWriter) throws(StorageError) -> Result
-  ) throws(StorageError) -> Result {
-    try lock.withLock { _ throws(StorageError) in
-      guard let segments else { preconditionFailure("the log is closed") }
-      return try body(&segments.writer)
-    }
-  }
-
   func start() throws(SystemError) {
     isRunning.store(true, ordering: .relaxed)
     do throws(SystemError) {
@@ -264,7 +254,7 @@ final class LogThread: @unchecked Sendable {
     .segments(bytes: segments.writer.bytes)
   }
 
-  /// Stores a batch. Returns nil if it waits for room, which is noted.
+  /// Stores a batch, and returns what became of it.
   private func store(_ batch: LogBatch, in segments: Box, mayWait: Bool = true) -> LogNotices.Notice {
     segments.writer.reserve = reserve.load(ordering: .relaxed)
     switch segments.writer.append(batch) {

@@ -87,7 +87,8 @@ final class ElementReader: @unchecked Sendable {
   private let path: String
   private var expected: Int64
   private var isAtEnd = false
-  private var checksum: FeedChecksum
+  /// The checksum with the elements that were read. Used by the caller after `stop`.
+  private(set) var checksum: FeedChecksum
   private let exchange = Guarded(Exchange())
   private var helper: (thread: Thread, filled: WakeUp, emptied: WakeUp)?
   /// The part that the caller restores.
@@ -168,9 +169,6 @@ final class ElementReader: @unchecked Sendable {
     thread.join()
     helper = nil
   }
-
-  /// The checksum with all elements. Called after `stop`.
-  var checksumOfAll: FeedChecksum { checksum }
 
   /// Reads elements until the part is full. It stays empty at the end.
   private func fill(_ part: Part) throws(StorageError) {

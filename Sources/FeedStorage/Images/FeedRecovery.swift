@@ -121,7 +121,7 @@ struct FeedRecovery {
       target.didRecover(progress)
     }
     reader.stop()
-    checksum = reader.checksumOfAll
+    checksum = reader.checksum
     try readRows(restorer, feed, &checksum)
     restorer.finish()
   }

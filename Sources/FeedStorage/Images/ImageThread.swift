@@ -45,9 +45,6 @@ final class ImageThread: @unchecked Sendable {
     wakeUps = (try WakeUp(), try WakeUp())
   }
 
-  /// Sets the limits of all images. Called before the first one.
-  func use(limits: String) { place.limits = limits }
-
   func start() throws(SystemError) {
     isRunning.store(true, ordering: .relaxed)
     do throws(SystemError) {

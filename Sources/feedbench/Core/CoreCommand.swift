@@ -2,35 +2,21 @@ import FeedJSON
 import FeedSystem
 
 extension BenchmarkCommand {
-  static let core = BenchmarkCommand(
-    name: "core", summary: "measure what the core is judged by, beside Redis and NATS",
+  static let core = parts(
+    of: CoreMeasures.self, name: "core", summary: "measure what the core is judged by, beside Redis and NATS",
     about: """
       Measures the figures by which the core of feedd is judged, each with its goal: fan-out to several watchers, large elements, \
       watchers that do not read, the engine alone, memory, and nested feeds. Starts a feedd, and a redis-server and a nats-server \
       if they are installed. Servers are measured in alternation; each figure is the median of the runs.
-      """,
-    options: [
-      OptionDescription(
-        "part", value: .choice(CoreMeasures.Part.allCases.map(\.rawValue)), help: "part of the measurements",
-        defaultText: "all parts", repeats: true),
-      OptionDescription(
-        "scale", value: .integer(1...100), help: "per cent of the usual number of updates and elements",
-        defaultText: "100"),
-    ]
-  ) { options, report in
-    let parts = options.texts("part").compactMap(CoreMeasures.Part.init)
-    let measures = CoreMeasures(scale: options.integer("scale") ?? 100)
-    for part in parts.isEmpty ? CoreMeasures.Part.allCases : parts { try measures.run(part, &report) }
-  }
+      """)
 }
 
 /// The cases of `feedbench core`.
-struct CoreMeasures {
+struct CoreMeasures: PartedMeasures {
   enum Part: String, CaseIterable {
     case fanout, large, slow, engine, memory, nesting
   }
 
-  /// The part of the usual numbers of updates and elements, in per cent.
   let scale: Int
 
   func run(_ part: Part, _ report: inout Report) throws {
@@ -49,8 +35,6 @@ struct CoreMeasures {
       ).run(&report)
     }
   }
-
-  private func scaled(_ count: Int) -> Int { max(1, count * scale / 100) }
 
   private func fanOut(_ report: inout Report) throws {
     try report.title("fan-out: elements of 200 bytes, 256 pushes unanswered")

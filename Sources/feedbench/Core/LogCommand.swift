@@ -2,35 +2,22 @@ import FeedJSON
 import FeedSystem
 
 extension BenchmarkCommand {
-  static let log = BenchmarkCommand(
-    name: "log", summary: "measure what the log is judged by, beside Redis with an append-only file",
+  static let log = parts(
+    of: LogMeasures.self, name: "log",
+    summary: "measure what the log is judged by, beside Redis with an append-only file",
     about: """
       Measures the figures by which the log of feedd is judged, each with its goal: fan-out with each durability, programs that wait \
       for each answer, and a start after a kill. Starts a feedd, and a redis-server if it is installed. Servers are measured in \
       alternation; each figure is the median of the runs.
-      """,
-    options: [
-      OptionDescription(
-        "part", value: .choice(LogMeasures.Part.allCases.map(\.rawValue)), help: "part of the measurements",
-        defaultText: "all parts", repeats: true),
-      OptionDescription(
-        "scale", value: .integer(1...100), help: "per cent of the usual number of updates and elements",
-        defaultText: "100"),
-    ]
-  ) { options, report in
-    let parts = options.texts("part").compactMap(LogMeasures.Part.init)
-    let measures = LogMeasures(scale: options.integer("scale") ?? 100)
-    for part in parts.isEmpty ? LogMeasures.Part.allCases : parts { try measures.run(part, &report) }
-  }
+      """)
 }
 
 /// The cases of `feedbench log`.
-struct LogMeasures {
+struct LogMeasures: PartedMeasures {
   enum Part: String, CaseIterable {
     case process, disk, waiting, start
   }
 
-  /// The part of the usual numbers of updates and elements, in per cent.
   let scale: Int
 
   func run(_ part: Part, _ report: inout Report) throws {
@@ -41,8 +28,6 @@ struct LogMeasures {
     case .start: try start(&report)
     }
   }
-
-  private func scaled(_ count: Int) -> Int { max(1, count * scale / 100) }
 
   private func fanOut(
     _ durability: String, beside sync: String, count: Int, goal: Double, _ report: inout Report
