@@ -9,8 +9,9 @@ import FeedSQLite
 enum Schema {
   /// Stored in `user_version`. A file with a larger value was written by a newer program.
   ///
-  /// 1 and 2: the log was a table of this file, `journal`; 1 without checksums. 3: the log is in segments.
-  static let version: Int64 = 3
+  /// 1 and 2: the log was a table of this file, `journal`; 1 without checksums. 3: the log is in segments. 4: recent
+  /// changes are packed.
+  static let version: Int64 = 4
   /// The last version whose log was a table.
   static let lastWithJournal: Int64 = 2
   /// Stored in `application_id`: "feed".

@@ -12,7 +12,7 @@ struct StoredState {
   enum Image {
     /// There is none: the state of the first batch is empty.
     case none
-    case file(Database, StateFacts)
+    case file(Database, StateFacts, schema: Int64)
     /// A database whose log is a table.
     case journal(JournalDatabase)
   }
@@ -31,18 +31,24 @@ struct StoredState {
   var database: Database? {
     switch image {
     case .none: nil
-    case .file(let database, _): database
+    case .file(let database, _, _): database
     case .journal(let journal): journal.database
     }
   }
 
   /// The version of the schema of the file; that of this program if there is none.
-  var schema: Int64 { if case .journal(let journal) = image { journal.version } else { Schema.version } }
+  var schema: Int64 {
+    switch image {
+    case .none: Schema.version
+    case .file(_, _, let schema): schema
+    case .journal(let journal): journal.version
+    }
+  }
 
   var facts: StateFacts {
     switch image {
     case .none: StateFacts()
-    case .file(_, let facts): facts
+    case .file(_, let facts, _): facts
     case .journal(let journal): journal.facts
     }
   }
@@ -75,7 +81,7 @@ struct StoredState {
     var other: StateBeginning?
     switch image {
     case .none: break
-    case .file(let database, let facts):
+    case .file(let database, let facts, _):
       base.epoch = facts.epoch
       base.batch = try Self.covered(by: database)
       if facts.isBackup { other = .backup }
@@ -113,7 +119,7 @@ struct StoredState {
   private static func database(of image: Image) -> Database? {
     switch image {
     case .none: nil
-    case .file(let database, _): database
+    case .file(let database, _, _): database
     case .journal(let journal): journal.database
     }
   }
@@ -129,7 +135,7 @@ struct StoredState {
     if version <= Schema.lastWithJournal { return .journal(try JournalDatabase(path, access, boot: boot)) }
     let facts = try StateFacts(database, version: version)
     guard facts.epoch != nil else { throw StorageError(.corrupt, path: path, reason: "the database has no epoch") }
-    return .file(database, facts)
+    return .file(database, facts, schema: version)
   }
 
   /// The last batch that the image in a database covers.

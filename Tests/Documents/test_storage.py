@@ -48,7 +48,7 @@ class Storage(unittest.TestCase):
         described = re.findall(r"^\| `(\w+)` \| ", PAGE, re.MULTILINE)
         self.assertEqual(sorted(described), sorted(existing))
         self.assertEqual(database.execute("PRAGMA application_id").fetchone(), (0x66656564,))
-        self.assertEqual(database.execute("PRAGMA user_version").fetchone(), (3,))
+        self.assertEqual(database.execute("PRAGMA user_version").fetchone(), (4,))
 
     def test_check_accepts_the_state(self):
         program = [support.binary("feedd"), "--state", self.state, "--check"]

@@ -330,4 +330,41 @@ import Testing
     let again = try DurableEngine(path)
     #expect(again.found.batches == 1 && difference(again.visibleState, state) == nil)
   }
+
+  /// An image of schema 3 has the recent changes in plain form. The next image has them packed.
+  @Test func recentChangesOfSchema3AreRead() throws {
+    let corpus = FilePath.directory(of: #filePath) + "/Corpus/schema3/"
+    try PrivateDirectory.make(path)
+    for name in ["feedd.sqlite", "log-000001"] {
+      try SmallFile.replace("\(path)/\(name)", with: try SmallFile.read(corpus + name))
+    }
+    let scratch = try DurableEngine(directory.file("scratch"))
+    #expect(try StateCheck.run(path) { Filler(scratch.engine) }.found.schema == 3)
+    func resumptions(_ daemon: DurableEngine) -> [String] {
+      daemon.feedNames.flatMap { feed in
+        (0...daemon.catalog.revision).map { revision in
+          daemon.resume(feed, from: revision, epoch: daemon.log.epoch)
+            .map { $0.replacing(#/"id":\d+/#, with: "") }.joined(separator: "\n")
+        }
+      }
+    }
+    let (state, resumed): ([String], [String])
+    do {
+      let daemon = try DurableEngine(path)
+      #expect(daemon.log.beginning == .continued && !daemon.log.mustWriteImage)
+      for line in String(decoding: try SmallFile.read(corpus + "digests"), as: UTF8.self).split(separator: "\n") {
+        let words = line.split(separator: " ")
+        let answer = try JSONValue(daemon.ask("verify", #"{"feed":"\#(words[0])"}"#, later: 0))["result"]
+        #expect(
+          answer["revision"].int == Int(words[1]) && answer["digest"].string == String(words[2]), "\(line): \(answer)")
+      }
+      (state, resumed) = (daemon.visibleState, resumptions(daemon))
+      #expect(resumed.count { $0.contains(#""resumed":true"#) } > 100)
+      #expect(daemon.writeImage())
+    }
+    let again = try DurableEngine(path)
+    #expect(again.found.batches == 0 && difference(again.visibleState, state) == nil)
+    #expect(difference(resumptions(again), resumed) == nil)
+    #expect(try StateCheck.run(path) { Filler(scratch.engine) }.found.schema == 4)
+  }
 }

@@ -261,61 +261,67 @@ public final class History {
 }
 
 extension History {
-  /// Appends the records after revision `last` up to `revision` to `out`, in stored form: at least one, and at most `most`
-  /// bytes. Returns the revision of the last record appended; nil if there is none. O(log n + bytes), without allocation.
+  /// Appends the records after revision `last` up to `revision` to `out`, in the form of ``HistoryRecords``: at least one, and
+  /// at most `most` bytes. Returns the revision of the last record appended; nil if there is none.
+  ///
+  /// O(log n + bytes); most bytes are copied 64 records at a time.
   func pack(after last: UInt64, upTo revision: UInt64, most: Int, into out: inout ByteBuffer) -> UInt64? {
-    var cursor = cursor(after: last)
-    let start = out.count
-    var newest: UInt64?
-    while cursor.ordinal < first.ordinal + count {
-      let record = next(&cursor)
-      if record.to > revision { break }
-      let count = words.storedCount(from: record.start, to: record.end)
-      let size = HistoryRecords.headLength + count * 4
-      if newest != nil && out.count - start + size > most { break }
-      out.reserve(size)
-      out.append(littleEndian: record.to)
-      out.append(littleEndian: record.at)
-      out.append(littleEndian: UInt32(truncatingIfNeeded: count))
-      words.appendStored(from: record.start, to: record.end, to: &out)
-      newest = record.to
-    }
-    return newest
-  }
-}
-
-/// The stored form of a history. A record is the revision after the change and its time in 8 bytes each, the number of
-/// words in 4 bytes, and the words in 4 bytes each, all little-endian.
-public enum HistoryRecords {
-  static let headLength = 20
-
-  /// Reads all records; nil if the last one is incomplete.
-  public static func read(_ bytes: UnsafeRawBufferPointer) -> [HistoryDump.Record]? {
-    var records: [HistoryDump.Record] = []
-    var offset = 0
-    while offset < bytes.count {
-      guard bytes.count - offset >= headLength else { return nil }
-      let to = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
-      let at = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset + 8, as: UInt64.self))
-      let count = Int(UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: offset + 16, as: UInt32.self)))
-      offset += headLength
-      guard (bytes.count - offset) / 4 >= count else { return nil }
-      let words = (0..<count).map { place in
-        UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: offset + place * 4, as: UInt32.self))
+    let start = cursor(after: last)
+    var end = start
+    let mostWords = UInt64(max(0, most - HistoryRecords.headLength) / 4)
+    while end.ordinal < first.ordinal &+ count {
+      if let mark = mark(after: end), mark.to <= revision, mark.position &- start.position <= mostWords {
+        end = mark
+        continue
       }
-      offset += count * 4
-      records.append(.init(to: to, at: Instant(nanoseconds: at), words: words))
+      var after = end
+      let record = next(&after)
+      if record.to > revision || end.ordinal > start.ordinal && record.end &- start.position > mostWords { break }
+      end = after
+    }
+    if end.ordinal == start.ordinal { return nil }
+    out.reserve(HistoryRecords.headLength + Int(end.position &- start.position) * 4)
+    HistoryRecords.appendHead(revision: start.to, at: start.at, to: &out)
+    words.copy(from: start.position, to: end.position, to: &out)
+    return end.to
+  }
+
+  /// The mark after a cursor, if there is one.
+  private func mark(after cursor: Cursor) -> Cursor? {
+    guard let oldest = marks.first else { return nil }
+    let index = (cursor.ordinal &- oldest.ordinal) / Self.recordsPerMark &+ 1
+    return index < marks.count ? marks[index] : nil
+  }
+
+  /// Reads the records whose words are in a ring, from its start to its end. The words may be anything. Returns nil if they are
+  /// not whole records.
+  ///
+  /// - Parameters:
+  ///   - revision: the revision before the first record.
+  ///   - time: the time of the record before, in nanoseconds.
+  static func records(
+    in words: borrowing WordRing, after revision: UInt64, at time: UInt64
+  ) -> [HistoryDump.Record]? {
+    var records: [HistoryDump.Record] = []
+    var (position, to, at) = (words.start, revision, time)
+    while position < words.end {
+      let stamp = words[position]
+      position &+= 1
+      if stamp & Self.revisions != 0 {
+        to &+= UInt64(stamp & Self.revisions)
+        at &+= UInt64(stamp &>> Self.revisionBits)
+      } else {
+        guard words.end &- position >= UInt64(Self.longStamp - 1) else { return nil }
+        to = UInt64(words[position]) | UInt64(words[position &+ 1]) &<< 32
+        at = UInt64(words[position &+ 2]) | UInt64(words[position &+ 3]) &<< 32
+        position &+= UInt64(Self.longStamp - 1)
+      }
+      guard let end = words.verifiedEndOfChange(at: position) else { return nil }
+      var change: [UInt32] = []
+      words.forEachStored(from: position) { change.append($0) }
+      records.append(.init(to: to, at: Instant(nanoseconds: at), words: change))
+      position = end
     }
     return records
-  }
-}
-
-extension ByteBuffer {
-  /// Appends a number for which there is room.
-  @inline(__always)
-  mutating func append(littleEndian number: some FixedWidthInteger) {
-    let place = UnsafeMutableRawPointer(pointer) + count
-    place.storeBytes(of: number.littleEndian, as: type(of: number.littleEndian))
-    didWrite(MemoryLayout.size(ofValue: number))
   }
 }

@@ -228,33 +228,52 @@ extension WordRing {
     return end
   }
 
-  /// The number of words that are stored in an image of the change at `start`, which ends before `end`. O(1) unless it adds
-  /// sections.
-  func storedCount(from start: UInt64, to end: UInt64) -> Int {
-    if self[start] & Self.kinds != Self.general || self[start &+ 6] == 0 { return plainCount(from: start, to: end) }
-    var count = 0
-    forEachStored(from: start) { _ in count &+= 1 }
-    return count
-  }
-
-  /// Appends the words that are stored in an image of the change at `start`, which ends before `end`. There is room for them.
-  func appendStored(from start: UInt64, to end: UInt64, to out: inout ByteBuffer) {
+  /// The position after the last word of the change at `start`, whose words may be anything; nil if they are not a whole change
+  /// within the ring.
+  func verifiedEndOfChange(at start: UInt64) -> UInt64? {
+    let left = end &- start
+    guard left > 0 else { return nil }
     let head = self[start]
-    // Without runs and names the words after the head are stored as they are.
-    if head == Self.general && self[start &+ 6] == 0 { return copy(from: start &+ 1, to: end, to: &out) }
-    let kind = head & Self.kinds
-    if kind == Self.general || kind == Self.moved {
-      return forEachStored(from: start) { out.append(littleEndian: $0) }
+    switch head & Self.kinds {
+    case Self.general: break
+    case Self.deleted, Self.added, Self.updated: return left >= 2 ? start &+ 2 : nil
+    case Self.moved: return left >= 4 ? start &+ 4 : nil
+    default: return nil
     }
-    // One row: six counts, of which one is 1.
-    out.append(littleEndian: UInt64(kind == Self.deleted ? 1 : 0) | UInt64(kind == Self.added ? 1 : 0) &<< 32)
-    out.append(littleEndian: UInt64(kind == Self.updated ? 1 : 0))
-    out.append(littleEndian: UInt64(0))
-    out.append(littleEndian: UInt64(head &>> Self.kindBits) | UInt64(self[start &+ 1]) &<< 32)
+    guard left >= UInt64(Self.wordsBeforeLists) else { return nil }
+    var place = start &+ UInt64(Self.wordsBeforeLists)
+    for list in 0..<3 {
+      let count = UInt64(self[start &+ 1 &+ UInt64(list)])
+      guard count <= Self.mostEntries else { return nil }
+      if head & Self.runs(list) == 0 {
+        place &+= 2 &* count
+      } else {
+        guard place < end else { return nil }
+        let after = place &+ 1 &+ 3 &* UInt64(self[place])
+        guard after <= end else { return nil }
+        var sum: UInt64 = 0
+        while place &+ 1 < after {
+          place &+= 3
+          sum &+= UInt64(self[place])
+        }
+        guard sum == count else { return nil }
+        place = after
+      }
+      guard place <= end else { return nil }
+    }
+    place &+= 2 &* UInt64(self[start &+ 4]) &+ UInt64(self[start &+ 5])
+    for _ in 0..<self[start &+ 6] {
+      guard place &+ 1 < end else { return nil }
+      let length = self[place &+ 1] & ~StoredChange.namedByValue
+      place &+= 2 &+ (UInt64(length) &+ 3) / 4
+    }
+    return place <= end ? place : nil
   }
 
-  /// Calls `body` with the words that are stored in an image of the change at `start`; see ``StoredChange``.
-  @inline(__always)
+  /// The most rows that a list of a stored change may have.
+  private static var mostEntries: UInt64 { 1 << 26 }
+
+  /// Calls `body` with the words of the change at `start` in the form of ``StoredChange``.
   func forEachStored(from start: UInt64, _ body: (UInt32) -> Void) {
     var reader = Reader(position: start)
     let head = reader.next(self)

@@ -1,6 +1,6 @@
 import FeedChange
 
-/// A change as it is stored in an image, as 32-bit words: the numbers of deleted, added and updated rows, of moves, and of
+/// A change in plain form, as images of older schemas store it, as 32-bit words: the numbers of deleted, added and updated rows, of moves, and of
 /// deleted and added sections; then these lists. A row is its section and its row; a move is the indexes of its two rows; an
 /// added section is its index, the bytes of its name and each of these.
 enum StoredChange {

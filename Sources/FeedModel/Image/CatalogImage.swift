@@ -86,7 +86,7 @@ extension Catalog {
   }
 }
 
-/// The recent changes of a feed in stored form: packed as words.
+/// The recent changes of a feed, read from an image.
 ///
 /// Invariant of a valid dump: the revisions of the records ascend and are greater than `base`.
 public struct HistoryDump: Equatable, Sendable {
@@ -95,7 +95,7 @@ public struct HistoryDump: Equatable, Sendable {
     /// The revision after the change.
     public let to: UInt64
     public let at: Instant
-    /// The change as packed by `WordRing`.
+    /// The change in plain form (`StoredChange`).
     public let words: [UInt32]
 
     public init(to: UInt64, at: Instant, words: [UInt32]) {
@@ -143,8 +143,8 @@ extension FeedImage {
     kept(bin)?.base
   }
 
-  /// Appends the changes after revision `last` up to `revision` to `out` as records: at least one, and at most `most`
-  /// bytes. Returns the revision of the last record appended; nil if there is none.
+  /// Appends the changes after revision `last` up to `revision` to `out` as a row of ``HistoryRecords``: at least one, and at
+  /// most `most` bytes. Returns the revision of the last record appended; nil if there is none.
   public func packChanges(
     of bin: Int?, after last: UInt64, upTo revision: UInt64, most: Int, into out: inout ByteBuffer
   ) -> UInt64? {

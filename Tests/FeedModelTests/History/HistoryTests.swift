@@ -99,9 +99,8 @@ import Testing
         var stored: [UInt32] = []
         ring.forEachStored(from: UInt64(start)) { stored.append($0) }
         #expect(StoredChange.change(stored) == change)
-        #expect(
-          stored.count == ring.storedCount(from: UInt64(start), to: ring.end)
-            && stored.count == (row.size == 2 ? 12 : 8))
+        #expect(stored.count == (row.size == 2 ? 12 : 8))
+        #expect(ring.verifiedEndOfChange(at: UInt64(start)) == ring.end)
         #expect((UInt64(start)..<ring.end).map { ring[$0] } == (UInt64(start)..<lists.end).map { lists[$0] })
       }
     }
@@ -156,7 +155,8 @@ import Testing
     #expect(history.change(at: history.place(after: history.end)) == nil)
   }
 
-  /// The changes are the same after they are packed in parts, read and appended to another history.
+  /// The changes are the same after they are packed in parts, read and appended to another history. Rows of the older form are
+  /// read too.
   private func checkPacked(
     _ history: History, _ kept: [(change: Change, to: UInt64, at: UInt64)], most: Int
   ) throws {
@@ -171,6 +171,7 @@ import Testing
       last = next
       out.removeAll(keepingCapacity: true)
     }
+    #expect(Self.plainRow(records).withUnsafeBytes { HistoryRecords.read($0) } == records)
     let again = try #require(History(HistoryDump(base: history.base, records: records)))
     #expect(again.count == kept.count)
     for place in 0..<kept.count {
@@ -178,6 +179,63 @@ import Testing
       #expect(found.change == kept[place].change && found.to == kept[place].to)
       #expect(records[place].at.nanoseconds == kept[place].at)
     }
+  }
+
+  /// A row as images of schema 3 have it.
+  private static func plainRow(_ records: [HistoryDump.Record]) -> [UInt8] {
+    func bytes(_ number: some FixedWidthInteger) -> [UInt8] { withUnsafeBytes(of: number.littleEndian) { Array($0) } }
+    return records.flatMap { record in
+      bytes(record.to) + bytes(record.at.nanoseconds) + bytes(UInt32(record.words.count)) + record.words.flatMap(bytes)
+    }
+  }
+
+  /// Packing ends at a revision, also between two marks.
+  @Test func packingStopsAtARevision() throws {
+    let history = History(base: 0)
+    for step in 1...1000 {
+      history.append(.updated(IndexPath(section: 0, row: 7)), to: UInt64(step), at: Instant(nanoseconds: UInt64(step)))
+    }
+    let cases = [(0, 1000, 100_000), (0, 64, 100_000), (63, 999, 100_000), (500, 501, 0), (3, 900, 900)]
+    for (last, revision, most) in cases {
+      var out = ByteBuffer()
+      let newest = history.pack(after: UInt64(last), upTo: UInt64(revision), most: most, into: &out)
+      // A record takes three words, and the head six.
+      let count = min(revision - last, max(1, (most / 4 - 6) / 3))
+      #expect(newest == UInt64(last + count) && out.count == 24 + 12 * count)
+      let records = try #require(HistoryRecords.read(out.bytes))
+      #expect(records.map(\.to) == (1...count).map { UInt64(last + $0) })
+    }
+    var out = ByteBuffer()
+    #expect(history.pack(after: 1000, upTo: 2000, most: 100, into: &out) == nil && out.isEmpty)
+  }
+
+  /// Words that no daemon wrote are refused, or read as some changes.
+  @Test func damagedRowsAreReadWithinTheirBounds() throws {
+    var random = SeededRandom(seed: 11)
+    var (whole, read) = (0, 0)
+    for _ in 0..<300 {
+      let history = History(base: 1)
+      for step in 2..<Int.random(in: 3..<30, using: &random) {
+        var change = Self.change(&random)
+        history.append(&change, to: UInt64(step), at: Instant(nanoseconds: UInt64(step)))
+      }
+      var out = ByteBuffer()
+      _ = history.pack(after: 1, upTo: .max, most: 10_000, into: &out)
+      for _ in 0..<30 {
+        var bytes = Array(out.bytes)
+        for _ in 0..<Int.random(in: 1...3, using: &random) {
+          let place = Int.random(in: 8..<bytes.count, using: &random)
+          bytes[place] = Bool.random(using: &random) ? .random(in: 0...255, using: &random) : 0xff
+        }
+        if Bool.random(using: &random) { bytes.removeLast(Int.random(in: 0..<bytes.count - 8, using: &random)) }
+        whole += 1
+        if let records = bytes.withUnsafeBytes({ HistoryRecords.read($0) }) {
+          read += 1
+          for record in records { #expect(StoredChange.change(record.words) != nil) }
+        }
+      }
+    }
+    #expect(read > 0 && read < whole)
   }
 
   /// With many small changes and few bytes, trimming discards no more than necessary.

@@ -1,0 +1,63 @@
+import FeedJSON
+
+/// The recent changes of a feed as an image stores them, in rows of 32-bit words, all little-endian (Protocol/storage.md).
+///
+/// A row is a head and the words of ``WordRing`` with the stamps of ``History``, as they are in memory: an image copies them. The
+/// head is two zeros, then the revision before the first record and its time in nanoseconds, two words each.
+///
+/// Images of schema 3 and before have rows of another form: the revision after each change, which is not zero, its time, two
+/// words each, the number of words of the change, and these in the form of ``StoredChange``.
+public enum HistoryRecords {
+  static let headLength = 24
+  /// The bytes of a record of the older form before its change.
+  private static let plainHeadLength = 20
+
+  static func appendHead(revision: UInt64, at time: UInt64, to out: inout ByteBuffer) {
+    for number in [0, revision, time] as [UInt64] { out.append(littleEndian: number) }
+  }
+
+  /// Reads all records of a row; nil if it is not whole. The bytes may be anything.
+  public static func read(_ bytes: UnsafeRawBufferPointer) -> [HistoryDump.Record]? {
+    guard bytes.count >= headLength, number(in: bytes, at: 0) == 0 else { return readPlain(bytes) }
+    guard bytes.count % 4 == 0 else { return nil }
+    var words = WordRing()
+    let count = (bytes.count - headLength) / 4
+    words.reserve(count)
+    for index in 0..<count { words.append(word(in: bytes, at: headLength + index * 4)) }
+    return History.records(in: words, after: number(in: bytes, at: 8), at: number(in: bytes, at: 16))
+  }
+
+  private static func readPlain(_ bytes: UnsafeRawBufferPointer) -> [HistoryDump.Record]? {
+    var records: [HistoryDump.Record] = []
+    var offset = 0
+    while offset < bytes.count {
+      guard bytes.count - offset >= plainHeadLength else { return nil }
+      let (to, at) = (number(in: bytes, at: offset), number(in: bytes, at: offset + 8))
+      let count = Int(word(in: bytes, at: offset + 16))
+      offset += plainHeadLength
+      guard (bytes.count - offset) / 4 >= count else { return nil }
+      let words = (0..<count).map { word(in: bytes, at: offset + $0 * 4) }
+      offset += count * 4
+      records.append(.init(to: to, at: Instant(nanoseconds: at), words: words))
+    }
+    return records
+  }
+
+  private static func number(in bytes: UnsafeRawBufferPointer, at offset: Int) -> UInt64 {
+    UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+  }
+
+  private static func word(in bytes: UnsafeRawBufferPointer, at offset: Int) -> UInt32 {
+    UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+  }
+}
+
+extension ByteBuffer {
+  /// Appends a number for which there is room.
+  @inline(__always)
+  mutating func append(littleEndian number: some FixedWidthInteger) {
+    let place = UnsafeMutableRawPointer(pointer) + count
+    place.storeBytes(of: number.littleEndian, as: type(of: number.littleEndian))
+    didWrite(MemoryLayout.size(ofValue: number))
+  }
+}
