@@ -60,6 +60,7 @@ let package = Package(
   ],
   targets: [
     .target(name: "CLinux"),
+    .target(name: "CNats", linkerSettings: [.linkedLibrary("dl")]),
     .target(name: "CProcessor"),
     .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
     module("FeedJSON"),
@@ -75,11 +76,12 @@ let package = Package(
     module(
       "FeedStorage", ["FeedJSON", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem"], settings: daemonSettings),
     module("FeedSystem", ["CLinux", "FeedJSON"]),
+    module("FeedGroup", ["CNats", "FeedJSON", "FeedChange", "FeedModel", "FeedSystem"], settings: daemonSettings),
     module(
       "FeedServer",
       [
-        "CLinux", "FeedJSON", "FeedChange", "FeedEngine", "FeedModel", "FeedSources", "FeedStorage", "FeedWire",
-        "FeedSystem",
+        "CLinux", "FeedJSON", "FeedChange", "FeedEngine", "FeedGroup", "FeedModel", "FeedSources", "FeedStorage",
+        "FeedWire", "FeedSystem",
       ],
       settings: daemonSettings),
     module("FeedClient", ["FeedJSON", "FeedChange", "FeedWire", "FeedSystem"]),

@@ -44,7 +44,16 @@ public enum Daemon {
     do {
       var loop = try start(options, environment, notify, log)
       try loop.run()
-      return 0
+      guard loop.mustRejoin else { return 0 }
+      throw RejoinNeeded(reason: "the daemon starts again")
+    } catch let error as RejoinNeeded {
+      log.write(.warning, "\(error)")
+      if let directory = options.stateDirectory ?? StatePath.standard(environment) {
+        GroupStart.discardImages(in: directory)
+      }
+      try? notify.send(.reloading, .status("\(error)".inLine))
+      RejoinNeeded.restart()
+      return 1
     } catch {
       log.write(.error, "\(error)")
       // The service manager shows this text with the failed unit.
@@ -76,14 +85,16 @@ public enum Daemon {
     if let shortage = connections.shortage { log.write(.warning, shortage) }
     let guardian = try guardStart(signals, listener, options, environment, notify, log)
     defer { guardian.stop() }
-    let state = try openState(options, environment)
+    let member = try GroupStart.join(options, configuration, environment, log)
+    let state = member == nil ? try openState(options, environment) : nil
     let storage = state?.log
-    let engine = try makeEngine(options, storage, log)
-    let recovered = try storage.map { try recover(engine, from: $0, options.limits, notify, log) }
+    let engine = try makeEngine(options, storage, member, log)
+    var newestMoment = try storage.map { try recover(engine, from: $0, options.limits, notify, log) }?.newestMoment ?? 0
+    if let member { newestMoment = try GroupStart.recover(engine, member, options.limits, notify, log) }
     engine.catalog.forgetManagedHistory()
     var loop = try EventLoop(
-      engine: engine, commitLog: storage ?? NoLog(), state: state,
-      clock: ServerClock(after: recovered?.newestMoment ?? 0), listener: listener, signals: signals, notify: notify,
+      engine: engine, commitLog: member?.log ?? storage ?? NoLog(), state: state, member: member,
+      clock: ServerClock(after: newestMoment), listener: listener, signals: signals, notify: notify,
       log: log, openFiles: openFiles, drainTimeout: options.drainTimeout, configurationFile: file,
       socket: options.socket,
       metricsPath: options.metricsPath)
@@ -94,7 +105,7 @@ public enum Daemon {
     log.write(
       .notice,
       "feedd \(ProgramVersion.text) listens at \(listener.path)\(listener.isInherited ? " (handed over)" : ""), "
-        + "durability \(options.durability.rawValue) (\(place(storage))), pid \(ProcessIdentity.pid)")
+        + "\(member.map { "group \($0.log.settings.name)" } ?? "durability \(options.durability.rawValue) (\(place(storage)))"), pid \(ProcessIdentity.pid)")
     return loop
   }
 
@@ -147,16 +158,23 @@ public enum Daemon {
     return listener
   }
 
-  static func makeEngine(_ options: DaemonOptions, _ storage: FileLog?, _ log: Log) throws -> Engine {
+  static func makeEngine(
+    _ options: DaemonOptions, _ storage: FileLog?, _ member: GroupMember?, _ log: Log
+  ) throws -> Engine {
     let identity = ServerIdentity(
-      version: ProgramVersion.text, epoch: try storage?.epoch ?? Random.hex128(), pid: ProcessIdentity.pid,
-      uid: ProcessIdentity.uid, durability: options.durability.rawValue,
-      state: storage.map { FilePath.absolute($0.directory) })
+      version: ProgramVersion.text, epoch: try member?.log.epoch ?? storage?.epoch ?? Random.hex128(),
+      pid: ProcessIdentity.pid, uid: ProcessIdentity.uid, durability: options.durability.rawValue,
+      state: (storage?.directory ?? member?.directory.path).map { FilePath.absolute($0) })
     let engine = Engine(
-      limits: options.limits, identity: identity, seed: try Random.number(), isDurable: storage != nil,
+      limits: options.limits, identity: identity, seed: try Random.number(),
+      isDurable: storage != nil || member != nil,
       now: ServerClock(after: 0).now)
     engine.logThreshold = LogThreshold(options.logLevel.name) { name in
       if let level = LogLevel(name: name) { log.threshold = level }
+    }
+    if let member {
+      engine.sharedLog = { member.shared }
+      engine.groupAction = { member.perform($0) }
     }
     engine.processGauges = {
       let sizes = storage?.sizes ?? StoredSizes()

@@ -29,6 +29,14 @@ public struct DaemonOptions: Sendable, Equatable {
   /// The maximum time between SIGTERM and the end.
   public var drainTimeout: Duration = .seconds(5)
   public var logLevel = LogLevel.info
+  /// `--group`: the name of the group of hosts whose feeds these are; nil for none, unless the configuration names one.
+  public var group: String?
+  /// `--log`: the URLs of the NATS servers that keep the group's log.
+  public var logServers: [String] = []
+  /// `--log-timeout`: how long a change may wait for the group's log.
+  public var logTimeout: Duration = .seconds(5)
+  /// `--group-host`: the name of this host in the group.
+  public var groupHost: String?
   /// `--metrics-file`: the path of the metrics file; nil for none.
   public var metricsPath: String?
 
@@ -112,6 +120,13 @@ extension DaemonOptions {
     skippedBatch = parsed.integer("skip-batch")
     skipsDamaged = parsed.contains("skip-damaged")
     drainTimeout = parsed.duration("drain-timeout") ?? drainTimeout
+    group = parsed.text("group")
+    logServers = parsed.text("log").map { $0.split(separator: ",").map(String.init) } ?? []
+    logTimeout = parsed.duration("log-timeout") ?? logTimeout
+    groupHost = parsed.text("group-host")
+    if group != nil && durability == .memory {
+      throw UsageError("--group needs a state directory; remove --durability memory")
+    }
     metricsPath = parsed.text("metrics-file")
     logLevel = parsed.text("log-level").flatMap(LogLevel.init(name:)) ?? logLevel
     for limit in Limits.all {
@@ -140,7 +155,7 @@ extension DaemonOptions {
         feedd --config feedd.json --durability disk     survive a loss of power
         feedd --check-config feedd.json                 find mistakes in a file
         """,
-      groups: [files(socketPath, statePath), operation, OptionGroup("Limits", Limits.all.map(limit))],
+      groups: [files(socketPath, statePath), operation, grouping, OptionGroup("Limits", Limits.all.map(limit))],
       notes: """
         BYTES takes the suffixes K, M and G (powers of 1024).
         TIME takes the suffixes ms, s, m, h and d.
@@ -206,6 +221,22 @@ extension DaemonOptions {
         "log-level", value: .choice(LogLevel.allCases.map(\.name)),
         help: "least severe level to log; see feedclient log-level",
         defaultText: "info"),
+    ])
+
+  private static let grouping = OptionGroup(
+    "Groups",
+    [
+      OptionDescription(
+        "group", value: .text("NAME"),
+        help: "share all feeds with the other hosts of group NAME; needs libnats (Debian: libnats3.4)"),
+      OptionDescription(
+        "log", value: .text("URL[,URL]..."), help: "NATS servers with JetStream that keep the log of the group",
+        defaultText: GroupStart.defaultServer),
+      OptionDescription(
+        "log-timeout", value: .duration(.milliseconds(100)...(.seconds(3600))),
+        help: "time after which a change that the group's log did not store is refused", defaultText: "5s"),
+      OptionDescription(
+        "group-host", value: .text("NAME"), help: "name of this host in the group", defaultText: "the host's name"),
     ])
 
   private static func limit(_ limit: LimitDescription) -> OptionDescription {

@@ -367,7 +367,7 @@ public struct StoredSizes: Sendable {
 /// The image that is being written: its unread rest, and the parts on their way to the thread that writes them.
 ///
 /// Invariant: at most two parts are in flight.
-private struct ImageInFlight: ~Copyable {
+struct ImageInFlight: ~Copyable {
   private static let partsInFlight = 2
 
   /// The number of the current or last image, counted from 1. Notices about other images are ignored.

@@ -113,6 +113,17 @@ struct StoredState {
     if skipsDamaged && beginning != .backup { beginning = .damaged }
   }
 
+  /// Reads the facts about a file with an image whose log is elsewhere. Nil if there is no file.
+  init?(imageIn directory: String) throws(StorageError) {
+    self.directory = directory
+    boot = ""
+    skipsDamaged = false
+    image = try Self.openImage(StateFile.path(in: directory), .unlocked, boot: "", vfs: nil)
+    guard case .file = image else { return nil }
+    chain = SegmentChain(directory)
+    beginning = .continued
+  }
+
   /// Lets recovery skip a batch.
   mutating func skip(_ batch: Int64) { beginning = .skipped(batch) }
 

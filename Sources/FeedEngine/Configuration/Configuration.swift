@@ -28,6 +28,8 @@ public struct Configuration: Sendable {
   /// The access rules; nil if the file has none, so that every client may do everything.
   public let access: AccessRules?
   public let socket: SocketSettings
+  /// The group that the daemon joins; nil if the file names none.
+  public let group: GroupFacts?
   /// What is allowed but probably a mistake.
   public let remarks: [ConfigurationError]
 
@@ -47,7 +49,7 @@ public struct Configuration: Sendable {
   /// - Throws: an error if definitions show each other in a cycle.
   public init(
     entries: [Entry], limits: [String: Int], access: AccessRules?, socket: SocketSettings = SocketSettings(),
-    remarks: [ConfigurationError] = []
+    group: GroupFacts? = nil, remarks: [ConfigurationError] = []
   ) throws(ConfigurationError) {
     var order = DependencyOrder(entries)
     for index in entries.indices { try order.visit(index) }
@@ -55,6 +57,7 @@ public struct Configuration: Sendable {
     self.limits = limits
     self.access = access
     self.socket = socket
+    self.group = group
     self.remarks = remarks
   }
 }

@@ -122,6 +122,18 @@ public final class Engine {
     set { status.process = newValue }
   }
 
+  /// The function that reads the state of the log that several hosts share; nil for a daemon of its own.
+  public var sharedLog: (() -> SharedLog)? {
+    get { status.sharedLog }
+    set { status.sharedLog = newValue }
+  }
+
+  /// Does what the method `group` asks for.
+  public var groupAction: (GroupAction) -> Void {
+    get { status.groupAction }
+    set { status.groupAction = newValue }
+  }
+
   /// Traps in a debug build if the parts disagree about the sessions. O(connections).
   package func checkInvariants() {
     #if CHECK_INVARIANTS

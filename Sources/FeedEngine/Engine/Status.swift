@@ -75,6 +75,38 @@ public struct ProcessGauges {
   }
 }
 
+/// The log that several hosts share, for `hello`, `stats`, `describe` and `group`.
+public struct SharedLog {
+  /// The name of the group.
+  public var group: String
+  /// `connected`, `left`, or `unreachable since` a time.
+  public var log: String
+  /// The last message that was read, the last one of the log, and the number of members.
+  public var position: UInt64
+  public var last: UInt64
+  public var members: Int
+  /// All that is known, as members of a JSON object.
+  public var details: String
+
+  public init(group: String, log: String, position: UInt64, last: UInt64, members: Int, details: String) {
+    (self.group, self.log, self.position, self.last) = (group, log, position, last)
+    (self.members, self.details) = (members, details)
+  }
+
+  /// Appends `,"group":"…","log":"…"`.
+  func append(to out: inout ByteBuffer) {
+    out.append(",\"group\":")
+    out.appendJSONString(group)
+    out.append(",\"log\":")
+    out.appendJSONString(log)
+  }
+}
+
+/// What `group` asks the owner of the engine to do.
+public enum GroupAction: String, Sendable, CaseIterable {
+  case leave, join, image
+}
+
 /// Counters of events since the daemon started, as in `stats`. They only increase.
 struct Counters {
   var connections: UInt64 = 0
@@ -130,6 +162,10 @@ struct Status {
   var threshold = LogThreshold()
   /// Reads the gauges of the process. Set by the owner of the engine.
   var process: () -> ProcessGauges = { ProcessGauges() }
+  /// Reads the state of the log that several hosts share; nil for a daemon of its own. Set by the owner of the engine.
+  var sharedLog: (() -> SharedLog)?
+  /// Does what `group` asks for. Set by the owner of the engine.
+  var groupAction: (GroupAction) -> Void = { _ in }
 
   init(_ identity: ServerIdentity, _ limits: Limits, startedAt: Instant) {
     self.identity = identity

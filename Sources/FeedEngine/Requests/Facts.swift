@@ -28,7 +28,10 @@ extension Engine {
 
   func describe(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let feed = try feed(parameters, of: reply.session)
-    try answer(reply) { out in appendDescription(of: feed, feed.sections, to: &out) }
+    try answer(reply) { out in
+      appendDescription(of: feed, feed.sections, to: &out)
+      status.sharedLog?().append(to: &out)
+    }
   }
 
   /// Appends `,"source":{"status":"ok","since":"…"}`, with `reason` unless all is well, and with the reason as `error` too if

@@ -50,7 +50,10 @@ extension Engine {
     if let client = parameters.member("client") {
       reply.session.client.name = try Self.displayName(of: client)
     }
-    try answer(reply) { out in status.greeting.append(revision: catalog.revision, to: &out) }
+    try answer(reply) { out in
+      status.greeting.append(revision: catalog.revision, to: &out)
+      status.sharedLog?().append(to: &out)
+    }
   }
 
   /// The maximum bytes of a client's name.

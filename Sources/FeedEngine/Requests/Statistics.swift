@@ -77,6 +77,14 @@ extension Engine {
       out.append(UInt8(ascii: "}"))
     }
     out.append(UInt8(ascii: "]"))
+    guard let shared = status.sharedLog?() else { return }
+    shared.append(to: &out)
+    out.append(",\"logPosition\":")
+    out.append(integer: shared.position)
+    out.append(",\"logLast\":")
+    out.append(integer: shared.last)
+    out.append(",\"members\":")
+    out.append(integer: shared.members)
   }
 
   /// Returns the level of the log, and sets it if requested.

@@ -113,6 +113,8 @@ struct Completion: ~Copyable {
       if let verdict, verdict.failure == nil { failedBatches = 0 }
       verdict = nil
       if events.isEmpty { return true }
+      // Batches of other members take the time of the turn too.
+      if didExecute && engine.longWork.isTurnOver { return false }
       let (event, newest) = events.removeFirst()
       handle(event, newest: newest, dispatcher.commits)
     }
@@ -126,7 +128,14 @@ struct Completion: ~Copyable {
       assert(commits.first(through: number).map { $0.number == number } ?? true)
       failureReason = reason
       verdict = Verdict(through: newest, failure: reason)
+    case .ordered(let number, let moment):
+      commits.first(through: number)?.execute(at: moment)
+      verdict = Verdict(through: number, failure: nil)
+    case .mark(let number):
+      let engine = engine
+      commits.log.didReach(number) { engine.catalog.makeImage() }
     case .received(let batch):
+      didExecute = true
       do throws(ReplayError) {
         try engine.execute(received: batch)
       } catch {

@@ -53,7 +53,7 @@ struct PendingCommits: ~Copyable {
   mutating func append(at moment: Instant, revision: UInt64) {
     assert(canAppend && !open.frames.isEmpty)
     lastNumber &+= 1
-    let sealed = open.seal(number: lastNumber, at: moment, revision: inFlight.isEmpty ? revision : nil)
+    let sealed = open.seal(number: lastNumber, at: moment, revision: inFlight.isEmpty && !log.isShared ? revision : nil)
     inFlight.append(open)
     open = pool.popLast() ?? RequestBatch(maxDepth: maxDepth)
     log.append(sealed)

@@ -259,6 +259,9 @@ final class RequestBatch {
     return LogBatch(number: number, at: moment, revision: revision, frames: frames, grows: grows, owner: self)
   }
 
+  /// Sets the time at which the batch is executed, which a log of several members decides.
+  func execute(at moment: Instant) { at = moment }
+
   /// The id and the parameters of an entry, decoded from its bytes and tokens. Valid until the batch changes.
   func request(_ entry: Entry) -> (id: JSONView?, parameters: Parameters) {
     let bytes = bytes(of: entry)

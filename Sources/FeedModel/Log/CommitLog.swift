@@ -30,6 +30,9 @@ public protocol CommitLog: AnyObject {
   /// A file descriptor that is readable while there is an event; nil if events only occur within `append`.
   var descriptor: Int32? { get }
 
+  /// Whether other members append to the log too. Then the revision before a batch is not known when it is sealed.
+  var isShared: Bool { get }
+
   /// Stores a sealed batch. Returns at once; ``nextEvent()`` reports later whether it is stored. Batches are stored in
   /// the order of their numbers.
   func append(_ batch: LogBatch)
@@ -37,11 +40,23 @@ public protocol CommitLog: AnyObject {
   /// Returns the next event in the order of the log, or nil. Does not block. O(1).
   func nextEvent() -> LogEvent?
 
+  /// Called when everything before a ``LogEvent/mark(_:)`` was executed, and nothing behind it.
+  /// - Parameter makeImage: returns an image of the state at that place.
+  func didReach(_ mark: UInt64, _ makeImage: () -> CatalogImage)
+
   /// Allows the log to discard batches up to `number`, because an image covers them.
   func release(through number: UInt64)
 
   /// Stores the batches in flight and ends the thread of the log. Times out after `nanoseconds`.
   func close(within nanoseconds: UInt64)
+}
+
+/// A log of one daemon has no marks, and its batches are executed at the time that they were sealed with.
+extension CommitLog {
+  public var isShared: Bool { false }
+  public func didReach(_ mark: UInt64, _ makeImage: () -> CatalogImage) {
+    assertionFailure("a log of one daemon has no marks")
+  }
 }
 
 /// Stores images of the state beside a log, so that a start need not replay the whole log. All calls come from the
@@ -66,10 +81,15 @@ public protocol ImageStore: AnyObject {
 public enum LogEvent {
   /// All own batches up to this number are stored.
   case stored(through: UInt64)
+  /// The own batch of this number, the oldest in flight, is stored. Its place in a log of several members decides the time at
+  /// which it is executed.
+  case ordered(UInt64, at: Instant)
   /// This batch and all later ones in flight are not stored. No replay will contain them.
   case failed(from: UInt64, reason: String)
   /// A batch of another member of a replicated log. Its requests are not answered here.
   case received(LogBatch)
+  /// A place in a replicated log: ``CommitLog/didReach(_:_:)`` is called with this number.
+  case mark(UInt64)
   /// The log cannot determine what is stored. The daemon must stop serving.
   case lost(reason: String)
 }

@@ -33,7 +33,7 @@ extension Daemon {
     let configuration = try file.read()
     var options = options
     options.limits = file.limits(configuration)
-    let engine = try makeEngine(options, nil, Log(threshold: .error, style: .timestamps))
+    let engine = try makeEngine(options, nil, nil, Log(threshold: .error, style: .timestamps))
     _ = try file.apply(configuration, to: engine, now: ServerClock(after: 0).now)
     return configuration
   }

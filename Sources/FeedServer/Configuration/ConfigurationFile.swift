@@ -1,5 +1,6 @@
 import FeedChange
 import FeedEngine
+import FeedGroup
 import FeedJSON
 import FeedModel
 import FeedSystem
@@ -74,11 +75,14 @@ struct ConfigurationFile {
 enum ConfigurationFileError: Error, CustomStringConvertible {
   case unreadable(SystemError)
   case refused(String, ConfigurationError)
+  /// The file does not fit the group.
+  case group(String, GroupError)
 
   var description: String {
     switch self {
     case .unreadable(let error): "\(error)"
     case .refused(let path, let error): "\(path):\(error)"
+    case .group(let path, let error): "\(path): \(error)"
     }
   }
 }
@@ -140,7 +144,10 @@ struct ConfigurationText {
 
 /// Refuses unknown and repeated members in a configuration file.
 enum FileMembers {
-  static let file = ["feeds", "limits", "access", "socketMode", "socketGroup"]
+  static let file = ["feeds", "limits", "access", "socketMode", "socketGroup", "group"]
+  static let group = [
+    "name", "log", "host", "user", "password", "token", "credentials", "authority", "certificate", "key", "replicas",
+  ]
   static let rule = ["uid", "user", "gid", "group", "feeds", "allow"]
 
   /// Checks one object of the file.

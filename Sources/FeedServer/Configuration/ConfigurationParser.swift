@@ -39,7 +39,7 @@ extension Configuration {
     guard file.kind == .object else {
       throw text.error(
         at: file, "",
-        "must be an object with \"feeds\", \"limits\", \"access\", \"socketMode\" and \"socketGroup\", each optional")
+        "must be an object with \"feeds\", \"limits\", \"access\", \"socketMode\", \"socketGroup\" and \"group\", each optional")
     }
     try FileMembers.check(file, FileMembers.file, "", text)
     let limits = try Self.limits(file, text)
@@ -49,6 +49,7 @@ extension Configuration {
     try self.init(
       entries: entries, limits: limits, access: access,
       socket: try SocketSettings(reading: file, text, surroundings.accounts),
+      group: try GroupFacts(reading: file, text, surroundings.directory),
       remarks: Self.remarks(aboutRulesOf: file, entries, text))
   }
 
@@ -169,6 +170,49 @@ extension SocketSettings {
       throw text.error(
         at: view, "socketGroup",
         view.string.map { "there is no group \"\($0)\"" } ?? "must be the name or number of a group")
+    }
+  }
+}
+
+extension GroupFacts {
+  /// Parses the member `group` of a configuration; nil if it is absent. Paths begin at `directory`.
+  fileprivate init?(
+    reading file: JSONView, _ text: ConfigurationText, _ directory: String
+  ) throws(ConfigurationError) {
+    guard let object = file.member("group") else { return nil }
+    guard object.kind == .object else { throw text.error(at: object, "group", "must be an object with \"name\" and \"log\"") }
+    try FileMembers.check(object, FileMembers.group, "group", text)
+    self.init()
+    func string(_ name: StaticString) throws(ConfigurationError) -> String? {
+      guard let view = object.member(name) else { return nil }
+      guard let value = view.string, !value.isEmpty else {
+        throw text.error(at: view, "group.\(name)", "must be a string that is not empty")
+      }
+      return value
+    }
+    func path(_ name: StaticString) throws(ConfigurationError) -> String? {
+      try string(name).map { $0.hasPrefix("/") ? $0 : "\(directory)/\($0)" }
+    }
+    name = try string("name")
+    host = try string("host")
+    (user, password, token) = (try string("user"), try string("password"), try string("token"))
+    (credentials, authority) = (try path("credentials"), try path("authority"))
+    (certificate, key) = (try path("certificate"), try path("key"))
+    if let view = object.member("log") {
+      let urls = view.kind == .array ? view.elements.compactMap(\.string) : [view.string].compactMap { $0 }
+      guard !urls.isEmpty, view.kind != .array || urls.count == view.count else {
+        throw text.error(at: view, "group.log", "must be the URL of a NATS server, such as nats://127.0.0.1:4222, or several")
+      }
+      log = urls
+    }
+    if let view = object.member("replicas") {
+      guard let value = view.int, (1...5).contains(value) else {
+        throw text.error(at: view, "group.replicas", "must be an integer from 1 to 5")
+      }
+      replicas = value
+    }
+    if (certificate == nil) != (key == nil) {
+      throw text.error(at: object, "group", "must have both \"certificate\" and \"key\", or neither")
     }
   }
 }

@@ -1,4 +1,5 @@
 import FeedEngine
+import FeedGroup
 import FeedJSON
 import FeedModel
 import FeedStorage
@@ -13,6 +14,8 @@ package struct EventLoop: ~Copyable {
   private var link: SocketLink
   /// The state directory, locked while the loop exists; nil without a commit log.
   private let state: DurableState?
+  /// The group that the daemon is a member of; nil for none.
+  private let member: GroupMember?
   private let clock: ServerClock
   private let log: Log
   private let signals: Signals
@@ -30,14 +33,16 @@ package struct EventLoop: ~Copyable {
   private var freed: FreedMemory
   /// The time of this cycle.
   private var now: Instant
+  /// Whether the state cannot be continued, and is loaded again from the group by another start.
+  private(set) var mustRejoin = false
   /// The number of cycles, for the log.
   private var cycles = 0
 
   /// - Parameters:
-  ///   - commitLog: the log of `state`, or one that needs no directory.
+  ///   - commitLog: the log of `state` or `member`, or one that needs no directory.
   ///   - makeRunner: makes what runs long work in slices, on a thread with a name; nil if requests are executed at once.
   init(
-    engine: Engine, commitLog: any CommitLog, state: DurableState?, clock: ServerClock, listener: UnixListener,
+    engine: Engine, commitLog: any CommitLog, state: DurableState?, member: GroupMember? = nil, clock: ServerClock, listener: UnixListener,
     signals: consuming Signals, notify: Notify, log: Log, openFiles: OpenFiles? = nil, drainTimeout: Duration,
     configurationFile: ConfigurationFile?, socket: SocketSettings = SocketSettings(), metricsPath: String? = nil,
     makeRunner: (String) -> (any SliceRunner)? = { SlicedWork($0) }
@@ -45,6 +50,7 @@ package struct EventLoop: ~Copyable {
     let link = try SocketLink(listener, log)
     for descriptor in signals.descriptors { try link.add(descriptor, as: .signals) }
     if let descriptor = commitLog.descriptor { try link.add(descriptor, as: .commitLog) }
+    if let descriptor = member?.descriptor { try link.add(descriptor, as: .commitLog) }
     now = clock.now
     turn = Turn(
       engine, log: commitLog, slices: makeRunner("feedd-slices"), queries: makeRunner("feedd-queries"),
@@ -53,6 +59,7 @@ package struct EventLoop: ~Copyable {
     self.signals = signals
     self.clock = clock
     self.state = state
+    self.member = member
     self.log = log
     self.configurationFile = configurationFile
     self.socket = socket
@@ -109,6 +116,7 @@ package struct EventLoop: ~Copyable {
     reportHealth()
     attendTimers()
     workOnImage()
+    member?.work(isBusy: turn.hadInput)
   }
 
   /// Works on an image of the state. None begins while a batch is executed in part.
@@ -135,6 +143,7 @@ package struct EventLoop: ~Copyable {
     consider(link.deadline)
     consider(service.deadline)
     consider(storage?.imagePause.map { now.adding(nanoseconds: $0) })
+    consider(member?.pause.map { now.adding(nanoseconds: $0) })
     consider(sources.deadline)
     consider(shutdown.deadline)
     consider(metrics?.deadline)
@@ -206,6 +215,13 @@ package struct EventLoop: ~Copyable {
 
   /// Reports when storing starts to fail and when it works again.
   private mutating func reportHealth() {
+    if let reason = turn.lossReason, !isOver, member != nil {
+      log.write(.error, "\(reason); the daemon stops serving and begins again from an image of the group")
+      mustRejoin = true
+      turn.abandon(
+        &link, reason: "shutdown", message: "feedd loads the state of its group again; connect again in a few seconds.")
+      return endDraining()
+    }
     if let reason = turn.lossReason, !isOver {
       log.write(.error, "\(reason); the daemon ends")
       turn.abandon(
@@ -227,6 +243,7 @@ package struct EventLoop: ~Copyable {
   /// Writes an image, so that the next start has nothing to replay, and closes the log. Another signal to end cancels
   /// the image.
   private mutating func closeStorage() {
+    member?.close(within: 1_000_000_000)
     guard let storage else { return }
     var isToldToEnd = shutdown.isHurried
     // A batch still in flight waits for a disk that does not respond. The image would wait too.
@@ -261,6 +278,11 @@ package struct EventLoop: ~Copyable {
   private mutating func apply(
     _ configuration: Configuration, _ file: ConfigurationFile, restart: [String]
   ) throws(ConfigurationFileError) -> ConfigurationReport {
+    do throws(GroupError) {
+      try member?.log.announce(configuration.checksums)
+    } catch {
+      throw .group(file.path, error)
+    }
     let changes = try file.apply(configuration, to: engine, now: now)
     allowConnections(besideManagedFeeds: configuration.managedFeedCount)
     arrangeSources()

@@ -14,8 +14,9 @@ final class ImageFile {
   /// - Parameters:
   ///   - head: the row of the image; `limits` is set here.
   ///   - limits: the limits in use, as JSON.
+  ///   - note: what a log elsewhere adds to the image; nil for a log beside it.
   init(
-    _ head: ImageHead, _ facts: StateFacts, limits: String, in directory: String, _ files: any LogDirectory,
+    _ head: ImageHead, _ facts: StateFacts, limits: String, note: String?, in directory: String, _ files: any LogDirectory,
     vfs: String?
   ) throws(StorageError) {
     self.directory = directory
@@ -31,6 +32,7 @@ final class ImageFile {
     do throws(SQLiteError) {
       let database = try Database(path: path, access: .create, vfs: vfs)
       try Self.makeTables(database, facts)
+      if let note { try ImageNote.write(note, to: database) }
       let insert = try database.prepare("INSERT INTO limits (id, json) VALUES (1, ?)", isKept: false)
       try insert.bind(limits, at: 1)
       try insert.run()

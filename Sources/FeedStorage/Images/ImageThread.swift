@@ -20,7 +20,7 @@ final class ImageThread: @unchecked Sendable {
   }
 
   private enum Task {
-    case begin(UInt64, ImageHead)
+    case begin(UInt64, ImageHead, note: String?)
     case write(ImagePart, of: UInt64)
   }
 
@@ -56,7 +56,8 @@ final class ImageThread: @unchecked Sendable {
   }
 
   /// Begins an image. Its parts follow.
-  func begin(_ image: UInt64, _ head: ImageHead) { add(.begin(image, head)) }
+  /// - Parameter note: what the log adds to the image.
+  func begin(_ image: UInt64, _ head: ImageHead, note: String? = nil) { add(.begin(image, head, note: note)) }
 
   func write(_ part: ImagePart, of image: UInt64) { add(.write(part, of: image)) }
 
@@ -94,11 +95,11 @@ final class ImageThread: @unchecked Sendable {
     guard let task = inbox.withLock({ $0.tasks.isEmpty ? nil : $0.tasks.removeFirst() }) else { return false }
     do throws(StorageError) {
       switch task {
-      case .begin(let image, let head):
+      case .begin(let image, let head, let note):
         current = nil
         let facts = StateFacts(epoch: place.epoch, software: place.software)
         let file = try ImageFile(
-          head, facts, limits: place.limits, in: place.directory, place.files, vfs: place.vfs)
+          head, facts, limits: place.limits, note: note, in: place.directory, place.files, vfs: place.vfs)
         current = (image, file)
       case .write(let part, let image): try write(part, image)
       }
@@ -106,7 +107,7 @@ final class ImageThread: @unchecked Sendable {
       let image = current?.number
       current = nil
       ImageFile.remove(place.files)
-      if case .begin(let number, _) = task { notices.post(.imageFailed(number, error)) }
+      if case .begin(let number, _, _) = task { notices.post(.imageFailed(number, error)) }
       if case .write(_, let number) = task, number == image { notices.post(.imageFailed(number, error)) }
     }
     return true

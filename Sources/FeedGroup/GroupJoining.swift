@@ -1,0 +1,232 @@
+import FeedJSON
+import FeedSystem
+import Glibc
+
+/// The steps before a member follows the log: it connects, finds or creates the stream, and loads an image. Blocks.
+struct GroupJoining: ~Copyable {
+  /// What the local state directory has: the image of an earlier run.
+  struct Cached {
+    let epoch: String
+    let table: MemberTable
+    let from: UInt64
+  }
+
+  /// The place from which the log is followed.
+  struct Found {
+    let identity: StreamIdentity
+    let replicas: Int
+    /// Whether the image in the state directory is used: the one that was there, or one that was loaded.
+    let image: ImageSource
+    let table: MemberTable
+    let from: UInt64
+    /// What arrived and is not answered to the steps.
+    var rest: [GroupInbox.Item] = []
+  }
+
+  enum ImageSource: Equatable {
+    case none, cached, loaded(String)
+  }
+
+  private let settings: GroupSettings
+  private let connection: NatsConnection
+  private let inbox: GroupInbox
+  private let subject: String
+  private let limits: [String: Int]
+  private var requests = 0
+  private var rest: [GroupInbox.Item] = []
+
+  init(
+    _ settings: GroupSettings, _ connection: NatsConnection, _ inbox: GroupInbox, subject: String, limits: [String: Int]
+  ) {
+    self.settings = settings
+    self.connection = connection
+    self.inbox = inbox
+    self.subject = subject
+    self.limits = limits
+  }
+
+  /// Waits until a server is connected. Returns nil on success, or the reason why none is.
+  mutating func connect(within nanoseconds: UInt64) throws(GroupError) -> String? {
+    var reason = "no answer"
+    let deadline = MonotonicClock.now &+ nanoseconds
+    while !connection.isConnected {
+      let now = MonotonicClock.now
+      if now >= deadline { return reason }
+      for item in inbox.take(within: min(deadline - now, 50_000_000)) {
+        guard case .nats(let event) = item else { continue }
+        switch event {
+        case .closed(let text): throw .refused(servers: settings.nats.publicServers, reason: text)
+        case .disconnected(let text): if !text.isEmpty { reason = text }
+        case .connected, .message: break
+        }
+      }
+    }
+    return nil
+  }
+
+  /// Sends a request to JetStream and waits for the answer.
+  private mutating func request(
+    _ subject: String, _ text: String, seconds: UInt64 = 5
+  ) throws(GroupError) -> JSONObject {
+    requests += 1
+    let reply = "\(self.subject).start.\(requests)"
+    if let failure = connection.publish(subject, reply: reply, Array(text.utf8)) {
+      throw .jetStream(what: "cannot send \(subject)", reason: failure)
+    }
+    let deadline = MonotonicClock.now &+ seconds * 1_000_000_000
+    while true {
+      let now = MonotonicClock.now
+      guard now < deadline else { throw .jetStream(what: "no answer to \(subject)", reason: "timed out") }
+      for item in inbox.take(within: deadline - now) {
+        guard case .nats(.message(let message)) = item, message.subject == reply else {
+          rest.append(item)
+          continue
+        }
+        if message.bytes.isEmpty, let status = message.header("Status") {
+          throw .jetStream(
+            what: "no answer to \(subject)", reason: status == "503" ? "JetStream is not enabled" : "status \(status)")
+        }
+        guard let answer = JSONObject(message.bytes) else {
+          throw .jetStream(what: "cannot read the answer to \(subject)", reason: "it is not JSON")
+        }
+        return answer
+      }
+    }
+  }
+
+  /// Finds the stream of the group, or creates it, and then loads the newest image unless the local one continues.
+  mutating func join(
+    epoch fresh: String, cached: Cached?, image path: String
+  ) throws(GroupError) -> Found {
+    let state = try openStream(StreamIdentity(epoch: fresh, limits: limits))
+    let identity = try StreamIdentity(state.description, stream: settings.stream)
+    let differences = identity.differences(from: limits)
+    guard differences.isEmpty else { throw .otherLimits(group: settings.name, differences: differences) }
+    if let cached, cached.epoch == identity.epoch, cached.from >= state.first, cached.table.position <= state.last {
+      return Found(
+        identity: identity, replicas: state.replicas, image: .cached, table: cached.table, from: cached.from, rest: rest)
+    }
+    for attempt in 1...3 {
+      guard let published = try findImage(), published.epoch == identity.epoch else { break }
+      guard published.from >= state.first else {
+        throw .gap(stream: settings.stream, from: published.from, to: state.first - 1)
+      }
+      do throws(GroupError) {
+        try load(published, to: path)
+      } catch {
+        // Another image may have replaced it meanwhile.
+        if attempt == 3 { throw error }
+        continue
+      }
+      return Found(
+        identity: identity, replicas: state.replicas, image: .loaded(path), table: MemberTable(), from: published.from,
+        rest: rest)
+    }
+    guard state.first <= 1 else { throw .gap(stream: settings.stream, from: 1, to: state.first - 1) }
+    return Found(
+      identity: identity, replicas: state.replicas, image: .none, table: MemberTable(), from: 1, rest: rest)
+  }
+
+  private mutating func openStream(_ identity: StreamIdentity) throws(GroupError) -> StreamState {
+    var copies = settings.replicas ?? 3
+    while true {
+      let answer = try request(JetStream.streamInfo(settings.stream), "")
+      if let state = StreamState(answer) { return state }
+      guard let failure = JetStream.failure(answer), failure.error == JetStream.Failure.streamNotFound else {
+        throw .jetStream(
+          what: "cannot use stream \(settings.stream)",
+          reason: JetStream.failure(answer)?.description ?? "the answer is not understood")
+      }
+      let created = try request(
+        JetStream.createStream(settings.stream),
+        JetStream.logConfiguration(settings, description: identity.text, replicas: copies), seconds: 10)
+      if let state = StreamState(created) { return state }
+      guard let failure = JetStream.failure(created) else { continue }
+      if failure.error == JetStream.Failure.noReplicasOutsideCluster && settings.replicas == nil && copies > 1 {
+        copies = 1
+      } else if failure.error != JetStream.Failure.streamNameInUse {
+        throw .jetStream(what: "cannot create stream \(settings.stream)", reason: failure.description)
+      }
+    }
+  }
+
+  // MARK: Images
+
+  private mutating func findImage() throws(GroupError) -> PublishedImage? {
+    let answer = try request(
+      JetStream.message(settings.bucketStream), "{\"last_by_subj\":\"\(PublishedImage.subject(settings))\"}")
+    if let failure = JetStream.failure(answer) {
+      if [JetStream.Failure.streamNotFound, JetStream.Failure.messageNotFound].contains(failure.error) { return nil }
+      throw .jetStream(what: "cannot read bucket \(settings.bucket)", reason: failure.description)
+    }
+    guard let data = answer.object("message")?.string("data"), let text = Base64.decode(data),
+      let facts = text.withUnsafeBytes({ JSONObject($0) })
+    else {
+      throw .badImage(settings.bucket, reason: "its description is not JSON")
+    }
+    guard let published = PublishedImage(facts) else {
+      throw .badImage(settings.bucket, reason: "its description is not that of a group")
+    }
+    return published
+  }
+
+  /// Writes the chunks of an image to a file and verifies them.
+  private mutating func load(_ published: PublishedImage, to path: String) throws(GroupError) {
+    let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    guard file >= 0 else { throw .system("cannot create \(path)") }
+    defer { close(file) }
+    requests += 1
+    let deliver = "\(subject)-chunks.\(requests)"
+    _ = connection.follow(deliver)
+    let answer = try request(
+      JetStream.createConsumer(settings.bucketStream),
+      JetStream.consumer(
+        settings.bucketStream, deliver: deliver, from: 1, filter: PublishedImage.chunkSubject(settings, published.id)))
+    if let failure = JetStream.failure(answer) {
+      throw .badImage(settings.bucket, reason: failure.description)
+    }
+    var (hash, size, chunks) = (SHA256(), 0, 0)
+    var early = rest
+    rest = []
+    var heardAt = MonotonicClock.now
+    while chunks < published.chunks {
+      let items = early.isEmpty ? inbox.take(within: 1_000_000_000) : early
+      early = []
+      for item in items {
+        guard case .nats(.message(let message)) = item, message.subject == deliver else {
+          rest.append(item)
+          continue
+        }
+        if message.bytes.isEmpty {
+          if let reply = message.reply { _ = connection.publish(reply, UnsafeRawBufferPointer(start: nil, count: 0)) }
+          continue
+        }
+        heardAt = MonotonicClock.now
+        hash.update(message.bytes)
+        size += message.bytes.count
+        chunks += 1
+        guard write(file, message.bytes.baseAddress, message.bytes.count) == message.bytes.count else {
+          throw .system("cannot write \(path): free space on its file system")
+        }
+      }
+      if MonotonicClock.now &- heardAt > 5_000_000_000 {
+        throw .badImage(settings.bucket, reason: "\(chunks) of \(published.chunks) chunks arrived")
+      }
+    }
+    if let name = answer.string("name") {
+      _ = connection.publish(
+        JetStream.deleteConsumer(settings.bucketStream, name), UnsafeRawBufferPointer(start: nil, count: 0))
+    }
+    let digest = "SHA-256=\(Base64.encode(hash.finish()))"
+    guard size == published.size, digest == published.digest else {
+      throw .badImage(settings.bucket, reason: "its bytes do not match its SHA-256")
+    }
+  }
+}
+
+extension NatsConnection {
+  /// Sends bytes of an array.
+  func publish(_ subject: String, reply: String? = nil, _ bytes: [UInt8]) -> String? {
+    bytes.withUnsafeBytes { publish(subject, reply: reply, identity: nil, rollup: nil, $0) }
+  }
+}

@@ -1,0 +1,229 @@
+import FeedJSON
+import FeedModel
+import FeedSystem
+
+/// The commit log of a group of hosts, which a NATS JetStream stream keeps (Protocol/groups.md).
+///
+///     let log = try GroupLog.join(settings, limits: limits, directory: directory, cached: note, freshEpoch: epoch)
+///     // restore the image log.image, if there is one
+///     try log.start(note)                       // the thread of the log follows the stream
+///     log.append(batch)                         // returns at once
+///     while let event = log.nextEvent() { … }   // when `descriptor` is readable
+///
+/// All calls come from the engine's thread. Every member executes all batches in the order of the stream; the own ones are
+/// reported as `ordered`, those of others as `received`.
+public final class GroupLog: CommitLog {
+  /// The image that the state begins with.
+  public enum Image: Equatable, Sendable {
+    case none
+    /// The one in the state directory.
+    case cached
+    /// One that was loaded into this file.
+    case loaded(String)
+  }
+
+  /// What the state directory has of an earlier run.
+  public struct Cached: Sendable {
+    public let epoch: String
+    /// What the image was written with; see ``PendingImage/note``.
+    public let note: String
+
+    public init(epoch: String, note: String) { (self.epoch, self.note) = (epoch, note) }
+  }
+
+  /// An image to write, of the state at a place of the log.
+  public struct PendingImage {
+    public let content: CatalogImage
+    public let position: UInt64
+    public let from: UInt64
+    /// The table of the members at that place, which a member that begins with the image needs.
+    public let note: String
+    public let isShared: Bool
+  }
+
+  public let window = 1
+  public let storesAtOnce = false
+  public let isShared = true
+  public let shortage: String? = nil
+  public let settings: GroupSettings
+  /// The identity of the stream's history: the same on all members.
+  public let epoch: String
+  public let image: Image
+  /// Called with lines for the daemon's log: whether it is a warning, and the text.
+  public var report: (_ isWarning: Bool, _ text: String) -> Void = { _, _ in }
+
+  private let inbox: GroupInbox
+  private let notices: GroupNotices
+  private let transport: NatsTransport
+  private let identity: StreamIdentity
+  private let replicas: Int
+  private let inboxSubject: String
+  private var table: MemberTable
+  private var from: UInt64
+  private var rest: [GroupInbox.Item]
+  private var thread: GroupThread?
+  private var purposes: [UInt64: GroupMachine.Purpose] = [:]
+  private var digest: StateDigest?
+  private var pendingImage: PendingImage?
+
+  /// Connects to the servers, finds or creates the stream, and loads the newest image if the state directory has none that
+  /// continues. Without a connection, a member with a cached image begins cut off.
+  /// - Parameters:
+  ///   - limits: all limits of the daemon.
+  ///   - path: where an image is loaded to.
+  public static func join(
+    _ settings: GroupSettings, limits: Limits, image path: String, cached: Cached?, freshEpoch: String
+  ) throws(GroupError) -> GroupLog {
+    let inbox = try GroupInbox()
+    let id: String
+    do throws(SystemError) { id = try Random.hex128() } catch { throw .system("\(error)") }
+    let subject = "_INBOX.feedd.\(id)"
+    let connection = try NatsConnection(
+      settings.nats, name: "feedd \(settings.host)", inbox: "\(subject).>") { inbox.post(.nats($0)) }
+    let deciding = StreamIdentity.deciding(Limits.all.map { ($0.name, limits[keyPath: $0.keyPath]) })
+    var joining = GroupJoining(settings, connection, inbox, subject: subject, limits: deciding)
+    let known = cached.flatMap { cached in
+      MemberTable(text: cached.note).map { table in
+        GroupJoining.Cached(epoch: cached.epoch, table: table, from: table.firstToRead)
+      }
+    }
+    let found: GroupJoining.Found
+    if let reason = try joining.connect(within: settings.timeout) {
+      guard let known else {
+        connection.close()
+        throw .unreachable(servers: settings.nats.publicServers, reason: reason)
+      }
+      found = GroupJoining.Found(
+        identity: StreamIdentity(epoch: known.epoch, limits: deciding), replicas: 1, image: .cached, table: known.table,
+        from: known.from)
+    } else {
+      found = try joining.join(epoch: freshEpoch, cached: known, image: path)
+    }
+    return GroupLog(settings, found, inbox, try GroupNotices(), NatsTransport(connection), subject)
+  }
+
+  private init(
+    _ settings: GroupSettings, _ found: GroupJoining.Found, _ inbox: GroupInbox, _ notices: GroupNotices,
+    _ transport: NatsTransport, _ subject: String
+  ) {
+    self.settings = settings
+    self.inbox = inbox
+    self.notices = notices
+    self.transport = transport
+    identity = found.identity
+    replicas = found.replicas
+    epoch = found.identity.epoch
+    table = found.table
+    from = found.from
+    rest = found.rest
+    inboxSubject = subject
+    image =
+      switch found.image {
+      case .none: .none
+      case .cached: .cached
+      case .loaded(let path): .loaded(path)
+      }
+  }
+
+  deinit { thread?.abandon() }
+
+  /// Follows the stream.
+  /// - Parameter note: that of the image that was restored; nil without one.
+  public func start(_ note: String?) throws(GroupError) {
+    if let note {
+      guard let table = MemberTable(text: note) else {
+        throw .badImage(settings.bucket, reason: "it has no table of the members")
+      }
+      self.table = table
+      from = table.firstToRead
+    }
+    let machine = GroupMachine(
+      settings, identity, table, readingFrom: from, inbox: inboxSubject, transport, now: MonotonicClock.now
+    ) { (try? Random.number()) ?? UInt64.random(in: 1...UInt64.max) }
+    let thread = GroupThread(machine, transport, inbox, notices, replicas: replicas)
+    for item in rest { inbox.post(item) }
+    rest = []
+    if transport.isConnected { inbox.post(.nats(.connected)) }
+    do throws(SystemError) { try thread.start() } catch { throw .system("\(error)") }
+    self.thread = thread
+  }
+
+  // MARK: Batches
+
+  public var descriptor: Int32? { notices.descriptor }
+
+  public func append(_ batch: LogBatch) { inbox.post(.append(batch)) }
+
+  public func nextEvent() -> LogEvent? {
+    guard let (event, purpose) = notices.next() else { return nil }
+    if case .mark(let mark) = event, let purpose { purposes[mark] = purpose }
+    return event
+  }
+
+  public func didReach(_ mark: UInt64, _ makeImage: () -> CatalogImage) {
+    switch purposes.removeValue(forKey: mark) {
+    case .digest(let place): digest = StateDigest(makeImage(), mark: place)
+    case .image(let table, let isShared):
+      pendingImage = PendingImage(
+        content: makeImage(), position: table.position, from: table.firstNeeded, note: table.text, isShared: isShared)
+    case nil: break
+    }
+  }
+
+  public func release(through number: UInt64) {}
+
+  public func close(within nanoseconds: UInt64) {
+    thread?.end(within: nanoseconds)
+    thread = nil
+  }
+
+  // MARK: Work beside batches
+
+  /// Whether everything was read that the stream had when this member began to follow it.
+  public var isCaughtUp: Bool { notices.isCaughtUp }
+
+  /// What is known of the group.
+  public var status: GroupStatus { notices.status }
+
+  /// Nanoseconds until `work` should be called without an event; nil if only an event can create work.
+  public var pause: UInt64? { digest == nil ? nil : 0 }
+
+  /// Does a small part of the work on a digest, and reports lines for the daemon's log.
+  public func work() {
+    for line in notices.takeLines() { report(line.isWarning, line.text) }
+    guard digest != nil, let value = digest?.step(for: 1_000_000), let mark = digest?.mark else { return }
+    digest = nil
+    inbox.post(.digest(mark: mark, value))
+  }
+
+  /// Removes and returns the image that should be written now.
+  public func takeImage() -> PendingImage? {
+    defer { pendingImage = nil }
+    return pendingImage
+  }
+
+  /// The image was written to a file, which must stay until ``isPublishing`` is false.
+  public func didWrite(_ image: WrittenImage) { inbox.post(.image(image)) }
+  public func didFailToWriteImage() { inbox.post(.imageFailed) }
+
+  /// Asks for an image of this host only, as soon as a mark is reached.
+  public func requestImage() { inbox.post(.localImage) }
+
+  /// Tells the group which feeds the configuration of this host defines, with the checksums of their definitions.
+  /// - Throws: if another host defines one of them differently.
+  public func announce(_ feeds: [String: UInt32]) throws(GroupError) {
+    if let (feed, host) = notices.table.conflict(of: feeds, of: settings.member) {
+      throw .configuration(GroupMachine.conflictText(feed, settings.host, host))
+    }
+    inbox.post(.announce(feeds))
+  }
+
+  /// Leaves the group, until `rejoin`: changes are refused, and reads go on.
+  public func leave() { inbox.post(.leave) }
+  public func rejoin() { inbox.post(.rejoin) }
+}
+
+extension MemberTable {
+  /// The first message that a member with an image of this table reads: parts of batches before its position are needed again.
+  var firstToRead: UInt64 { needed ?? position &+ 1 }
+}

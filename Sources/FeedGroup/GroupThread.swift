@@ -1,0 +1,235 @@
+import FeedJSON
+import FeedModel
+import FeedSystem
+import Synchronization
+
+/// A connection as the machine uses it. A connection that was refused for good is replaced by a new one.
+final class NatsTransport: GroupTransport, @unchecked Sendable {
+  private let connection: NatsConnection
+
+  init(_ connection: NatsConnection) { self.connection = connection }
+
+  var isConnected: Bool { connection.isConnected }
+  var url: String { connection.url }
+
+  func publish(_ subject: String, reply: String?, identity: String?, rollup: String?, _ bytes: [UInt8]) -> String? {
+    bytes.withUnsafeBytes {
+      connection.publish(subject, reply: reply, identity: identity, rollup: rollup, $0)
+    }
+  }
+
+  func follow(_ subject: String) { _ = connection.follow(subject) }
+
+  func close() { connection.close() }
+}
+
+/// What the thread of a group's log hands to the engine's thread.
+final class GroupNotices: Sendable {
+  private struct State {
+    var events: [(LogEvent, GroupMachine.Purpose?)] = []
+    var next = 0
+    var lines: [(isWarning: Bool, text: String)] = []
+    var status = GroupStatus()
+    var isCaughtUp = false
+    var table = MemberTable()
+  }
+
+  private let state = Guarded(Box(State()))
+  private let wakeUp: WakeUp
+
+  /// Not sendable, but guarded.
+  private struct Box: @unchecked Sendable {
+    var value: State
+    init(_ value: State) { self.value = value }
+  }
+
+  init() throws(GroupError) {
+    do throws(SystemError) { wakeUp = try WakeUp() } catch { throw .system("\(error)") }
+  }
+
+  /// Readable while there are events.
+  var descriptor: Int32 { wakeUp.descriptor }
+  var status: GroupStatus { state.withLock { $0.value.status } }
+  var isCaughtUp: Bool { state.withLock { $0.value.isCaughtUp } }
+  /// The table of the members when the status was told last.
+  var table: MemberTable { state.withLock { $0.value.table } }
+
+  func post(_ machine: GroupMachine, status: GroupStatus?) {
+    let events = machine.takeEvents()
+    let lines = machine.takeLines()
+    if events.isEmpty && lines.isEmpty && status == nil { return }
+    var added: [(LogEvent, GroupMachine.Purpose?)] = []
+    for event in events {
+      if case .mark(let mark) = event { added.append((event, machine.takePurpose(mark))) } else { added.append((event, nil)) }
+    }
+    let (isCaughtUp, box, table) = (machine.isCaughtUp, Events(added), status == nil ? nil : machine.table)
+    state.withLock { state in
+      state.value.events.append(contentsOf: box.events)
+      state.value.lines.append(contentsOf: lines)
+      if let status { state.value.status = status }
+      if let table { state.value.table = table }
+      state.value.isCaughtUp = isCaughtUp
+    }
+    if !events.isEmpty || !lines.isEmpty { wakeUp.signal() }
+  }
+
+  private struct Events: @unchecked Sendable {
+    let events: [(LogEvent, GroupMachine.Purpose?)]
+    init(_ events: [(LogEvent, GroupMachine.Purpose?)]) { self.events = events }
+  }
+
+  /// Removes and returns the next event.
+  func next() -> (LogEvent, GroupMachine.Purpose?)? {
+    let found = state.withLock { state -> Events in
+      guard state.value.next < state.value.events.count else {
+        wakeUp.clear()
+        return Events([])
+      }
+      let event = state.value.events[state.value.next]
+      state.value.next += 1
+      if state.value.next == state.value.events.count {
+        state.value.events.removeAll(keepingCapacity: true)
+        state.value.next = 0
+        wakeUp.clear()
+      }
+      return Events([event])
+    }
+    return found.events.first
+  }
+
+  func takeLines() -> [(isWarning: Bool, text: String)] {
+    state.withLock { state in
+      if state.value.lines.isEmpty { return [] }
+      defer { state.value.lines.removeAll() }
+      return state.value.lines
+    }
+  }
+}
+
+/// The thread of a group's log: gives the machine what arrives and the time, and publishes images.
+final class GroupThread: @unchecked Sendable {
+  private static let statusPause: UInt64 = 200_000_000
+
+  /// Used by the thread alone.
+  private let machine: GroupMachine
+  private let transport: NatsTransport
+  private let inbox: GroupInbox
+  private let notices: GroupNotices
+  private let replicas: Int
+  private let wakeUp: WakeUp?
+  private var upload: ImageUpload?
+  private var statusAt: UInt64 = 0
+  private var wasUnreachable = true
+  private var isEnding = false
+  private var isAbandoned = false
+
+  init(
+    _ machine: GroupMachine, _ transport: NatsTransport, _ inbox: GroupInbox, _ notices: GroupNotices, replicas: Int
+  ) {
+    self.machine = machine
+    self.transport = transport
+    self.inbox = inbox
+    self.notices = notices
+    self.replicas = replicas
+    wakeUp = try? WakeUp()
+  }
+
+  func start() throws(SystemError) { try Thread("group") { self.run() } }
+
+  /// Tells the group that this member ends, and ends the thread.
+  func end(within nanoseconds: UInt64) {
+    inbox.post(.leave)
+    inbox.post(.end)
+    guard let wakeUp else { return }
+    _ = try? Readiness.readable.wait(
+      on: wakeUp.descriptor, timeout: .nanoseconds(Int64(clamping: min(nanoseconds, 1_000_000_000))))
+  }
+
+  func abandon() { inbox.post(.end) }
+
+  private func run() {
+    var pause: UInt64 = 0
+    while !isEnding {
+      let items = inbox.take(within: pause)
+      var now = MonotonicClock.now
+      for item in items { handle(item, now) }
+      now = MonotonicClock.now
+      pause = machine.tick(now)
+      if let upload, upload.isLate(now) { endUpload(.failed("the servers do not answer"), now) }
+      notices.post(machine, status: status(now))
+    }
+    upload?.close()
+    transport.close()
+    wakeUp?.signal()
+  }
+
+  private func handle(_ item: GroupInbox.Item, _ now: UInt64) {
+    switch item {
+    case .nats(.message(let message)): receive(message, now)
+    case .nats(.connected): machine.didConnect(now: now)
+    case .nats(.disconnected(let reason)), .nats(.closed(let reason)): machine.didDisconnect(reason, now: now)
+    case .append(let batch): machine.append(batch, now: now)
+    case .digest(let mark, let value): machine.didDigest(mark, value, now: now)
+    case .image(let image):
+      guard image.isShared else { return machine.didWriteImage() }
+      upload?.close()
+      upload = ImageUpload(
+        image, machine.settings, epoch: machine.identity.epoch, replicas: replicas, inbox: machine.inbox,
+        id: (try? Random.hex128()) ?? "\(now)", transport, now: now)
+    case .imageFailed: machine.didFailImage(now: now)
+    case .announce(let feeds): machine.announce(feeds, now: now)
+    case .localImage: machine.requestImage(isShared: false)
+    case .leave: machine.leave(now: now)
+    case .rejoin: machine.rejoin(now: now)
+    case .end: isEnding = true
+    }
+  }
+
+  private func receive(_ message: NatsMessage, _ now: UInt64) {
+    let subject = message.subject
+    let imagePrefix = "\(machine.inbox).image."
+    if subject.hasPrefix(imagePrefix) {
+      guard upload != nil else { return }
+      let outcome = upload!.receive(JSONObject(message.bytes), subject.dropFirst(imagePrefix.count), now: now)
+      return endUpload(outcome, now)
+    }
+    var input = GroupMachine.Input(
+      subject: subject, reply: message.reply, bytes: message.bytes, status: nil, lastConsumer: nil, stalled: nil,
+      owner: message)
+    if message.bytes.isEmpty, let status = message.header("Status") {
+      input.status = status
+      input.lastConsumer = message.header("Nats-Last-Consumer").flatMap { UInt64($0) }
+      input.stalled = message.header("Nats-Consumer-Stalled")
+    }
+    machine.receive(input, now: now)
+  }
+
+  private func endUpload(_ outcome: ImageUpload.Outcome, _ now: UInt64) {
+    guard let upload else { return }
+    switch outcome {
+    case .underWay: return
+    case .failed(let reason):
+      machine.note("cannot publish an image: \(reason); nothing is lost, it is tried again", isWarning: true)
+      machine.didFailImage(now: now)
+    case .complete(let first):
+      let settings = machine.settings
+      machine.didPublishImage(upload.image.position, from: upload.image.from, bytes: upload.image.bytes, now: now)
+      let old = "{\"filter\":\"$O.\(settings.bucket).C.>\",\"seq\":\(first)}"
+      _ = transport.publish(
+        JetStream.purge(settings.bucketStream), reply: nil, identity: nil, rollup: nil, Array(old.utf8))
+      _ = transport.publish(
+        JetStream.purge(settings.stream), reply: nil, identity: nil, rollup: nil,
+        Array("{\"seq\":\(upload.image.from)}".utf8))
+    }
+    upload.close()
+    self.upload = nil
+  }
+
+  /// The status, if it may have changed; nil if it was told recently.
+  private func status(_ now: UInt64) -> GroupStatus? {
+    let isUnreachable = machine.unreachable != nil
+    guard isUnreachable != wasUnreachable || now &- statusAt >= Self.statusPause else { return nil }
+    (wasUnreachable, statusAt) = (isUnreachable, now)
+    return machine.status(now, wall: WallClock.now, server: transport.isConnected ? transport.url : "")
+  }
+}

@@ -1,0 +1,124 @@
+/// The requests to JetStream and its answers: JSON on subjects that begin with `$JS.API`, as nats.io documents them.
+enum JetStream {
+  static let prefix = "$JS.API"
+
+  static func streamInfo(_ stream: String) -> String { "\(prefix).STREAM.INFO.\(stream)" }
+  static func createStream(_ stream: String) -> String { "\(prefix).STREAM.CREATE.\(stream)" }
+  static func purge(_ stream: String) -> String { "\(prefix).STREAM.PURGE.\(stream)" }
+  static func message(_ stream: String) -> String { "\(prefix).STREAM.MSG.GET.\(stream)" }
+  static func createConsumer(_ stream: String) -> String { "\(prefix).CONSUMER.CREATE.\(stream)" }
+  static func deleteConsumer(_ stream: String, _ name: String) -> String {
+    "\(prefix).CONSUMER.DELETE.\(stream).\(name)"
+  }
+
+  /// The stream with a group's log. A full one refuses new messages and keeps the old ones.
+  static func logConfiguration(_ settings: GroupSettings, description: String, replicas: Int) -> String {
+    "{\"name\":\"\(settings.stream)\",\"subjects\":[\"\(settings.subject)\"],\"description\":\(quoted(description)),"
+      + "\"retention\":\"limits\",\"storage\":\"file\",\"discard\":\"new\",\"max_consumers\":-1,\"max_msgs\":-1,"
+      + "\"max_bytes\":-1,\"max_age\":0,\"max_msg_size\":-1,\"num_replicas\":\(replicas),"
+      + "\"duplicate_window\":120000000000}"
+  }
+
+  /// The stream of an object store bucket.
+  static func bucketConfiguration(_ settings: GroupSettings, replicas: Int) -> String {
+    let bucket = settings.bucket
+    return "{\"name\":\"\(settings.bucketStream)\",\"subjects\":[\"$O.\(bucket).C.>\",\"$O.\(bucket).M.>\"],"
+      + "\"description\":\"images of the feeds of group \(settings.name)\",\"retention\":\"limits\",\"storage\":\"file\","
+      + "\"discard\":\"new\",\"max_consumers\":-1,\"max_msgs\":-1,\"max_bytes\":-1,\"max_age\":0,\"max_msg_size\":-1,"
+      + "\"num_replicas\":\(replicas),\"allow_rollup_hdrs\":true,\"duplicate_window\":120000000000}"
+  }
+
+  /// A consumer that sends all messages from one on to `subject`, in order and without acknowledgements. It ends by itself when
+  /// nobody listens.
+  static func consumer(_ stream: String, deliver subject: String, from sequence: UInt64, filter: String? = nil) -> String {
+    let filter = filter.map { ",\"filter_subject\":\(quoted($0))" } ?? ""
+    return "{\"stream_name\":\"\(stream)\",\"config\":{\"deliver_subject\":\"\(subject)\","
+      + "\"deliver_policy\":\"by_start_sequence\",\"opt_start_seq\":\(sequence),\"ack_policy\":\"none\","
+      + "\"replay_policy\":\"instant\",\"flow_control\":true,\"idle_heartbeat\":500000000,\"mem_storage\":true,"
+      + "\"num_replicas\":1\(filter)}}"
+  }
+
+  static func quoted(_ text: String) -> String {
+    var out = "\""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"": out += "\\\""
+      case "\\": out += "\\\\"
+      default: out.unicodeScalars.append(scalar)
+      }
+    }
+    return out + "\""
+  }
+
+  /// The error in an answer.
+  struct Failure: Error, Equatable {
+    let code: Int
+    let error: Int
+    let description: String
+
+    /// JetStream's numbers of errors that mean something here.
+    static let streamNotFound = 10059
+    static let streamNameInUse = 10058
+    static let noReplicasOutsideCluster = 10074
+    static let messageNotFound = 10037
+    /// The publication was refused because a limit or the disk is full.
+    var isFull: Bool { [10077, 10047, 10023, 10028, 10035].contains(error) || description.contains("maximum") }
+  }
+
+  /// The failure that an answer reports; nil for a success.
+  static func failure(_ answer: JSONObject?) -> Failure? {
+    guard let answer else { return Failure(code: 500, error: 0, description: "the answer is not JSON") }
+    guard let error = answer.object("error") else { return nil }
+    return Failure(
+      code: error.int("code") ?? 0, error: error.int("err_code") ?? 0,
+      description: error.string("description") ?? "unknown error")
+  }
+
+  /// What the reply subject of a delivered message says of its place.
+  struct Place {
+    let stream: UInt64
+    let consumer: UInt64
+    /// When the stream stored it, in nanoseconds since 1970.
+    let time: UInt64
+    /// The messages that follow it.
+    let pending: UInt64
+
+    /// - Parameter reply: `$JS.ACK.stream.consumer.deliveries.sequence.sequence.time.pending`, or with a domain and an account
+    ///   before the stream.
+    init?(_ reply: String?) {
+      guard let reply, reply.hasPrefix("$JS.ACK.") else { return nil }
+      let parts = reply.split(separator: ".", omittingEmptySubsequences: false)
+      let first = parts.count >= 11 ? 4 : 2
+      guard parts.count >= first + 7, let stream = UInt64(parts[first + 3]), let consumer = UInt64(parts[first + 4]),
+        let time = UInt64(parts[first + 5]), let pending = UInt64(parts[first + 6])
+      else { return nil }
+      self.stream = stream
+      self.consumer = consumer
+      self.time = time
+      self.pending = pending
+    }
+  }
+}
+
+/// The state of a stream, as `STREAM.INFO` answers.
+struct StreamState: Equatable, Sendable {
+  var description: String
+  var first: UInt64
+  var last: UInt64
+  var messages: Int
+  var bytes: Int
+  var replicas: Int
+  /// The server that leads the stream; empty outside a cluster.
+  var leader: String
+
+  init?(_ answer: JSONObject) {
+    guard let config = answer.object("config"), let state = answer.object("state") else { return nil }
+    description = config.string("description") ?? ""
+    first = state.unsigned("first_seq") ?? 0
+    last = state.unsigned("last_seq") ?? 0
+    messages = state.int("messages") ?? 0
+    bytes = state.int("bytes") ?? 0
+    replicas = config.int("num_replicas") ?? 1
+    leader = answer.object("cluster")?.string("leader") ?? ""
+  }
+}

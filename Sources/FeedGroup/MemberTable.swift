@@ -1,0 +1,303 @@
+import FeedJSON
+
+/// What the members of a group know of each other: a function of the stream alone, so it is the same on all of them.
+///
+/// Decides which messages have an effect. Messages of one origin have one in the order of their numbers, each once: a
+/// duplicate, a message behind a gap, one of an origin that did not join or was replaced, and one that was stored too late
+/// have none, on no member. An image of the state contains the table, so that a new member continues it.
+struct MemberTable: Equatable {
+  struct Member: Equatable {
+    /// The random name of the member. It survives restarts with its state directory.
+    let member: String
+    let host: String
+    let version: String
+    let pid: Int
+    /// The number of the next message that has an effect.
+    var next: UInt64
+    /// The beginning of a batch of which parts are missing, and the place of its first part.
+    var parts: Parts?
+    /// The moment of its newest message, by the stream's clock.
+    var seen: UInt64
+    /// The feeds that its configuration defines, and the checksums of their definitions.
+    var configured: [String: UInt32] = [:]
+  }
+
+  struct Parts: Equatable {
+    let sequence: UInt64
+    let number: UInt64
+    var bytes: [UInt8]
+  }
+
+  /// The newest image that was published.
+  struct Image: Equatable {
+    /// The last message that it covers.
+    var position: UInt64
+    /// The first message that is needed besides it.
+    var from: UInt64
+    var host: String
+    var bytes: Int
+    var moment: UInt64
+  }
+
+  /// The digest that was computed first at the newest mark.
+  struct Digest: Equatable {
+    var mark: UInt64
+    var value: String
+    var host: String
+    /// The members that computed the same.
+    var agreeing: Set<String>
+  }
+
+  /// The effect of a message.
+  enum Effect {
+    /// A batch of requests is complete.
+    case batch(Requests, at: UInt64)
+    case part
+    case joined(replaced: UInt64?)
+    case left(host: String)
+    case mark
+    case digest(mark: UInt64, value: String, host: String)
+    case image(Image)
+    case configured
+    /// None: why.
+    case none(Skip)
+  }
+
+  enum Requests {
+    /// The payload of the message.
+    case payload
+    /// The requests of a batch of several messages.
+    case joined([UInt8])
+  }
+
+  enum Skip: Equatable {
+    case duplicate, gap, unknownOrigin, late, invalid
+  }
+
+  private(set) var members: [UInt64: Member] = [:]
+  /// The last message that was looked at.
+  private(set) var position: UInt64 = 0
+  /// The moment of the newest batch. It never decreases.
+  private(set) var moment: UInt64 = 0
+  private(set) var batchesSinceMark = 0
+  private(set) var bytesSinceImage = 0
+  private(set) var image: Image?
+  private(set) var digest: Digest?
+  /// The newest mark.
+  private(set) var mark: UInt64 = 0
+
+  /// The maximum bytes of a batch. A single request may be as long as a frame.
+  private static let maxBatch = 1 << 30
+  /// Nanoseconds after which a silent member is forgotten when another one joins.
+  private static let patience: UInt64 = 7 * 86_400 * 1_000_000_000
+
+  /// The first message that is needed besides the image that this table was read from; nil if it was not read from one.
+  private(set) var needed: UInt64?
+  /// The first message that a member with an image of this table needs.
+  var firstNeeded: UInt64 { members.values.compactMap { $0.parts?.sequence }.min() ?? position &+ 1 }
+
+  /// The origin that a member last joined as.
+  func origin(of member: String) -> UInt64? { members.first { $0.value.member == member }?.key }
+
+  /// Records a message without effect.
+  mutating func skip(_ sequence: UInt64) { position = max(position, sequence) }
+
+  /// Returns the effect of a message.
+  /// - Parameters:
+  ///   - sequence: its place in the stream.
+  ///   - time: when the stream stored it, in nanoseconds since 1970.
+  mutating func receive(
+    _ message: GroupMessage, _ payload: UnsafeRawBufferPointer, sequence: UInt64, time: UInt64
+  ) -> Effect {
+    // Parts of batches that an image begins with are read again, and nothing else before its position.
+    let isBefore = sequence <= position
+    position = max(position, sequence)
+    if message.kind == .join && !isBefore { return join(message, payload, time) }
+    guard let next = members[message.origin]?.next else { return .none(.unknownOrigin) }
+    if message.number != next { return .none(message.number < next ? .duplicate : .gap) }
+    if message.deadline != 0 && time > message.deadline { return .none(.late) }
+    if isBefore && (message.kind != .batch || message.isLast) { return .none(.invalid) }
+    // Taken out, so that the bytes of its parts are not copied.
+    guard var member = members.removeValue(forKey: message.origin) else { return .none(.unknownOrigin) }
+    defer { if message.kind != .leave { members[message.origin] = member } }
+    member.next += 1
+    member.seen = max(member.seen, time)
+    bytesSinceImage += payload.count
+    switch message.kind {
+    case .batch: return receive(message, payload, sequence, &member)
+    case .join: return .none(.invalid)
+    case .leave:
+      return .left(host: member.host)
+    case .mark:
+      batchesSinceMark = 0
+      mark = sequence
+      return .mark
+    case .digest: return receiveDigest(payload, member)
+    case .image:
+      guard let image = Image(JSONObject(payload), host: member.host, moment: time) else { return .none(.invalid) }
+      if image.position >= self.image?.position ?? 0 {
+        self.image = image
+        bytesSinceImage = 0
+      }
+      return .image(image)
+    case .configured:
+      member.configured = Self.checksums(payload)
+      return .configured
+    }
+  }
+
+  private mutating func receive(
+    _ message: GroupMessage, _ payload: UnsafeRawBufferPointer, _ sequence: UInt64, _ member: inout Member
+  ) -> Effect {
+    guard message.isLast else {
+      if member.parts == nil {
+        member.parts = Parts(sequence: sequence, number: message.number, bytes: Array(payload))
+      } else if member.parts!.bytes.count + payload.count <= Self.maxBatch {
+        member.parts!.bytes.append(contentsOf: payload)
+      }
+      return .part
+    }
+    moment = max(moment, message.time)
+    batchesSinceMark += 1
+    guard var parts = member.parts else { return .batch(.payload, at: moment) }
+    member.parts = nil
+    parts.bytes.append(contentsOf: payload)
+    return .batch(.joined(parts.bytes), at: moment)
+  }
+
+  private mutating func join(
+    _ message: GroupMessage, _ payload: UnsafeRawBufferPointer, _ time: UInt64
+  ) -> Effect {
+    guard message.number == 1, members[message.origin] == nil else { return .none(.duplicate) }
+    guard let facts = JSONObject(payload), let member = facts.string("member"), let host = facts.string("host") else {
+      return .none(.invalid)
+    }
+    let replaced = origin(of: member)
+    if let replaced { members[replaced] = nil }
+    for (origin, other) in members where other.seen &+ Self.patience < time { members[origin] = nil }
+    members[message.origin] = Member(
+      member: member, host: host, version: facts.string("version") ?? "", pid: facts.int("pid") ?? 0, next: 2, parts: nil,
+      seen: time)
+    return .joined(replaced: replaced)
+  }
+
+  private mutating func receiveDigest(_ payload: UnsafeRawBufferPointer, _ member: Member) -> Effect {
+    guard let facts = JSONObject(payload), let mark = facts.unsigned("mark"), let value = facts.string("digest") else {
+      return .none(.invalid)
+    }
+    if digest.map({ $0.mark < mark }) ?? true {
+      digest = Digest(mark: mark, value: value, host: member.host, agreeing: [member.member])
+    } else if digest?.mark == mark, digest?.value == value {
+      digest?.agreeing.insert(member.member)
+    }
+    return .digest(mark: mark, value: value, host: member.host)
+  }
+
+  private static func checksums(_ payload: UnsafeRawBufferPointer) -> [String: UInt32] {
+    guard let facts = JSONObject(payload) else { return [:] }
+    return facts.numbers("feeds").mapValues { UInt32(truncatingIfNeeded: $0) }
+  }
+
+  /// A feed that the configuration of another host defines otherwise than `feeds` of a member, and that host.
+  func conflict(of feeds: [String: UInt32], of member: String) -> (feed: String, host: String)? {
+    for other in members.values.sorted(by: { $0.host < $1.host }) where other.member != member {
+      for (feed, checksum) in feeds.sorted(by: { $0.key < $1.key }) {
+        if let theirs = other.configured[feed], theirs != checksum { return (feed, other.host) }
+      }
+    }
+    return nil
+  }
+}
+
+extension MemberTable.Image {
+  init?(_ facts: JSONObject?, host: String, moment: UInt64) {
+    guard let facts, let position = facts.unsigned("position"), let from = facts.unsigned("from") else { return nil }
+    self.init(position: position, from: from, host: host, bytes: facts.int("bytes") ?? 0, moment: moment)
+  }
+
+  /// Appends the image as a JSON object.
+  func append(to out: inout ByteBuffer) {
+    out.append("{\"position\":")
+    out.append(integer: position)
+    out.append(",\"from\":")
+    out.append(integer: from)
+    out.append(",\"bytes\":")
+    out.append(integer: bytes)
+    out.append(",\"moment\":")
+    out.append(integer: moment)
+    out.append(",\"host\":")
+    out.appendJSONString(host)
+    out.append(UInt8(ascii: "}"))
+  }
+}
+
+// MARK: - In an image
+
+extension MemberTable {
+  /// The table as JSON. Parts of batches are not contained: they are read again from the stream.
+  var text: String {
+    var out = ByteBuffer()
+    out.append("{\"position\":")
+    out.append(integer: position)
+    out.append(",\"from\":")
+    out.append(integer: firstNeeded)
+    out.append(",\"moment\":")
+    out.append(integer: moment)
+    out.append(",\"batchesSinceMark\":")
+    out.append(integer: batchesSinceMark)
+    out.append(",\"mark\":")
+    out.append(integer: mark)
+    if let image {
+      out.append(",\"image\":")
+      image.append(to: &out)
+    }
+    out.append(",\"members\":[")
+    for (place, (origin, member)) in members.sorted(by: { $0.key < $1.key }).enumerated() {
+      out.append(place > 0 ? ",{\"origin\":" : "{\"origin\":")
+      out.appendJSONString(String(origin, radix: 16))
+      out.append(",\"member\":")
+      out.appendJSONString(member.member)
+      out.append(",\"host\":")
+      out.appendJSONString(member.host)
+      out.append(",\"version\":")
+      out.appendJSONString(member.version)
+      out.append(",\"pid\":")
+      out.append(integer: member.pid)
+      out.append(",\"next\":")
+      out.append(integer: member.parts?.number ?? member.next)
+      out.append(",\"seen\":")
+      out.append(integer: member.seen)
+      out.append(",\"configured\":{")
+      for (place, (feed, checksum)) in member.configured.sorted(by: { $0.key < $1.key }).enumerated() {
+        if place > 0 { out.append(UInt8(ascii: ",")) }
+        out.appendJSONString(feed)
+        out.append(UInt8(ascii: ":"))
+        out.append(integer: checksum)
+      }
+      out.append("}}")
+    }
+    out.append("]}")
+    return String(decoding: out.bytes, as: UTF8.self)
+  }
+
+  /// Parses what `text` returns; nil if it is invalid.
+  init?(text: String) {
+    guard let facts = JSONObject(text), let position = facts.unsigned("position"), let moment = facts.unsigned("moment")
+    else { return nil }
+    self.position = position
+    self.moment = moment
+    needed = facts.unsigned("from")
+    batchesSinceMark = facts.int("batchesSinceMark") ?? 0
+    mark = facts.unsigned("mark") ?? 0
+    image = facts.object("image").flatMap { Image($0, host: $0.string("host") ?? "", moment: $0.unsigned("moment") ?? 0) }
+    for facts in facts.objects("members") {
+      guard let origin = facts.string("origin").flatMap({ UInt64($0, radix: 16) }), let member = facts.string("member"),
+        let host = facts.string("host"), let next = facts.unsigned("next")
+      else { return nil }
+      members[origin] = Member(
+        member: member, host: host, version: facts.string("version") ?? "", pid: facts.int("pid") ?? 0, next: next,
+        parts: nil, seen: facts.unsigned("seen") ?? 0,
+        configured: facts.numbers("configured").mapValues { UInt32(truncatingIfNeeded: $0) })
+    }
+  }
+}

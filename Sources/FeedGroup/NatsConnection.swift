@@ -1,0 +1,172 @@
+import CNats
+import FeedJSON
+import FeedSystem
+
+/// The servers of a group's log, and how a member identifies itself to them.
+public struct NatsSettings: Sendable, Equatable {
+  /// URLs such as `nats://127.0.0.1:4222`, which may hold a user and password, or a token.
+  public var servers: [String]
+  public var user: String?
+  public var password: String?
+  public var token: String?
+  /// A credentials file as `nsc` writes it.
+  public var credentials: String?
+  /// Files in PEM: the authority that signed the servers' certificates, and the certificate and key of this host.
+  public var authority: String?
+  public var certificate: String?
+  public var key: String?
+
+  public init(servers: [String]) { self.servers = servers }
+
+  /// Whether the connection must be encrypted.
+  var isSecure: Bool { authority != nil || certificate != nil || servers.contains { $0.hasPrefix("tls://") } }
+}
+
+/// A message that a server delivered.
+public final class NatsMessage: @unchecked Sendable {
+  private let handle: OpaquePointer
+  /// The subject of the subscription if the message came with that of a consumer; nil for answers.
+  let followed: String?
+
+  init(_ handle: OpaquePointer, followed: String?) {
+    self.handle = handle
+    self.followed = followed
+  }
+
+  deinit { cnats_message_destroy(handle) }
+
+  /// The subject that the message was sent to, or delivered to by a consumer.
+  public var subject: String { followed ?? String(cString: cnats_message_subject(handle)) }
+  public var reply: String? { cnats_message_reply(handle).map { String(cString: $0) } }
+  /// Valid while the message exists.
+  public var bytes: UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(start: cnats_message_bytes(handle), count: cnats_message_count(handle))
+  }
+
+  func header(_ name: String) -> String? { cnats_message_header(handle, name).map { String(cString: $0) } }
+}
+
+/// What happened to a connection.
+public enum NatsEvent: Sendable {
+  case message(NatsMessage)
+  case connected
+  case disconnected(reason: String)
+  /// The connection is over: a server refused it.
+  case closed(reason: String)
+}
+
+/// A connection to the servers of a group, with one subscription for answers and one for the messages of a consumer.
+///
+/// libnats reconnects on its own threads, which call `handler`.
+final class NatsConnection: @unchecked Sendable {
+  /// What the handlers of the library reach; it outlives the connection.
+  private final class Context: Sendable {
+    let handler: @Sendable (NatsEvent) -> Void
+    init(_ handler: @escaping @Sendable (NatsEvent) -> Void) { self.handler = handler }
+  }
+
+  private let handle: OpaquePointer
+
+  /// - Throws: if libnats is not installed, or if the settings are wrong. A server that does not answer is no error.
+  init(
+    _ settings: NatsSettings, name: String, inbox: String, _ handler: @escaping @Sendable (NatsEvent) -> Void
+  ) throws(GroupError) {
+    if let reason = cnats_load() { throw .noLibrary(String(cString: reason)) }
+    let context = Unmanaged.passRetained(Context(handler)).toOpaque()
+    let handlers = cnats_handlers(
+      context: context,
+      received: { context, subject, message in
+        guard let context, let subject, let message else { return }
+        let subscription = String(cString: subject)
+        let received = NatsMessage(message, followed: subscription.hasSuffix(">") ? nil : subscription)
+        Unmanaged<Context>.fromOpaque(context).takeUnretainedValue().handler(.message(received))
+      },
+      changed: { context, event, reason in
+        guard let context else { return }
+        let reason = reason.map { String(cString: $0) } ?? ""
+        let handler = Unmanaged<Context>.fromOpaque(context).takeUnretainedValue().handler
+        switch Int(event) {
+        case CNATS_CONNECTED: handler(.connected)
+        case CNATS_DISCONNECTED: handler(.disconnected(reason: reason))
+        case CNATS_CLOSED: handler(.closed(reason: reason))
+        default: break
+        }
+      })
+    var reason = [CChar](repeating: 0, count: 512)
+    let handle = Texts.withPointers(settings.servers) { servers, count in
+      Texts.withPointers(
+        [
+          name, settings.user, settings.password, settings.token, settings.credentials, settings.authority,
+          settings.certificate, settings.key, inbox,
+        ]
+      ) { texts, _ in
+        var plain = cnats_settings(
+          servers: servers, server_count: Int32(count), name: texts?[0], user: texts?[1], password: texts?[2],
+          token: texts?[3], credentials: texts?[4], authority: texts?[5], certificate: texts?[6], key: texts?[7],
+          is_secure: settings.isSecure, inbox: texts?[8])
+        return cnats_connect(&plain, handlers, &reason, reason.count)
+      }
+    }
+    guard let handle else {
+      let text = String(decoding: reason.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+      throw .refused(servers: settings.publicServers, reason: text)
+    }
+    self.handle = handle
+  }
+
+  var isConnected: Bool { cnats_is_connected(handle) }
+
+  /// The maximum bytes of a message; 0 if no server was connected yet.
+  var maxPayload: Int { Int(cnats_max_payload(handle)) }
+
+  /// The URL of the connected server; empty if there is none.
+  var url: String {
+    var text = [CChar](repeating: 0, count: 256)
+    cnats_url(handle, &text, text.count)
+    return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  /// Sends a message. Returns the reason why it was not sent; nil if it was.
+  func publish(
+    _ subject: String, reply: String? = nil, identity: String? = nil, rollup: String? = nil,
+    _ bytes: UnsafeRawBufferPointer
+  ) -> String? {
+    cnats_publish(handle, subject, reply, identity, rollup, bytes.baseAddress, bytes.count).map { String(cString: $0) }
+  }
+
+  /// Subscribes to one more subject, in place of the one of the call before.
+  func follow(_ subject: String) -> String? { cnats_follow(handle, subject).map { String(cString: $0) } }
+
+  /// Ends the connection. The handler may be called once more.
+  func close() { cnats_close(handle) }
+}
+
+/// C strings for the length of a call.
+private enum Texts {
+  static func withPointers<Result>(
+    _ texts: [String?], _ body: (UnsafePointer<UnsafePointer<CChar>?>?, Int) -> Result
+  ) -> Result {
+    let copies = texts.map { text in
+      text.map { text -> UnsafeMutablePointer<CChar> in
+        let bytes = Array(text.utf8CString)
+        let copy = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count)
+        copy.initialize(from: bytes, count: bytes.count)
+        return copy
+      }
+    }
+    defer { for copy in copies { copy?.deallocate() } }
+    return copies.map { $0.map { UnsafePointer($0) } }.withUnsafeBufferPointer { body($0.baseAddress, $0.count) }
+  }
+}
+
+extension NatsSettings {
+  /// The URLs without users, passwords and tokens.
+  var publicServers: String {
+    servers.map { server in
+      guard let at = server.lastIndex(of: "@") else { return server }
+      let host = server[server.index(after: at)...]
+      guard let colon = server.firstIndex(of: ":"), server[colon...].hasPrefix("://") else { return String(host) }
+      return server[..<colon] + "://" + host
+    }.joined(separator: ",")
+  }
+}

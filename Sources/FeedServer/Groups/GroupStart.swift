@@ -1,0 +1,271 @@
+import FeedEngine
+import FeedGroup
+import FeedJSON
+import FeedModel
+import FeedStorage
+import FeedSystem
+import Glibc
+
+/// A daemon as a member of a group: its locked directory, the group's log, and the images of this host.
+final class GroupMember {
+  let directory: StateDirectory
+  let log: GroupLog
+  /// The directory with the image, inside the state directory.
+  let imageDirectory: String
+  /// Nil until the state was restored.
+  private var images: StateImages?
+  /// The image that is being written.
+  private var writing: GroupLog.PendingImage?
+  private let report: (LogLevel, String) -> Void
+
+  init(
+    _ directory: consuming StateDirectory, _ log: GroupLog, imageDirectory: String,
+    _ report: @escaping (LogLevel, String) -> Void
+  ) {
+    self.directory = directory
+    self.log = log
+    self.imageDirectory = imageDirectory
+    self.report = report
+    log.report = { isWarning, text in report(isWarning ? .warning : .notice, text) }
+  }
+
+  /// Readable while there is work besides batches; nil before the start.
+  var descriptor: Int32? { images?.descriptor }
+
+  /// Nanoseconds until `work` should be called without an event; nil if only an event can create work.
+  var pause: UInt64? {
+    guard let own = images?.pause else { return log.pause }
+    return min(own, log.pause ?? own)
+  }
+
+  func startImages(_ limits: Limits) throws(StorageError) {
+    images = try StateImages(imageDirectory, epoch: log.epoch, software: ProgramVersion.text, limits)
+  }
+
+  /// Works on a digest or an image for a few milliseconds.
+  func work(isBusy: Bool) {
+    log.work()
+    guard let images else { return }
+    if writing == nil, let image = log.takeImage() {
+      writing = image
+      images.begin(image.content, position: image.position, note: image.note)
+    }
+    guard let writing, let outcome = images.work(isBusy: isBusy) else { return }
+    self.writing = nil
+    switch outcome {
+    case .written(let bytes):
+      log.didWrite(
+        WrittenImage(
+          path: images.path, bytes: bytes, position: writing.position, from: writing.from, isShared: writing.isShared,
+          note: writing.note))
+    case .failed(let error):
+      report(.error, "\(error) (nothing is lost: the group's log has everything)")
+      log.didFailToWriteImage()
+    }
+  }
+
+  /// Ends the membership until the next start: tells the group, and ends the thread of the log.
+  func close(within nanoseconds: UInt64) { log.close(within: nanoseconds) }
+}
+
+/// Joining a group at the start of the daemon.
+enum GroupStart {
+  static let defaultServer = "nats://127.0.0.1:4222"
+
+  /// The settings of the command line and the configuration combined; nil if the daemon joins no group.
+  static func settings(
+    _ options: DaemonOptions, _ facts: GroupFacts?, member: String
+  ) throws(GroupError) -> GroupSettings? {
+    guard let name = options.group ?? facts?.name else {
+      if facts != nil { throw .configuration("\"group\" in the configuration has no \"name\"; add it, or pass --group NAME") }
+      return nil
+    }
+    let servers = options.logServers.isEmpty ? facts?.log ?? [] : options.logServers
+    var nats = NatsSettings(servers: servers.isEmpty ? [defaultServer] : servers)
+    (nats.user, nats.password, nats.token) = (facts?.user, facts?.password, facts?.token)
+    (nats.credentials, nats.authority) = (facts?.credentials, facts?.authority)
+    (nats.certificate, nats.key) = (facts?.certificate, facts?.key)
+    var settings = try GroupSettings(
+      name: name, nats: nats, host: options.groupHost ?? facts?.host ?? hostName, member: member,
+      version: ProgramVersion.text, pid: Int(ProcessIdentity.pid), timeout: options.logTimeout.clampedNanoseconds)
+    settings.replicas = facts?.replicas
+    settings.imageBytes = options.images.journalBytes
+    return settings
+  }
+
+  private static var hostName: String {
+    var name = [CChar](repeating: 0, count: 256)
+    guard gethostname(&name, name.count - 1) == 0 else { return "unknown" }
+    return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  /// Locks the state directory and joins the group; nil if the daemon is in none.
+  static func join(
+    _ options: DaemonOptions, _ configuration: Configuration?, _ environment: Environment, _ log: Log
+  ) throws -> GroupMember? {
+    guard options.group != nil || configuration?.group != nil else {
+      if !options.logServers.isEmpty { throw GroupError.configuration("--log is for groups; pass --group NAME too") }
+      return nil
+    }
+    // Refused before anything is locked or created.
+    _ = try settings(options, configuration?.group, member: "")
+    if let configuration, configuration.managedFeedCount > 0 {
+      throw GroupError.configuration(
+        "managed feeds cannot be part of a group yet; define them for a daemon without --group, or remove them")
+    }
+    guard options.durability != .memory, let path = options.stateDirectory ?? StatePath.standard(environment) else {
+      throw StateDirectoryError.unknown
+    }
+    let directory = try StateDirectory.lock(path)
+    guard let settings = try settings(options, configuration?.group, member: try memberName(in: path)) else { return nil }
+    let images = "\(path)/group-\(settings.name)"
+    try PrivateDirectory.make(images)
+    var cached: GroupLog.Cached?
+    do throws(StorageError) {
+      cached = try StateImages.note(in: images).map { GroupLog.Cached(epoch: $0.epoch, note: $0.note) }
+    } catch {
+      log.write(.warning, "\(error); the image is loaded again from the group")
+      unlink(StateFile.path(in: images))
+    }
+    let loaded = "\(images)/loaded"
+    let shared = try GroupLog.join(
+      settings, limits: options.limits, image: loaded, cached: cached, freshEpoch: try Random.hex128())
+    switch shared.image {
+    case .none: unlink(StateFile.path(in: images))
+    case .cached: break
+    case .loaded:
+      guard rename(loaded, StateFile.path(in: images)) == 0 else {
+        throw GroupError.system("cannot rename \(loaded); make \(images) writable")
+      }
+    }
+    return GroupMember(directory, shared, imageDirectory: images) { log.write($0, $1) }
+  }
+
+  /// Removes the images of groups in a state directory.
+  static func discardImages(in directory: String) {
+    guard let names = try? SystemDirectory(directory).names() else { return }
+    for name in names where name.hasPrefix("group-") { unlink(StateFile.path(in: "\(directory)/\(name)")) }
+  }
+
+  /// The random name of this member, which its state directory keeps.
+  private static func memberName(in directory: String) throws -> String {
+    let path = "\(directory)/member"
+    if let bytes = try? SmallFile.read(path, limit: 64) {
+      let text = String(decoding: bytes, as: UTF8.self).filter { $0.isHexDigit }
+      if text.utf8.count == 32 { return text }
+    }
+    let name = try Random.hex128()
+    try SmallFile.replace(path, with: Array("\(name)\n".utf8))
+    return name
+  }
+
+  /// Restores the image, follows the log, and executes what it has up to now. Returns the newest moment of the state.
+  static func recover(
+    _ engine: Engine, _ member: GroupMember, _ limits: Limits, _ notify: Notify, _ log: Log
+  ) throws -> UInt64 {
+    let start = MonotonicClock.now
+    var (note, moment, elements): (String?, UInt64, Int) = (nil, 0, 0)
+    if member.log.image != .none {
+      note = try StateImages.note(in: member.imageDirectory)?.note
+      let found = try StateImages.recover(member.imageDirectory, into: EngineRecovery(engine))
+      (moment, elements) = (found.newestMoment, found.elements)
+    }
+    engine.use(limits)
+    try member.startImages(limits)
+    try member.log.start(note)
+    let (batches, newest) = try catchUp(engine, member, notify)
+    let milliseconds = (MonotonicClock.now - start) / 1_000_000
+    log.write(
+      .notice,
+      "group \(member.log.settings.name): revision \(grouped(engine.catalog.revision)), \(counted(engine.catalog.feeds.count, "feed")), from "
+        + "an image of \(counted(elements, "element")) and \(counted(batches, "batch", plural: "batches")) of the log, in "
+        + "\(grouped(milliseconds)) ms")
+    return max(moment, newest)
+  }
+
+  /// Executes the batches that the log has. Returns their number and the newest moment. Cut off from the log, a member that has an
+  /// image begins with that.
+  private static func catchUp(
+    _ engine: Engine, _ member: GroupMember, _ notify: Notify
+  ) throws -> (batches: Int, moment: UInt64) {
+    let (log, start) = (member.log, MonotonicClock.now)
+    var (batches, moment, reportAt) = (0, UInt64(0), start)
+    while true {
+      let isComplete = log.isCaughtUp
+      while let event = log.nextEvent() {
+        switch event {
+        case .received(let batch):
+          try engine.replay(batch)
+          batches += 1
+          moment = max(moment, batch.at.nanoseconds)
+        case .mark(let mark): log.didReach(mark) { engine.catalog.makeImage() }
+        case .lost(let reason): throw RejoinNeeded(reason: reason)
+        case .ordered, .stored, .failed: break
+        }
+      }
+      if isComplete { return (batches, moment) }
+      let now = MonotonicClock.now
+      if now >= reportAt {
+        reportAt = now &+ 2_000_000_000
+        try? notify.send(
+          .status("recovering: \(counted(batches, "batch", plural: "batches")) of the group's log"),
+          .extendTimeout(.seconds(60)), .watchdog)
+      }
+      let status = log.status
+      if status.unreachable != nil, now &- start > log.settings.timeout {
+        if log.image == .cached { return (batches, moment) }
+        throw GroupError.unreachable(
+          servers: log.settings.nats.servers.count == 1 ? "the NATS server" : "the NATS servers",
+          reason: status.unreachable?.reason ?? "")
+      }
+      _ = try? Readiness.readable.wait(on: log.descriptor ?? -1, timeout: .milliseconds(50))
+    }
+  }
+}
+
+/// The state of this host cannot be continued: it is loaded again from the group.
+struct RejoinNeeded: Error, CustomStringConvertible {
+  let reason: String
+  var description: String { "\(reason); the member begins again from an image" }
+
+  /// Starts the program again in this process, after a pause. Returns if that failed.
+  static func restart() {
+    usleep(1_000_000)
+    var arguments = CommandLine.arguments.map { strdup($0) as UnsafeMutablePointer<CChar>? }
+    arguments.append(nil)
+    execv("/proc/self/exe", &arguments)
+  }
+}
+
+extension GroupMember {
+  /// What the engine tells clients of the group.
+  var shared: SharedLog {
+    let status = log.status
+    var details = ByteBuffer()
+    status.append(to: &details) { WallClock.text($0) }
+    return SharedLog(
+      group: log.settings.name, log: status.logText { WallClock.text($0) }, position: status.position,
+      last: max(status.last, status.position), members: status.members.count,
+      details: String(decoding: details.bytes, as: UTF8.self))
+  }
+
+  func perform(_ action: GroupAction) {
+    switch action {
+    case .leave: log.leave()
+    case .join: log.rejoin()
+    case .image: log.requestImage()
+    }
+  }
+}
+
+extension Configuration {
+  /// The feeds of the file with the checksums of their definitions.
+  var checksums: [String: UInt32] {
+    Dictionary(
+      uniqueKeysWithValues: entries.map { entry in
+        var text = ByteBuffer()
+        entry.definition.appendMembers(to: &text)
+        return (entry.definition.name, CRC32C.of(text.bytes))
+      })
+  }
+}

@@ -1,0 +1,137 @@
+import FeedModel
+import FeedSQLite
+import FeedSystem
+
+/// Images of the state of a daemon whose log is elsewhere, in a directory of this host.
+///
+///     let known = try StateImages.note(in: directory)      // of an earlier run
+///     let found = try StateImages.recover(directory, into: target)
+///     let images = try StateImages(directory, epoch: epoch, software: "1", limits)
+///     images.begin(content, position: 1000, note: "…")
+///     while images.pause != nil { images.work(isBusy: false) }
+///
+/// Used by the engine's thread; a thread of its own writes.
+public final class StateImages {
+  /// An image that was written, or could not be.
+  public enum Outcome {
+    case written(bytes: Int)
+    case failed(StorageError)
+  }
+
+  /// Nanoseconds that a turn spends on an image.
+  private static let step: UInt64 = 2_000_000
+
+  public let directory: String
+  private let notices: LogNotices
+  private let thread: ImageThread
+  private var image = ImageInFlight()
+  private var isWriting = false
+  private var outcome: Outcome?
+
+  /// The path of the newest image.
+  public var path: String { StateFile.path(in: directory) }
+
+  /// Starts the thread.
+  /// - Parameter limits: the limits in use.
+  public init(_ directory: String, epoch: String, software: String, _ limits: Limits) throws(StorageError) {
+    self.directory = directory
+    do throws(SystemError) {
+      let notices = try LogNotices()
+      var place = ImageThread.Place(
+        directory: directory, files: SystemDirectory(directory), vfs: nil, epoch: epoch, software: software)
+      place.limits = limits.storedText
+      thread = try ImageThread(place, notices)
+      self.notices = notices
+      try thread.start()
+    } catch {
+      throw StorageError(.other, path: directory, reason: "\(error)")
+    }
+  }
+
+  deinit { thread.stop(until: MonotonicClock.now &+ 1_000_000_000) }
+
+  /// The epoch and the note of the image in a directory; nil if there is none.
+  public static func note(in directory: String) throws(StorageError) -> (epoch: String, note: String)? {
+    guard let state = try StoredState(imageIn: directory), let epoch = state.epoch, let database = state.database else {
+      return nil
+    }
+    return (epoch, try ImageNote.read(database))
+  }
+
+  /// Restores the image in a directory.
+  public static func recover(
+    _ directory: String, into target: any RecoveryTarget
+  ) throws(StorageError) -> RecoveryProgress {
+    guard let state = try StoredState(imageIn: directory) else {
+      throw StorageError(.absent, path: StateFile.path(in: directory), reason: "there is no image")
+    }
+    var recovery = Recovery(state, into: target)
+    try recovery.run()
+    return recovery.progress
+  }
+
+  /// Readable while there is something to work on.
+  public var descriptor: Int32 { notices.descriptor }
+
+  /// Nanoseconds until `work` should be called without an event; nil if only an event can create work.
+  public var pause: UInt64? { image.isUnread && image.maySend ? 0 : nil }
+
+  /// Begins an image, in place of one that is being written.
+  /// - Parameters:
+  ///   - position: the place in the log that it covers.
+  ///   - note: what the log needs besides it.
+  public func begin(_ content: CatalogImage, position: UInt64, note: String) {
+    image.begin(content)
+    isWriting = true
+    outcome = nil
+    thread.begin(
+      image.number,
+      ImageHead(
+        id: 1, revision: content.revision, at: content.at.nanoseconds, journal: Int64(clamping: position), limits: 0),
+      note: note)
+  }
+
+  /// Does a small part of the work. Returns the outcome once.
+  public func work(isBusy: Bool) -> Outcome? {
+    handleNotices()
+    var now = MonotonicClock.now
+    let deadline = now &+ Self.step
+    while now < deadline, let part = image.next() {
+      thread.write(part, of: image.number)
+      if isBusy { break }
+      now = MonotonicClock.now
+    }
+    defer { outcome = nil }
+    return outcome
+  }
+
+  /// Waits for the image that is being written. Returns false if `mayGoOn` did, or if it could not be written.
+  public func finish(whileTrue mayGoOn: () -> Bool) -> Bool {
+    while isWriting {
+      while let part = image.next() { thread.write(part, of: image.number) }
+      notices.wait(milliseconds: 100)
+      handleNotices()
+      if isWriting && !mayGoOn() { return false }
+    }
+    if case .written = outcome { return true }
+    return false
+  }
+
+  private func handleNotices() {
+    for notice in notices.take() {
+      switch notice {
+      case .partWritten(let number): if number == image.number { image.didWritePart() }
+      case .imageComplete(let number, _, let bytes):
+        guard number == image.number else { break }
+        isWriting = false
+        outcome = .written(bytes: bytes)
+      case .imageFailed(let number, let error):
+        guard number == image.number else { break }
+        image.discard()
+        isWriting = false
+        outcome = .failed(error)
+      default: break
+      }
+    }
+  }
+}

@@ -1,0 +1,217 @@
+"""NATS servers and daemons for the tests of groups, each in a directory of its own."""
+
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+
+
+def free_ports(count):
+    """Ports that nobody listens on."""
+    sockets = [socket.socket() for _ in range(count)]
+    for sock in sockets:
+        sock.bind(("127.0.0.1", 0))
+    ports = [sock.getsockname()[1] for sock in sockets]
+    for sock in sockets:
+        sock.close()
+    return ports
+
+
+class Process:
+    """A child process that can be killed, stopped and started again."""
+
+    def __init__(self, arguments, directory, name):
+        self.arguments, self.directory, self.name = arguments, directory, name
+        self.process = None
+        self.is_stopped = False
+
+    def start(self):
+        self.output = open(os.path.join(self.directory, self.name + ".log"), "ab")
+        self.process = subprocess.Popen(
+            self.arguments, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=self.output, stderr=self.output)
+        self.is_stopped = False
+
+    def signal(self, number):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def stop(self):
+        self.signal(signal.SIGSTOP)
+        self.is_stopped = True
+
+    def resume(self):
+        self.signal(signal.SIGCONT)
+        self.is_stopped = False
+
+    def kill(self):
+        self.signal(signal.SIGKILL)
+        self.wait()
+
+    def end(self):
+        self.resume()
+        self.signal(signal.SIGTERM)
+        self.wait()
+
+    def wait(self, seconds=20):
+        if not self.process:
+            return
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def is_running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def text(self):
+        with open(os.path.join(self.directory, self.name + ".log"), errors="replace") as file:
+            return file.read()
+
+
+class Servers:
+    """One NATS server with JetStream, or a cluster of several."""
+
+    def __init__(self, directory, count=1, extra=""):
+        self.ports = free_ports(count)
+        routes = free_ports(count)
+        self.processes = []
+        for place in range(count):
+            home = os.path.join(directory, f"nats{place}")
+            os.makedirs(home, exist_ok=True)
+            text = f'port: {self.ports[place]}\nhost: 127.0.0.1\nserver_name: n{place}\n'
+            text += f'jetstream {{ store_dir: "{home}/store"\n max_file_store: 4GB }}\n{extra}\n'
+            if count > 1:
+                others = ", ".join(f"nats://127.0.0.1:{port}" for port in routes)
+                text += f'cluster {{ name: test\n listen: 127.0.0.1:{routes[place]}\n routes: [{others}] }}\n'
+            with open(os.path.join(home, "server.conf"), "w") as file:
+                file.write(text)
+            self.processes.append(Process(["nats-server", "-c", os.path.join(home, "server.conf")], home, "nats"))
+
+    @property
+    def url(self):
+        return ",".join(f"nats://127.0.0.1:{port}" for port in self.ports)
+
+    def start(self):
+        for process in self.processes:
+            process.start()
+        for port in self.ports:
+            wait_for(lambda: can_connect(port), 20, "nats-server")
+        if len(self.processes) > 1:
+            wait_for(lambda: any("JetStream cluster new metadata leader" in p.text() or "metadata leader" in p.text()
+                                 for p in self.processes), 30, "a JetStream leader")
+
+    def end(self):
+        for process in self.processes:
+            process.resume()
+            process.kill()
+
+
+def can_connect(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+        return True
+    except OSError:
+        return False
+
+
+def wait_for(condition, seconds, what):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            value = condition()
+            if value:
+                return value
+        except (OSError, ConnectionError, RuntimeError):
+            pass
+        time.sleep(0.02)
+    raise TimeoutError(f"no {what} within {seconds} s")
+
+
+class Client:
+    """A connection to a daemon: requests, and the notifications of watches."""
+
+    def __init__(self, path, timeout=6):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(timeout)
+        self.socket.connect(path)
+        self.buffer = b""
+        self.number = 0
+        self.notifications = []
+
+    def send(self, method, **params):
+        self.number += 1
+        text = json.dumps({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}).encode()
+        self.socket.sendall(struct.pack(">I", len(text)) + text)
+        return self.number
+
+    def receive(self):
+        while True:
+            if len(self.buffer) >= 4:
+                length = struct.unpack(">I", self.buffer[:4])[0]
+                if len(self.buffer) >= 4 + length:
+                    frame = self.buffer[4:4 + length]
+                    self.buffer = self.buffer[4 + length:]
+                    return json.loads(frame)
+            data = self.socket.recv(1 << 16)
+            if not data:
+                raise ConnectionError("the daemon closed the connection")
+            self.buffer += data
+
+    def answer(self, number):
+        while True:
+            message = self.receive()
+            if message.get("id") == number:
+                return message
+            self.notifications.append(message)
+
+    def call(self, method, **params):
+        message = self.answer(self.send(method, **params))
+        if "error" in message:
+            raise RuntimeError(json.dumps(message["error"]))
+        return message["result"]
+
+    def error(self, method, **params):
+        return self.answer(self.send(method, **params)).get("error")
+
+    def notification(self):
+        if self.notifications:
+            return self.notifications.pop(0)
+        return self.receive()
+
+    def close(self):
+        self.socket.close()
+
+
+class Daemon(Process):
+    """A daemon that is a member of a group."""
+
+    def __init__(self, program, directory, name, url, group="test", options=()):
+        home = os.path.join(directory, name)
+        os.makedirs(home, exist_ok=True)
+        self.path = os.path.join(home, "s")
+        self.state = os.path.join(home, "state")
+        super().__init__(
+            [program, "--socket", self.path, "--state", self.state, "--group", group, "--log", url,
+             "--group-host", name, *options], home, "feedd")
+
+    def connect(self, timeout=6):
+        return Client(self.path, timeout)
+
+    def ready(self, seconds=30):
+        return wait_for(lambda: self.connect(), seconds, f"daemon {self.name} in {self.directory}")
+
+
+def program(name):
+    """The path of a built program, or of the one that FEEDD_PROGRAMS names the directory of."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    directory = os.environ.get("FEEDD_PROGRAMS", os.path.join(root, ".build/debug"))
+    return os.path.join(directory, name)
+
+
+def temporary():
+    return tempfile.mkdtemp(prefix="feedd-group-")
