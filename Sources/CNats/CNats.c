@@ -15,7 +15,15 @@ typedef void (*connection_handler)(natsConnection *, void *);
 typedef void (*error_handler)(natsConnection *, natsSubscription *, int, void *);
 
 // The values of natsStatus and natsConnStatus that decide something here.
-enum { STATUS_OK = 0, STATUS_NOT_FOUND = 13, STATUS_NOT_YET_CONNECTED = 31, CONNECTION_CONNECTED = 2 };
+enum {
+  STATUS_OK = 0,
+  STATUS_IO_ERROR = 3,
+  STATUS_NO_SERVER = 6,
+  STATUS_STALE_CONNECTION = 7,
+  STATUS_DISCONNECTED = 10,
+  STATUS_TIMEOUT = 26,
+  CONNECTION_CONNECTED = 2,
+};
 
 // Every function: its type and its name without the prefix that all have.
 #define FUNCTIONS(X) \
@@ -33,7 +41,6 @@ enum { STATUS_OK = 0, STATUS_NOT_FOUND = 13, STATUS_NOT_YET_CONNECTED = 31, CONN
   X(int, natsOptions_SetReconnectWait, (natsOptions *, int64_t)) \
   X(int, natsOptions_SetReconnectJitter, (natsOptions *, int64_t, int64_t)) \
   X(int, natsOptions_SetReconnectBufSize, (natsOptions *, int)) \
-  X(int, natsOptions_SetRetryOnFailedConnect, (natsOptions *, bool, connection_handler, void *)) \
   X(int, natsOptions_SetDisconnectedCB, (natsOptions *, connection_handler, void *)) \
   X(int, natsOptions_SetReconnectedCB, (natsOptions *, connection_handler, void *)) \
   X(int, natsOptions_SetClosedCB, (natsOptions *, connection_handler, void *)) \
@@ -129,7 +136,7 @@ static void did_fail(natsConnection *connection, natsSubscription *subscription,
 
 static int set(natsOptions *options, const struct cnats_settings *settings, cnats_connection *self) {
   // Requests that were sent before a disconnection are sent again by the caller.
-  enum { ALWAYS = -1, PAUSE = 250, JITTER = 100, PATIENCE = 2000, BUFFER = 1 << 20 };
+  enum { ALWAYS = -1, PAUSE = 250, JITTER = 100, PATIENCE = 1000, BUFFER = 1 << 20 };
   int status = nats.natsOptions_SetServers(options, (const char **)settings->servers, settings->server_count);
 #define TRY(call) \
   if (status == STATUS_OK) status = (call)
@@ -147,31 +154,32 @@ static int set(natsOptions *options, const struct cnats_settings *settings, cnat
   TRY(nats.natsOptions_SetReconnectWait(options, PAUSE));
   TRY(nats.natsOptions_SetReconnectJitter(options, JITTER, JITTER));
   TRY(nats.natsOptions_SetReconnectBufSize(options, BUFFER));
-  TRY(nats.natsOptions_SetRetryOnFailedConnect(options, true, did_connect, self));
   TRY(nats.natsOptions_SetDisconnectedCB(options, did_disconnect, self));
   TRY(nats.natsOptions_SetReconnectedCB(options, did_connect, self));
   TRY(nats.natsOptions_SetClosedCB(options, did_close, self));
   TRY(nats.natsOptions_SetErrorHandler(options, did_fail, self));
   TRY(nats.natsOptions_SetSendAsap(options, true));
-  TRY(nats.natsOptions_SetPingInterval(options, PATIENCE));
+  TRY(nats.natsOptions_SetPingInterval(options, 2 * PATIENCE));
   TRY(nats.natsOptions_SetMaxPingsOut(options, 2));
-  TRY(nats.natsOptions_SetWriteDeadline(options, PATIENCE / 2));
+  TRY(nats.natsOptions_SetWriteDeadline(options, PATIENCE));
 #undef TRY
   return status;
 }
 
 cnats_connection *cnats_connect(
-  const struct cnats_settings *settings, struct cnats_handlers handlers, char *reason, size_t room) {
+  const struct cnats_settings *settings, struct cnats_handlers handlers, char *reason, size_t room,
+  bool *is_refused) {
   cnats_connection *self = calloc(1, sizeof *self);
   natsOptions *options = NULL;
   reason[0] = 0;
+  *is_refused = true;
   if (!self) return NULL;
   self->handlers = handlers;
   int status = nats.natsOptions_Create(&options);
   if (status == STATUS_OK) status = set(options, settings, self);
   if (status == STATUS_OK) status = nats.natsConnection_Connect(&self->connection, options);
-  bool is_connected = status == STATUS_OK;
-  if (status == STATUS_NOT_YET_CONNECTED) status = STATUS_OK;
+  *is_refused = status != STATUS_IO_ERROR && status != STATUS_NO_SERVER && status != STATUS_STALE_CONNECTION &&
+                status != STATUS_DISCONNECTED && status != STATUS_TIMEOUT;
   if (status == STATUS_OK)
     status = nats.natsConnection_Subscribe(&self->inbox, self->connection, settings->inbox, did_receive, self);
   // What arrives is bounded by the flow control of the stream's consumer.
@@ -183,7 +191,7 @@ cnats_connection *cnats_connect(
     cnats_close(self);
     return NULL;
   }
-  if (is_connected) report(self, NULL, CNATS_CONNECTED);
+  report(self, NULL, CNATS_CONNECTED);
   return self;
 }
 

@@ -27,6 +27,14 @@ public enum GroupError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The configuration cannot be used in a group.
   case configuration(String)
 
+  /// The reason of a failed connection, without the remedy.
+  var cause: String {
+    switch self {
+    case .noLibrary(let reason), .refused(_, let reason), .unreachable(_, let reason): reason
+    default: description
+    }
+  }
+
   public var description: String {
     switch self {
     case .noLibrary(let reason):

@@ -12,7 +12,10 @@ final class GroupInbox: Sendable {
     case image(WrittenImage)
     case imageFailed
     case announce([String: UInt32])
-    case localImage
+    /// An image is to be published.
+    case sharedImage
+    /// Nothing more is read, because the daemon ends.
+    case freeze
     case leave
     case rejoin
     case end

@@ -28,7 +28,7 @@ struct GroupJoining: ~Copyable {
   }
 
   private let settings: GroupSettings
-  private let connection: NatsConnection
+  private let transport: NatsTransport
   private let inbox: GroupInbox
   private let subject: String
   private let limits: [String: Int]
@@ -36,32 +36,29 @@ struct GroupJoining: ~Copyable {
   private var rest: [GroupInbox.Item] = []
 
   init(
-    _ settings: GroupSettings, _ connection: NatsConnection, _ inbox: GroupInbox, subject: String, limits: [String: Int]
+    _ settings: GroupSettings, _ transport: NatsTransport, _ inbox: GroupInbox, subject: String, limits: [String: Int]
   ) {
     self.settings = settings
-    self.connection = connection
+    self.transport = transport
     self.inbox = inbox
     self.subject = subject
     self.limits = limits
   }
 
-  /// Waits until a server is connected. Returns nil on success, or the reason why none is.
+  /// Connects to a server. Returns nil on success, or the reason why none answers.
   mutating func connect(within nanoseconds: UInt64) throws(GroupError) -> String? {
-    var reason = "no answer"
     let deadline = MonotonicClock.now &+ nanoseconds
-    while !connection.isConnected {
-      let now = MonotonicClock.now
-      if now >= deadline { return reason }
-      for item in inbox.take(within: min(deadline - now, 50_000_000)) {
-        guard case .nats(let event) = item else { continue }
-        switch event {
-        case .closed(let text): throw .refused(servers: settings.nats.publicServers, reason: text)
-        case .disconnected(let text): if !text.isEmpty { reason = text }
-        case .connected, .message: break
-        }
+    while true {
+      do throws(GroupError) {
+        try transport.connect()
+        return nil
+      } catch {
+        guard case .unreachable(_, let reason) = error else { throw error }
+        let now = MonotonicClock.now
+        if now >= deadline { return reason }
+        rest += inbox.take(within: min(deadline - now, 100_000_000))
       }
     }
-    return nil
   }
 
   /// Sends a request to JetStream and waits for the answer.
@@ -70,7 +67,7 @@ struct GroupJoining: ~Copyable {
   ) throws(GroupError) -> JSONObject {
     requests += 1
     let reply = "\(self.subject).start.\(requests)"
-    if let failure = connection.publish(subject, reply: reply, Array(text.utf8)) {
+    if let failure = transport.publish(subject, reply: reply, identity: nil, rollup: nil, Array(text.utf8)) {
       throw .jetStream(what: "cannot send \(subject)", reason: failure)
     }
     let deadline = MonotonicClock.now &+ seconds * 1_000_000_000
@@ -177,7 +174,7 @@ struct GroupJoining: ~Copyable {
     defer { close(file) }
     requests += 1
     let deliver = "\(subject)-chunks.\(requests)"
-    _ = connection.follow(deliver)
+    transport.follow(deliver)
     let answer = try request(
       JetStream.createConsumer(settings.bucketStream),
       JetStream.consumer(
@@ -198,7 +195,7 @@ struct GroupJoining: ~Copyable {
           continue
         }
         if message.bytes.isEmpty {
-          if let reply = message.reply { _ = connection.publish(reply, UnsafeRawBufferPointer(start: nil, count: 0)) }
+          if let reply = message.reply { _ = transport.publish(reply, reply: nil, identity: nil, rollup: nil, []) }
           continue
         }
         heardAt = MonotonicClock.now
@@ -214,19 +211,12 @@ struct GroupJoining: ~Copyable {
       }
     }
     if let name = answer.string("name") {
-      _ = connection.publish(
-        JetStream.deleteConsumer(settings.bucketStream, name), UnsafeRawBufferPointer(start: nil, count: 0))
+      _ = transport.publish(
+        JetStream.deleteConsumer(settings.bucketStream, name), reply: nil, identity: nil, rollup: nil, [])
     }
     let digest = "SHA-256=\(Base64.encode(hash.finish()))"
     guard size == published.size, digest == published.digest else {
       throw .badImage(settings.bucket, reason: "its bytes do not match its SHA-256")
     }
-  }
-}
-
-extension NatsConnection {
-  /// Sends bytes of an array.
-  func publish(_ subject: String, reply: String? = nil, _ bytes: [UInt8]) -> String? {
-    bytes.withUnsafeBytes { publish(subject, reply: reply, identity: nil, rollup: nil, $0) }
   }
 }

@@ -78,10 +78,9 @@ public final class GroupLog: CommitLog {
     let id: String
     do throws(SystemError) { id = try Random.hex128() } catch { throw .system("\(error)") }
     let subject = "_INBOX.feedd.\(id)"
-    let connection = try NatsConnection(
-      settings.nats, name: "feedd \(settings.host)", inbox: "\(subject).>") { inbox.post(.nats($0)) }
+    let transport = NatsTransport(settings.nats, name: "feedd \(settings.host)", inboxSubject: subject, inbox)
     let deciding = StreamIdentity.deciding(Limits.all.map { ($0.name, limits[keyPath: $0.keyPath]) })
-    var joining = GroupJoining(settings, connection, inbox, subject: subject, limits: deciding)
+    var joining = GroupJoining(settings, transport, inbox, subject: subject, limits: deciding)
     let known = cached.flatMap { cached in
       MemberTable(text: cached.note).map { table in
         GroupJoining.Cached(epoch: cached.epoch, table: table, from: table.firstToRead)
@@ -90,7 +89,6 @@ public final class GroupLog: CommitLog {
     let found: GroupJoining.Found
     if let reason = try joining.connect(within: settings.timeout) {
       guard let known else {
-        connection.close()
         throw .unreachable(servers: settings.nats.publicServers, reason: reason)
       }
       found = GroupJoining.Found(
@@ -99,7 +97,7 @@ public final class GroupLog: CommitLog {
     } else {
       found = try joining.join(epoch: freshEpoch, cached: known, image: path)
     }
-    return GroupLog(settings, found, inbox, try GroupNotices(), NatsTransport(connection), subject)
+    return GroupLog(settings, found, inbox, try GroupNotices(), transport, subject)
   }
 
   private init(
@@ -206,8 +204,11 @@ public final class GroupLog: CommitLog {
   public func didWrite(_ image: WrittenImage) { inbox.post(.image(image)) }
   public func didFailToWriteImage() { inbox.post(.imageFailed) }
 
-  /// Asks for an image of this host only, as soon as a mark is reached.
-  public func requestImage() { inbox.post(.localImage) }
+  /// Publishes an image for all members.
+  public func requestImage() { inbox.post(.sharedImage) }
+
+  /// Reads nothing more from the stream. A last image follows the batches that were read.
+  public func freeze() { inbox.post(.freeze) }
 
   /// Tells the group which feeds the configuration of this host defines, with the checksums of their definitions.
   /// - Throws: if another host defines one of them differently.

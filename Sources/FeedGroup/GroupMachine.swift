@@ -99,6 +99,12 @@ final class GroupMachine {
   private var isLost = false
   private(set) var hasLeft = false
   private var imageIsUnderWay = false
+  /// What the newest image of this host covers, its bytes, and the bytes of log since then.
+  private var ownImage: (position: UInt64, bytes: Int, log: Int, at: UInt64)
+  /// When a batch was read last.
+  private var readAt: UInt64
+  /// Whether nothing is read any more, because the daemon ends.
+  private var isFrozen = false
   private var imageDueAt: UInt64?
   /// The feeds that the configuration of this host defines.
   private var configured: [String: UInt32] = [:]
@@ -118,6 +124,8 @@ final class GroupMachine {
     nextRead = next
     origin = makeOrigin()
     heardAt = now
+    readAt = now
+    ownImage = (table.position, 0, 0, now)
     unreachableSince = now
     following = .idle(retryAt: now)
   }
@@ -205,11 +213,17 @@ final class GroupMachine {
     flush(now)
   }
 
-  /// Puts a mark for an image of this host only behind what was read so far.
+  /// Puts a mark for an image behind what was read so far.
   func requestImage(isShared: Bool) {
     if imageIsUnderWay { return }
     imageIsUnderWay = true
     addMark(.image(table, isShared: isShared))
+  }
+
+  /// Reads nothing more, and puts a mark for the last image of this host, if it would cover more than the newest.
+  func freeze() {
+    isFrozen = true
+    addMark(.image(table, isShared: false))
   }
 
   /// Tells the group that this member ends.
@@ -226,8 +240,18 @@ final class GroupMachine {
     flush(now)
   }
 
-  /// An image of this host only was written.
-  func didWriteImage() { imageIsUnderWay = false }
+  /// An image of this host was written.
+  func didWriteImage(_ position: UInt64, bytes: Int, now: UInt64) {
+    imageIsUnderWay = false
+    ownImage = (position, bytes, 0, now)
+  }
+
+  /// Whether this host should write an image for its next start: soon after the last batch if it is cheap.
+  private func wantsOwnImage(_ now: UInt64) -> Bool {
+    guard !imageIsUnderWay, !isFrozen, isCaughtUp, table.position > ownImage.position, ownImage.log > 0 else { return false }
+    let isCheap = ownImage.bytes <= 1 << 20 || ownImage.log >= ownImage.bytes / 4
+    return isCheap && now &- readAt >= Self.second || ownImage.log > max(settings.imageBytes, ownImage.bytes)
+  }
 
   /// Adds a line for the daemon's log.
   func note(_ text: String, isWarning: Bool) { lines.append((isWarning, text)) }
@@ -265,7 +289,7 @@ final class GroupMachine {
 
   /// Handles a message.
   func receive(_ input: Input, now: UInt64) {
-    if isLost { return }
+    if isLost || isFrozen { return }
     if input.subject == deliverSubject { return deliver(input, now) }
     guard input.subject.hasPrefix("\(inbox).") else { return }
     let name = input.subject.dropFirst(inbox.count + 1)
@@ -413,6 +437,8 @@ final class GroupMachine {
     let isOwn = message.origin == origin
     switch table.receive(message, payload, sequence: place.stream, time: place.time) {
     case .batch(let requests, let moment):
+      readAt = now
+      ownImage.log += payload.count
       if isOwn, let sent = outgoing.resolve(through: message.number), let batch = sent.batch {
         refusal = nil
         events.append(.ordered(batch, at: Instant(nanoseconds: moment)))
@@ -580,7 +606,7 @@ final class GroupMachine {
 
   /// Does what is due. Returns the nanoseconds until it should be called again.
   func tick(_ now: UInt64) -> UInt64 {
-    if isLost { return Self.second }
+    if isLost || isFrozen { return Self.second }
     if let deadline = outgoing.deadline, deadline <= now {
       let wasSent = outgoing.messages.contains { $0.kind == .batch && $0.wasSent }
       let seconds = Double(settings.timeout) / 1e9
@@ -599,6 +625,7 @@ final class GroupMachine {
       imageDueAt = nil
       requestImage(isShared: true)
     }
+    if wantsOwnImage(now) { requestImage(isShared: false) }
     if let due = markDueAt, due <= now, isJoined, !outgoing.messages.contains(where: { $0.kind == .mark }) {
       outgoing.add(.mark, [], time: 0)
       flush(now)

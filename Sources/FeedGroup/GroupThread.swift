@@ -3,24 +3,54 @@ import FeedModel
 import FeedSystem
 import Synchronization
 
-/// A connection as the machine uses it. A connection that was refused for good is replaced by a new one.
+/// The connection of a member. One that never was, or that a server ended for good, is replaced by a new one.
+///
+/// Used by one thread at a time: at the start by the engine's thread, later by that of the log.
 final class NatsTransport: GroupTransport, @unchecked Sendable {
-  private let connection: NatsConnection
+  private let settings: NatsSettings
+  private let name: String
+  private let inboxSubject: String
+  private let inbox: GroupInbox
+  private var connection: NatsConnection?
+  private var isOver = false
 
-  init(_ connection: NatsConnection) { self.connection = connection }
+  init(_ settings: NatsSettings, name: String, inboxSubject: String, _ inbox: GroupInbox) {
+    self.settings = settings
+    self.name = name
+    self.inboxSubject = inboxSubject
+    self.inbox = inbox
+  }
 
-  var isConnected: Bool { connection.isConnected }
-  var url: String { connection.url }
+  var isConnected: Bool { connection?.isConnected ?? false }
+  var url: String { connection?.url ?? "" }
+  /// Whether libnats does not try to connect.
+  var needsConnection: Bool { connection == nil || isOver }
+
+  /// Connects anew.
+  func connect() throws(GroupError) {
+    connection?.close()
+    connection = nil
+    isOver = false
+    let inbox = inbox
+    connection = try NatsConnection(settings, name: name, inbox: "\(inboxSubject).>") { inbox.post(.nats($0)) }
+  }
+
+  /// Records that libnats gave the connection up.
+  func didClose() { isOver = true }
 
   func publish(_ subject: String, reply: String?, identity: String?, rollup: String?, _ bytes: [UInt8]) -> String? {
-    bytes.withUnsafeBytes {
+    guard let connection, !isOver else { return "not connected" }
+    return bytes.withUnsafeBytes {
       connection.publish(subject, reply: reply, identity: identity, rollup: rollup, $0)
     }
   }
 
-  func follow(_ subject: String) { _ = connection.follow(subject) }
+  func follow(_ subject: String) { _ = connection?.follow(subject) }
 
-  func close() { connection.close() }
+  func close() {
+    connection?.close()
+    connection = nil
+  }
 }
 
 /// What the thread of a group's log hands to the engine's thread.
@@ -119,6 +149,8 @@ final class GroupThread: @unchecked Sendable {
   private let wakeUp: WakeUp?
   private var upload: ImageUpload?
   private var statusAt: UInt64 = 0
+  /// When a connection is tried again.
+  private var connectsAt: UInt64 = 0
   private var wasUnreachable = true
   private var isEnding = false
   private var isAbandoned = false
@@ -154,6 +186,7 @@ final class GroupThread: @unchecked Sendable {
       var now = MonotonicClock.now
       for item in items { handle(item, now) }
       now = MonotonicClock.now
+      if transport.needsConnection, now >= connectsAt { connect() }
       pause = machine.tick(now)
       if let upload, upload.isLate(now) { endUpload(.failed("the servers do not answer"), now) }
       notices.post(machine, status: status(now))
@@ -167,22 +200,38 @@ final class GroupThread: @unchecked Sendable {
     switch item {
     case .nats(.message(let message)): receive(message, now)
     case .nats(.connected): machine.didConnect(now: now)
-    case .nats(.disconnected(let reason)), .nats(.closed(let reason)): machine.didDisconnect(reason, now: now)
+    case .nats(.disconnected(let reason)): machine.didDisconnect(reason, now: now)
+    case .nats(.closed(let reason)):
+      transport.didClose()
+      machine.didDisconnect(reason, now: now)
     case .append(let batch): machine.append(batch, now: now)
     case .digest(let mark, let value): machine.didDigest(mark, value, now: now)
     case .image(let image):
-      guard image.isShared else { return machine.didWriteImage() }
+      machine.didWriteImage(image.position, bytes: image.bytes, now: now)
+      guard image.isShared else { return }
       upload?.close()
       upload = ImageUpload(
         image, machine.settings, epoch: machine.identity.epoch, replicas: replicas, inbox: machine.inbox,
         id: (try? Random.hex128()) ?? "\(now)", transport, now: now)
     case .imageFailed: machine.didFailImage(now: now)
     case .announce(let feeds): machine.announce(feeds, now: now)
-    case .localImage: machine.requestImage(isShared: false)
+    case .sharedImage: machine.requestImage(isShared: true)
+    case .freeze: machine.freeze()
     case .leave: machine.leave(now: now)
     case .rejoin: machine.rejoin(now: now)
     case .end: isEnding = true
     }
+  }
+
+  /// Tries to connect. libnats does so itself after a disconnection, but not before the first connection, and not after a server
+  /// refused it.
+  private func connect() {
+    do throws(GroupError) {
+      try transport.connect()
+    } catch {
+      machine.didDisconnect(error.cause, now: MonotonicClock.now)
+    }
+    connectsAt = MonotonicClock.now &+ 1_000_000_000
   }
 
   private func receive(_ message: NatsMessage, _ now: UInt64) {

@@ -67,7 +67,9 @@ final class NatsConnection: @unchecked Sendable {
 
   private let handle: OpaquePointer
 
-  /// - Throws: if libnats is not installed, or if the settings are wrong. A server that does not answer is no error.
+  /// Connects. Blocks for a second for each server that does not answer.
+  /// - Throws: `noLibrary` if libnats is not installed, `refused` if the settings are wrong or a server refuses them, `unreachable`
+  ///   if none answers.
   init(
     _ settings: NatsSettings, name: String, inbox: String, _ handler: @escaping @Sendable (NatsEvent) -> Void
   ) throws(GroupError) {
@@ -93,6 +95,7 @@ final class NatsConnection: @unchecked Sendable {
         }
       })
     var reason = [CChar](repeating: 0, count: 512)
+    var isRefused = false
     let handle = Texts.withPointers(settings.servers) { servers, count in
       Texts.withPointers(
         [
@@ -104,12 +107,13 @@ final class NatsConnection: @unchecked Sendable {
           servers: servers, server_count: Int32(count), name: texts?[0], user: texts?[1], password: texts?[2],
           token: texts?[3], credentials: texts?[4], authority: texts?[5], certificate: texts?[6], key: texts?[7],
           is_secure: settings.isSecure, inbox: texts?[8])
-        return cnats_connect(&plain, handlers, &reason, reason.count)
+        return cnats_connect(&plain, handlers, &reason, reason.count, &isRefused)
       }
     }
     guard let handle else {
       let text = String(decoding: reason.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-      throw .refused(servers: settings.publicServers, reason: text)
+      if isRefused { throw .refused(servers: settings.publicServers, reason: text) }
+      throw .unreachable(servers: settings.publicServers, reason: text)
     }
     self.handle = handle
   }

@@ -135,7 +135,7 @@ def wait_for(condition, seconds, what):
 class Client:
     """A connection to a daemon: requests, and the notifications of watches."""
 
-    def __init__(self, path, timeout=6):
+    def __init__(self, path, timeout=30):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(timeout)
         self.socket.connect(path)
@@ -199,7 +199,7 @@ class Daemon(Process):
             [program, "--socket", self.path, "--state", self.state, "--group", group, "--log", url,
              "--group-host", name, *options], home, "feedd")
 
-    def connect(self, timeout=6):
+    def connect(self, timeout=30):
         return Client(self.path, timeout)
 
     def ready(self, seconds=30):

@@ -50,10 +50,10 @@ struct cnats_handlers {
 /// Loads libnats. Returns NULL, or why it cannot be loaded: a text that stays valid. Not to be called by two threads at once.
 const char *cnats_load(void);
 
-/// Connects, and tries on and on if no server answers. Returns NULL if the settings are wrong or a server refuses them; the
-/// reason is then in `reason`.
+/// Connects; later, libnats reconnects by itself. Returns NULL on failure, with the reason, and in `is_refused` whether the
+/// settings are wrong or a server refused them, so that trying again is no use.
 cnats_connection *cnats_connect(
-  const struct cnats_settings *settings, struct cnats_handlers handlers, char *reason, size_t room);
+  const struct cnats_settings *settings, struct cnats_handlers handlers, char *reason, size_t room, bool *is_refused);
 
 /// Whether a server is connected now.
 bool cnats_is_connected(cnats_connection *connection);

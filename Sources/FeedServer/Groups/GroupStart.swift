@@ -14,6 +14,8 @@ final class GroupMember {
   let imageDirectory: String
   /// Nil until the state was restored.
   private var images: StateImages?
+  /// What the newest image of this host covers.
+  private var covered: UInt64 = 0
   /// The image that is being written.
   private var writing: GroupLog.PendingImage?
   private let report: (LogLevel, String) -> Void
@@ -54,6 +56,7 @@ final class GroupMember {
     self.writing = nil
     switch outcome {
     case .written(let bytes):
+      covered = writing.position
       log.didWrite(
         WrittenImage(
           path: images.path, bytes: bytes, position: writing.position, from: writing.from, isShared: writing.isShared,
@@ -61,6 +64,32 @@ final class GroupMember {
     case .failed(let error):
       report(.error, "\(error) (nothing is lost: the group's log has everything)")
       log.didFailToWriteImage()
+    }
+  }
+
+  /// Writes a last image of this host, of the place up to which everything was read.
+  /// - Parameters:
+  ///   - execute: executes what the log has handed over.
+  ///   - mayGoOn: called several times a second; if it returns false, the image is abandoned.
+  func writeLastImage(_ execute: () -> Void, whileTrue mayGoOn: () -> Bool) {
+    guard let images else { return }
+    if let writing {
+      guard images.finish(whileTrue: mayGoOn) else { return }
+      covered = writing.position
+      self.writing = nil
+    }
+    _ = log.takeImage()
+    log.freeze()
+    while mayGoOn() {
+      execute()
+      log.work()
+      if let image = log.takeImage() {
+        if image.position == covered { return }
+        images.begin(image.content, position: image.position, note: image.note)
+        _ = images.finish(whileTrue: mayGoOn)
+        return
+      }
+      _ = try? Readiness.readable.wait(on: log.descriptor ?? -1, timeout: .milliseconds(50))
     }
   }
 

@@ -243,7 +243,7 @@ package struct EventLoop: ~Copyable {
   /// Writes an image, so that the next start has nothing to replay, and closes the log. Another signal to end cancels
   /// the image.
   private mutating func closeStorage() {
-    member?.close(within: 1_000_000_000)
+    closeMembership()
     guard let storage else { return }
     var isToldToEnd = shutdown.isHurried
     // A batch still in flight waits for a disk that does not respond. The image would wait too.
@@ -264,6 +264,26 @@ package struct EventLoop: ~Copyable {
     let patience: UInt64 = isToldToEnd ? 1 : 10
     service.tell(.extendTimeout(.seconds(Int64(patience) + 5)))
     storage.close(within: patience * 1_000_000_000)
+  }
+
+  /// Writes an image of this host, so that the next start has little to execute, and leaves the group.
+  private mutating func closeMembership() {
+    guard let member else { return }
+    if !mustRejoin && !shutdown.isHurried {
+      var isToldToEnd = false
+      let deadline = clock.now.adding(seconds: 60)
+      var nextReport = clock.now
+      member.writeLastImage({ turn.run(&link, now: now) }) {
+        now = clock.now
+        if now >= nextReport {
+          nextReport = now.adding(seconds: 1)
+          service.tell(.extendTimeout(.seconds(30)))
+        }
+        while let request = try? signals.next() { if case .end = request { isToldToEnd = true } }
+        return !isToldToEnd && now < deadline && turn.lossReason == nil
+      }
+    }
+    member.close(within: 1_000_000_000)
   }
 
   // MARK: Configuration
