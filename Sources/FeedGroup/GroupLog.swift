@@ -41,7 +41,7 @@ public final class GroupLog: CommitLog {
     public let isShared: Bool
   }
 
-  public let window = 1
+  public let window = 4
   public let storesAtOnce = false
   public let isShared = true
   public let shortage: String? = nil

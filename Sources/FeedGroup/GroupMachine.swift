@@ -53,6 +53,8 @@ final class GroupMachine {
   private static let silence = 2 * second
   /// Nanoseconds between two questions for the state of the stream.
   private static let infoPause = 2 * second
+  /// Nanoseconds between two images of a busy group.
+  private static let imagePause = 20 * second
   /// The time before its deadline after which a message has no effect, so that the news of one in time arrives in time.
   private static let margin = second / 4
   /// Bytes of batches that wait for their execution, above which the stream is not read further.
@@ -125,7 +127,7 @@ final class GroupMachine {
     origin = makeOrigin()
     heardAt = now
     readAt = now
-    ownImage = (table.position, 0, 0, now)
+    ownImage = (table.position, 0, 0, 0)
     unreachableSince = now
     following = .idle(retryAt: now)
   }
@@ -250,7 +252,7 @@ final class GroupMachine {
   private func wantsOwnImage(_ now: UInt64) -> Bool {
     guard !imageIsUnderWay, !isFrozen, isCaughtUp, table.position > ownImage.position, ownImage.log > 0 else { return false }
     let isCheap = ownImage.bytes <= 1 << 20 || ownImage.log >= ownImage.bytes / 4
-    return isCheap && now &- readAt >= Self.second || ownImage.log > max(settings.imageBytes, ownImage.bytes)
+    return isCheap && now &- readAt >= Self.second || isLong(ownImage.log, ownImage.bytes, now)
   }
 
   /// Adds a line for the daemon's log.
@@ -678,10 +680,17 @@ final class GroupMachine {
     markDueAt = now &+ rank * Self.second
   }
 
+  /// Whether an image is due after so many bytes of log: soon if they are many, and otherwise seldom, because a busy group would
+  /// write images all the time.
+  private func isLong(_ log: Int, _ image: Int, _ now: UInt64) -> Bool {
+    let bound = max(settings.imageBytes, image)
+    return log > bound && (now &- ownImage.at > Self.imagePause || log > 16 * bound)
+  }
+
   /// Publishes an image after some bytes of log. Others wait a few seconds for it.
   private func proposeImage(_ now: UInt64) {
     guard imageDueAt == nil, !imageIsUnderWay, isCaughtUp,
-      table.bytesSinceImage > max(settings.imageBytes, table.image?.bytes ?? 0)
+      isLong(table.bytesSinceImage, table.image?.bytes ?? 0, now)
     else { return }
     imageDueAt = now &+ rank * 5 * Self.second
   }
