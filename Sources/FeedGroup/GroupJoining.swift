@@ -74,11 +74,11 @@ struct GroupJoining: ~Copyable {
     while true {
       let now = MonotonicClock.now
       guard now < deadline else { throw .jetStream(what: "no answer to \(subject)", reason: "timed out") }
+      var found: NatsMessage?
       for item in inbox.take(within: deadline - now) {
-        guard case .nats(.message(let message)) = item, message.subject == reply else {
-          rest.append(item)
-          continue
-        }
+        if case .nats(.message(let message)) = item, message.subject == reply { found = message } else { rest.append(item) }
+      }
+      if let message = found {
         if message.bytes.isEmpty, let status = message.header("Status") {
           throw .jetStream(
             what: "no answer to \(subject)", reason: status == "503" ? "JetStream is not enabled" : "status \(status)")

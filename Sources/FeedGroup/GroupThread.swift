@@ -263,15 +263,20 @@ final class GroupThread: @unchecked Sendable {
     case .complete(let first):
       let settings = machine.settings
       machine.didPublishImage(upload.image.position, from: upload.image.from, bytes: upload.image.bytes, now: now)
-      let old = "{\"filter\":\"$O.\(settings.bucket).C.>\",\"seq\":\(first)}"
-      _ = transport.publish(
-        JetStream.purge(settings.bucketStream), reply: nil, identity: nil, rollup: nil, Array(old.utf8))
-      _ = transport.publish(
-        JetStream.purge(settings.stream), reply: nil, identity: nil, rollup: nil,
-        Array("{\"seq\":\(upload.image.from)}".utf8))
+      purge(settings.bucketStream, before: first, filter: "$O.\(settings.bucket).C.>")
+      purge(settings.stream, before: upload.image.from, filter: nil)
     }
     upload.close()
     self.upload = nil
+  }
+
+  /// Removes the messages of a stream before one.
+  private func purge(_ stream: String, before sequence: UInt64, filter: String?) {
+    // JetStream takes 1 for no limit at all.
+    guard sequence > 1, sequence < .max else { return }
+    let filter = filter.map { "\"filter\":\"\($0)\"," } ?? ""
+    _ = transport.publish(
+      JetStream.purge(stream), reply: nil, identity: nil, rollup: nil, Array("{\(filter)\"seq\":\(sequence)}".utf8))
   }
 
   /// The status, if it may have changed; nil if it was told recently.

@@ -12,7 +12,7 @@ public enum Method: UInt8, CaseIterable, Sendable {
   case get, range, snapshot, query, verify
   case watch, unwatch, sync, ping, hello
   case define, undefine, feeds, describe
-  case transaction, stats, clients, quotas, kick, logLevel
+  case transaction, stats, clients, quotas, kick, logLevel, group
 }
 
 extension Method {
@@ -98,6 +98,7 @@ extension Method {
     case .quotas: Rules("quotas", effect: .none, right: .admin, cost: .short)
     case .kick: Rules("kick", effect: .none, right: .admin, cost: .short)
     case .logLevel: Rules("logLevel", effect: .none, right: .admin, cost: .short)
+    case .group: Rules("group", effect: .none, right: .admin, cost: .short)
     }
   }
 

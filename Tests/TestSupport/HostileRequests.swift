@@ -100,6 +100,7 @@ public enum HostileRequests {
       Example("hello", ["protocol": "1", "client": #"{"name":"test"}"#]),
       Example("describe", ["feed": #""c/x""#]),
       Example("logLevel", ["level": #""notice""#]),
+      Example("group", ["action": #""status""#]),
       Example("kick", ["connection": "2"]),
     ]
 

@@ -238,7 +238,7 @@ extension Method {
     case .update, .patch, .delete, .set, .insert, .remove, .replace, .move, .put, .activate, .removeChild, .select,
       .deselect,
       .selected, .get, .range, .snapshot, .query, .verify, .watch, .unwatch, .sync, .ping, .hello, .undefine, .feeds,
-      .describe, .transaction, .stats, .clients, .quotas, .kick, .logLevel:
+      .describe, .transaction, .stats, .clients, .quotas, .kick, .logLevel, .group:
       []
     }
   }

@@ -3,7 +3,7 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// `quotas` and `kick`: what administrators see of users, and do about connections.
+/// `quotas`, `kick` and `group`: what administrators see of users and of the group, and do about connections.
 extension Engine {
   /// What each user stores and what its connections hold, with the totals and their limits.
   func quotas(_ reply: Reply) throws(FeedError) {
@@ -65,6 +65,34 @@ extension Engine {
     out.append(integer: account?.selected ?? 0)
     out.append(",\"viewRows\":")
     out.append(integer: account?.viewRows ?? 0)
+  }
+
+  /// Returns what is known of the group, and does what `action` asks for.
+  func group(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
+    var action: GroupAction?
+    if let given = parameters.member("action") {
+      let names = ["status"] + GroupAction.allCases.map(\.rawValue)
+      guard given.text.count <= 64, let name = given.string, names.contains(name) else {
+        throw Parameters.refuse("action", "must be one of \(names.joined(separator: ", "))")
+      }
+      action = GroupAction(rawValue: name)
+      if action != nil { try access.checkAdministrator(reply.session.peer) }
+      if let action, status.sharedLog == nil {
+        throw Parameters.refuse(
+          "action", "is \(action.rawValue), and this daemon is in no group; start feedd with --group NAME")
+      }
+    }
+    if let action {
+      status.report(.info, "\(reply.session.description) asked for group \(action.rawValue)")
+      status.groupAction(action)
+    }
+    try answer(reply) { out in
+      if let shared = status.sharedLog?() {
+        out.append(string: shared.details)
+      } else {
+        out.append("\"group\":null,\"log\":\"local\"")
+      }
+    }
   }
 
   /// Closes a connection. What it has not read is discarded, up to the end of a frame that it has begun to read.

@@ -49,6 +49,7 @@ extension Engine {
     case .quotas: try quotas(reply)
     case .kick: try kick(parameters, reply)
     case .logLevel: try logLevel(parameters, reply)
+    case .group: try group(parameters, reply)
     }
   }
 

@@ -216,7 +216,7 @@ extension Engine {
     case .undefine: try undefine(parameters)
     case .select, .deselect, .selected, .get, .range, .snapshot, .query, .verify, .watch, .unwatch, .sync, .ping,
       .hello,
-      .feeds, .describe, .transaction, .stats, .clients, .quotas, .kick, .logLevel:
+      .feeds, .describe, .transaction, .stats, .clients, .quotas, .kick, .logLevel, .group:
       assertionFailure("\(method) is no operation of a commit")
       throw .internalError(reason: "\(method.name) changes no feed")
     }
