@@ -155,7 +155,8 @@ final class GroupMachine {
   // MARK: The engine's side
 
   func append(_ batch: LogBatch, now: UInt64) {
-    if let reason = reasonToRefuse(now) {
+    // Batches are refused in order: with others before it, this one waits for their end.
+    if !outgoing.messages.contains(where: { $0.kind == .batch }), let reason = reasonToRefuse(now) {
       events.append(.failed(from: batch.number, reason: reason))
       return
     }
@@ -176,7 +177,7 @@ final class GroupMachine {
     if isLost { return "this member left the group's log because its state differs" }
     if hasLeft { return "this member left the group; rejoin with: feedclient group join" }
     if let since = unreachableSince, now &- since >= settings.timeout { return unreachableText }
-    if let refusal, now &- refusal.at < Self.second, !isJoined || !outgoing.isEmpty { return refusal.reason }
+    if let refusal, now &- refusal.at < Self.second, !isJoined { return refusal.reason }
     return nil
   }
 

@@ -76,7 +76,7 @@ class Process:
 class Servers:
     """One NATS server with JetStream, or a cluster of several."""
 
-    def __init__(self, directory, count=1, extra=""):
+    def __init__(self, directory, count=1, extra="", no_advertise=False):
         self.ports = free_ports(count)
         routes = free_ports(count)
         self.processes = []
@@ -87,7 +87,8 @@ class Servers:
             text += f'jetstream {{ store_dir: "{home}/store"\n max_file_store: 4GB }}\n{extra}\n'
             if count > 1:
                 others = ", ".join(f"nats://127.0.0.1:{port}" for port in routes)
-                text += f'cluster {{ name: test\n listen: 127.0.0.1:{routes[place]}\n routes: [{others}] }}\n'
+                text += f'cluster {{ name: test\n listen: 127.0.0.1:{routes[place]}\n routes: [{others}]\n'
+                text += ' no_advertise: true }\n' if no_advertise else ' }\n'
             with open(os.path.join(home, "server.conf"), "w") as file:
                 file.write(text)
             self.processes.append(Process(["nats-server", "-c", os.path.join(home, "server.conf")], home, "nats"))

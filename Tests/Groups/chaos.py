@@ -1,0 +1,340 @@
+#!/usr/bin/env python3
+"""Three daemons of one group and three NATS servers, which are killed, stopped and cut off at random while clients push and
+watch. At the end every acknowledged change is there exactly once, no refused one is there twice, and all members agree.
+
+usage: chaos.py [--seconds N] [--seed N] [--servers N]
+"""
+
+import argparse
+import os
+import random
+import selectors
+import shutil
+import socket
+import sys
+import threading
+import time
+import zlib
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "../../Protocol/clients/python")]
+
+import feedd  # noqa: E402
+from group_processes import Client, Daemon, Servers, free_ports, program, temporary, wait_for  # noqa: E402
+
+
+class Proxy:
+    """Forwards connections of one daemon to one server, until it is cut."""
+
+    def __init__(self, target):
+        self.target, self.port = target, free_ports(1)[0]
+        self.is_cut = False
+        self.pairs = {}
+        self.selector = selectors.DefaultSelector()
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listener.bind(("127.0.0.1", self.port))
+        self.listener.listen(16)
+        self.selector.register(self.listener, selectors.EVENT_READ)
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def cut(self, is_cut):
+        self.is_cut = is_cut
+
+    def run(self):
+        while True:
+            for key, _ in self.selector.select(0.1):
+                if key.fileobj is self.listener:
+                    self.accept()
+                else:
+                    self.forward(key.fileobj)
+            if self.is_cut:
+                for sock in list(self.pairs):
+                    self.close(sock)
+
+    def accept(self):
+        client, _ = self.listener.accept()
+        try:
+            if self.is_cut:
+                raise OSError
+            server = socket.create_connection(("127.0.0.1", self.target), 2)
+        except OSError:
+            client.close()
+            return
+        for one, other in ((client, server), (server, client)):
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.pairs[one] = other
+            self.selector.register(one, selectors.EVENT_READ)
+
+    def forward(self, sock):
+        if sock not in self.pairs:
+            return
+        try:
+            data = sock.recv(1 << 16)
+            if not data:
+                raise OSError
+            self.pairs[sock].settimeout(2)
+            self.pairs[sock].sendall(data)
+        except OSError:
+            self.close(sock)
+
+    def close(self, sock):
+        other = self.pairs.pop(sock, None)
+        for one in (sock, other):
+            if one is None:
+                continue
+            self.pairs.pop(one, None)
+            try:
+                self.selector.unregister(one)
+            except (KeyError, ValueError):
+                pass
+            one.close()
+
+
+class Chaos:
+    def __init__(self, seconds, seed, server_count):
+        self.random = random.Random(seed)
+        self.seconds, self.seed = seconds, seed
+        self.directory = temporary()
+        self.servers = Servers(self.directory, server_count, "", no_advertise=True)
+        self.is_over = False
+        self.lock = threading.Lock()
+        self.problems = []
+        # What each pusher sent: acknowledged, and not known.
+        self.acknowledged, self.unknown, self.refused = set(), set(), set()
+        # The digest of each revision, and where it was seen.
+        self.digests = {}
+        self.resumed, self.reset, self.moves = 0, 0, 0
+        self.latencies = []
+        self.daemons, self.proxies = [], []
+
+    def problem(self, text):
+        with self.lock:
+            self.problems.append(text)
+        print("PROBLEM", text, flush=True)
+
+    # MARK: Clients
+
+    def push(self, number):
+        """Inserts elements with names of their own at one daemon after the other, each once."""
+        rng = random.Random(self.seed * 100 + number)
+        client, place, daemon = None, 0, self.daemons[number % len(self.daemons)]
+        while not self.is_over:
+            try:
+                if client is None:
+                    daemon = rng.choice(self.daemons)
+                    client = daemon.connect(timeout=40)
+                names = [f"p{number}-{place + k}" for k in range(rng.randint(1, 4))]
+                place += len(names)
+                request = client.send("insert", feed="list", elements=[{"id": n} for n in names],
+                                      result="counts")
+                with self.lock:
+                    self.unknown.update(names)
+                answer = client.answer(request)
+                with self.lock:
+                    self.unknown.difference_update(names)
+                    if "result" in answer:
+                        self.acknowledged.update(names)
+                    elif answer["error"]["code"] == -32008:
+                        self.refused.update(names)
+                        if "may be stored" not in answer["error"]["message"]:
+                            pass
+                    else:
+                        self.problems.append(f"push: {answer}")
+                if "error" in answer or rng.random() < 0.002:
+                    client.close()
+                    client = None
+                time.sleep(rng.random() * 0.02)
+            except (OSError, ConnectionError, RuntimeError):
+                if client:
+                    client.close()
+                client = None
+                time.sleep(0.1)
+
+    def watch(self, number):
+        """Keeps a copy of the list, on one daemon after the other, and compares its digest."""
+        rng = random.Random(self.seed * 1000 + number)
+        mirror, epoch, last = None, None, None
+        while not self.is_over:
+            daemon = rng.choice(self.daemons)
+            until = time.monotonic() + rng.uniform(2, 12)
+            try:
+                with feedd.Connection(daemon.path, client="chaos", timeout=15) as connection:
+                    since = None
+                    if mirror is not None and mirror.whole:
+                        since = {"epoch": epoch, "revision": mirror.revision}
+                    options = {"since": since} if since else {}
+                    watch = connection.watch("list", **options)
+                    if since:
+                        with self.lock:
+                            if watch.result["resumed"]:
+                                self.resumed += 1
+                            else:
+                                self.reset += 1
+                            if daemon is not last:
+                                self.moves += 1
+                    if not (since and watch.result["resumed"]):
+                        mirror = feedd.Mirror(watch.result)
+                    epoch, last = watch.result["epoch"], daemon
+                    while time.monotonic() < until and not self.is_over:
+                        try:
+                            message = watch.next(timeout=0.5)
+                        except TimeoutError:
+                            continue
+                        if mirror.apply(message):
+                            self.note(mirror.revision, mirror.digest(), f"watcher {number} of {daemon.name}")
+            except feedd.Gap as gap:
+                self.problem(f"watcher {number}: {gap}")
+                mirror = None
+            except (OSError, feedd.Refused, feedd.Closed, TimeoutError):
+                time.sleep(0.2)
+
+    def note(self, revision, digest, who):
+        with self.lock:
+            known = self.digests.setdefault(revision, (digest, who))
+        if known[0] != digest:
+            self.problem(f"revision {revision}: {who} has {digest}, {known[1]} had {known[0]}")
+
+    def verify(self):
+        """Asks all daemons for digests."""
+        while not self.is_over:
+            for daemon in self.daemons:
+                try:
+                    client = daemon.connect(timeout=5)
+                    answer = client.call("verify", feed="list")
+                    self.note(answer["revision"], answer["digest"], f"daemon {daemon.name}")
+                    client.close()
+                except (OSError, RuntimeError, ConnectionError):
+                    pass
+            time.sleep(0.3)
+
+    # MARK: Faults
+
+    def fault(self):
+        rng = self.random
+        kind = rng.choice(["kill daemon", "stop daemon", "cut daemon", "kill server", "stop server", "two servers"])
+        pause = rng.uniform(0.5, 6)
+        if kind == "kill daemon":
+            daemon = rng.choice(self.daemons)
+            daemon.kill()
+            time.sleep(pause)
+            daemon.start()
+        elif kind == "stop daemon":
+            daemon = rng.choice(self.daemons)
+            daemon.stop()
+            time.sleep(pause)
+            daemon.resume()
+        elif kind == "cut daemon":
+            proxies = rng.choice(self.proxies)
+            for proxy in proxies:
+                proxy.cut(True)
+            time.sleep(pause)
+            for proxy in proxies:
+                proxy.cut(False)
+        else:
+            count = 2 if kind == "two servers" else 1
+            chosen = rng.sample(self.servers.processes, min(count, len(self.servers.processes)))
+            is_kill = rng.random() < 0.5
+            for server in chosen:
+                server.kill() if is_kill else server.stop()
+            time.sleep(pause)
+            for server in chosen:
+                server.start() if is_kill else server.resume()
+        return kind, pause
+
+    def run(self):
+        self.servers.start()
+        for place in range(3):
+            proxies = [Proxy(port) for port in self.servers.ports]
+            self.proxies.append(proxies)
+            url = ",".join(f"nats://127.0.0.1:{proxy.port}" for proxy in proxies)
+            daemon = Daemon(program("feedd"), self.directory, "abc"[place], url,
+                            options=("--image-journal", "256K", "--log-timeout", "3s"))
+            self.daemons.append(daemon)
+        self.daemons[0].start()
+        first = self.daemons[0].ready()
+        first.call("define", feed="list", kind="array")
+        for daemon in self.daemons[1:]:
+            daemon.start()
+            daemon.ready().close()
+        workers = [(self.push, n) for n in range(3)] + [(self.watch, n) for n in range(4)]
+        threads = [threading.Thread(target=call, args=(n,), daemon=True) for call, n in workers]
+        threads.append(threading.Thread(target=self.verify, daemon=True))
+        for thread in threads:
+            thread.start()
+        end, faults = time.monotonic() + self.seconds, 0
+        while time.monotonic() < end:
+            time.sleep(self.random.uniform(0.5, 3))
+            kind, pause = self.fault()
+            faults += 1
+            print(f"{faults}: {kind} for {pause:.1f} s; {len(self.acknowledged)} acknowledged, {len(self.refused)} refused, "
+                  f"{self.resumed} resumed, {self.reset} reset", flush=True)
+            for daemon in self.daemons:
+                if not daemon.is_running():
+                    text = daemon.text()[-400:]
+                    print(f"daemon {daemon.name} ended: {text}", flush=True)
+                    daemon.start()
+        time.sleep(5)
+        self.is_over = True
+        for thread in threads:
+            thread.join(60)
+        self.compare()
+        return faults
+
+    def compare(self):
+        clients = [daemon.ready(60) for daemon in self.daemons]
+        for client in clients:
+            wait_for(lambda: client.call("hello")["log"] == "connected", 60, "connection of every daemon")
+        wait_for(lambda: clients[0].error("insert", feed="list", elements=[{"id": "end"}]) is None, 60, "storing")
+        wait_for(lambda: len({c.call("verify", feed="list")["revision"] for c in clients}) == 1, 60, "one revision")
+        answers = [client.call("verify", feed="list") for client in clients]
+        if len({answer["digest"] for answer in answers}) != 1:
+            self.problem(f"the members differ at the end: {answers}")
+        names = []
+        count = sum(answers[0]["counts"])
+        for start in range(0, count, 2000):
+            rows = clients[0].call("range", **{"feed": "list", "from": start, "count": 2000})
+            names += [element["id"] for element in rows["elements"]]
+        if len(names) != len(set(names)):
+            self.problem(f"{len(names) - len(set(names))} elements are doubled")
+        lost = self.acknowledged - set(names)
+        if lost:
+            self.problem(f"{len(lost)} acknowledged elements are lost: {sorted(lost)[:10]}")
+        print(f"{len(names)} elements; {len(self.acknowledged)} acknowledged, {len(self.refused)} refused of which "
+              f"{len(self.refused & set(names))} were stored, {len(self.unknown)} without an answer; "
+              f"{len(self.digests)} revisions compared; {self.resumed} of {self.resumed + self.reset} watches resumed by delta, "
+              f"{self.moves} after moving to another host", flush=True)
+
+    def end(self):
+        for daemon in self.daemons:
+            daemon.resume()
+            daemon.kill()
+        self.servers.end()
+        if self.problems:
+            print(f"logs are in {self.directory}")
+        else:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="faults in a group")
+    parser.add_argument("--seconds", type=int, default=600)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--servers", type=int, default=3)
+    options = parser.parse_args()
+    print(f"seed {options.seed}", flush=True)
+    chaos = Chaos(options.seconds, options.seed, options.servers)
+    try:
+        chaos.run()
+    finally:
+        chaos.end()
+    total = chaos.resumed + chaos.reset
+    if total and chaos.resumed < 0.9 * total:
+        chaos.problems.append(f"only {chaos.resumed} of {total} watches resumed by delta")
+    for problem in chaos.problems:
+        print(problem)
+    sys.exit(1 if chaos.problems else 0)
+
+
+if __name__ == "__main__":
+    main()
