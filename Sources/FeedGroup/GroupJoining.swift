@@ -76,7 +76,11 @@ struct GroupJoining: ~Copyable {
       guard now < deadline else { throw .jetStream(what: "no answer to \(subject)", reason: "timed out") }
       var found: NatsMessage?
       for item in inbox.take(within: deadline - now) {
-        if case .nats(.message(let message)) = item, message.subject == reply { found = message } else { rest.append(item) }
+        if case .nats(.message(let message)) = item, message.subject == reply {
+          found = message
+        } else {
+          rest.append(item)
+        }
       }
       if let message = found {
         if message.bytes.isEmpty, let status = message.header("Status") {
@@ -101,7 +105,8 @@ struct GroupJoining: ~Copyable {
     guard differences.isEmpty else { throw .otherLimits(group: settings.name, differences: differences) }
     if let cached, cached.epoch == identity.epoch, cached.from >= state.first, cached.table.position <= state.last {
       return Found(
-        identity: identity, replicas: state.replicas, image: .cached, table: cached.table, from: cached.from, rest: rest)
+        identity: identity, replicas: state.replicas, image: .cached, table: cached.table, from: cached.from, rest: rest
+      )
     }
     for attempt in 1...3 {
       guard let published = try findImage(), published.epoch == identity.epoch else { break }

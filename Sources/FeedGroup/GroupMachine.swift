@@ -114,7 +114,8 @@ final class GroupMachine {
   private(set) var joinedAtSequence: UInt64?
 
   init(
-    _ settings: GroupSettings, _ identity: StreamIdentity, _ table: MemberTable, readingFrom next: UInt64, inbox: String,
+    _ settings: GroupSettings, _ identity: StreamIdentity, _ table: MemberTable, readingFrom next: UInt64,
+    inbox: String,
     _ transport: any GroupTransport, now: UInt64, makeOrigin: @escaping () -> UInt64
   ) {
     self.settings = settings
@@ -251,7 +252,9 @@ final class GroupMachine {
 
   /// Whether this host should write an image for its next start: soon after the last batch if it is cheap.
   private func wantsOwnImage(_ now: UInt64) -> Bool {
-    guard !imageIsUnderWay, !isFrozen, isCaughtUp, table.position > ownImage.position, ownImage.log > 0 else { return false }
+    guard !imageIsUnderWay, !isFrozen, isCaughtUp, table.position > ownImage.position, ownImage.log > 0 else {
+      return false
+    }
     let isCheap = ownImage.bytes <= 1 << 20 || ownImage.log >= ownImage.bytes / 4
     return isCheap && now &- readAt >= Self.second || isLong(ownImage.log, ownImage.bytes, now)
   }
@@ -339,7 +342,8 @@ final class GroupMachine {
     }
     if state.last &+ 1 < nextRead {
       return lose(
-        "the stream ends with message \(state.last), and this member has read up to \(nextRead - 1): the servers lost messages")
+        "the stream ends with message \(state.last), and this member has read up to \(nextRead - 1): the servers lost messages"
+      )
     }
     if joinedAtSequence == nil { joinedAtSequence = state.last }
     if !consumerName.isEmpty { send(JetStream.deleteConsumer(settings.stream, consumerName), reply: nil, "") }
@@ -435,7 +439,8 @@ final class GroupMachine {
           ))
         return
       }
-      return lose("message \(place.stream) of stream \(settings.stream) is of a newer feedd (\(error)); update this host")
+      return lose(
+        "message \(place.stream) of stream \(settings.stream) is of a newer feedd (\(error)); update this host")
     }
     let isOwn = message.origin == origin
     switch table.receive(message, payload, sequence: place.stream, time: place.time) {
@@ -528,9 +533,12 @@ final class GroupMachine {
   }
 
   private func compareDigests() {
-    guard let own = ownDigest, let other = table.digest, own.mark == other.mark, own.value != other.value else { return }
+    guard let own = ownDigest, let other = table.digest, own.mark == other.mark, own.value != other.value else {
+      return
+    }
     lose(
-      "the state differs from that of \(other.host) at message \(own.mark) (digest \(own.value), theirs \(other.value))")
+      "the state differs from that of \(other.host) at message \(own.mark) (digest \(own.value), theirs \(other.value))"
+    )
   }
 
   /// Stops following: the state of this member cannot be continued.
@@ -677,7 +685,9 @@ final class GroupMachine {
 
   /// Lets all members compare their digests after some thousand batches.
   private func proposeMark(_ now: UInt64) {
-    guard table.batchesSinceMark >= settings.markBatches, markDueAt == nil, isCaughtUp, isJoined, !hasLeft else { return }
+    guard table.batchesSinceMark >= settings.markBatches, markDueAt == nil, isCaughtUp, isJoined, !hasLeft else {
+      return
+    }
     markDueAt = now &+ rank * Self.second
   }
 

@@ -90,7 +90,11 @@ final class GroupNotices: Sendable {
     if events.isEmpty && lines.isEmpty && status == nil { return }
     var added: [(LogEvent, GroupMachine.Purpose?)] = []
     for event in events {
-      if case .mark(let mark) = event { added.append((event, machine.takePurpose(mark))) } else { added.append((event, nil)) }
+      if case .mark(let mark) = event {
+        added.append((event, machine.takePurpose(mark)))
+      } else {
+        added.append((event, nil))
+      }
     }
     let (isCaughtUp, box, table) = (machine.isCaughtUp, Events(added), status == nil ? nil : machine.table)
     state.withLock { state in
@@ -238,8 +242,8 @@ final class GroupThread: @unchecked Sendable {
     let subject = message.subject
     let imagePrefix = "\(machine.inbox).image."
     if subject.hasPrefix(imagePrefix) {
-      guard upload != nil else { return }
-      let outcome = upload!.receive(JSONObject(message.bytes), subject.dropFirst(imagePrefix.count), now: now)
+      let name = subject.dropFirst(imagePrefix.count)
+      guard let outcome = upload?.receive(JSONObject(message.bytes), name, now: now) else { return }
       return endUpload(outcome, now)
     }
     var input = GroupMachine.Input(

@@ -30,7 +30,9 @@ enum JetStream {
 
   /// A consumer that sends all messages from one on to `subject`, in order and without acknowledgements. It ends by itself when
   /// nobody listens.
-  static func consumer(_ stream: String, deliver subject: String, from sequence: UInt64, filter: String? = nil) -> String {
+  static func consumer(_ stream: String, deliver subject: String, from sequence: UInt64, filter: String? = nil)
+    -> String
+  {
     let filter = filter.map { ",\"filter_subject\":\(quoted($0))" } ?? ""
     return "{\"stream_name\":\"\(stream)\",\"config\":{\"deliver_subject\":\"\(subject)\","
       + "\"deliver_policy\":\"by_start_sequence\",\"opt_start_seq\":\(sequence),\"ack_policy\":\"none\","

@@ -150,11 +150,10 @@ struct MemberTable: Equatable {
     _ message: GroupMessage, _ payload: UnsafeRawBufferPointer, _ sequence: UInt64, _ member: inout Member
   ) -> Effect {
     guard message.isLast else {
-      if member.parts == nil {
-        member.parts = Parts(sequence: sequence, number: message.number, bytes: Array(payload))
-      } else if member.parts!.bytes.count + payload.count <= Self.maxBatch {
-        member.parts!.bytes.append(contentsOf: payload)
-      }
+      var parts = member.parts ?? Parts(sequence: sequence, number: message.number, bytes: [])
+      member.parts = nil
+      if parts.bytes.count + payload.count <= Self.maxBatch { parts.bytes.append(contentsOf: payload) }
+      member.parts = parts
       return .part
     }
     moment = max(moment, message.time)
@@ -176,7 +175,8 @@ struct MemberTable: Equatable {
     if let replaced { members[replaced] = nil }
     for (origin, other) in members where other.seen &+ Self.patience < time { members[origin] = nil }
     members[message.origin] = Member(
-      member: member, host: host, version: facts.string("version") ?? "", pid: facts.int("pid") ?? 0, next: 2, parts: nil,
+      member: member, host: host, version: facts.string("version") ?? "", pid: facts.int("pid") ?? 0, next: 2,
+      parts: nil,
       seen: time)
     return .joined(replaced: replaced)
   }
@@ -289,7 +289,9 @@ extension MemberTable {
     needed = facts.unsigned("from")
     batchesSinceMark = facts.int("batchesSinceMark") ?? 0
     mark = facts.unsigned("mark") ?? 0
-    image = facts.object("image").flatMap { Image($0, host: $0.string("host") ?? "", moment: $0.unsigned("moment") ?? 0) }
+    image = facts.object("image").flatMap {
+      Image($0, host: $0.string("host") ?? "", moment: $0.unsigned("moment") ?? 0)
+    }
     for facts in facts.objects("members") {
       guard let origin = facts.string("origin").flatMap({ UInt64($0, radix: 16) }), let member = facts.string("member"),
         let host = facts.string("host"), let next = facts.unsigned("next")

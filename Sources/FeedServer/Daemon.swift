@@ -105,7 +105,8 @@ public enum Daemon {
     log.write(
       .notice,
       "feedd \(ProgramVersion.text) listens at \(listener.path)\(listener.isInherited ? " (handed over)" : ""), "
-        + "\(member.map { "group \($0.log.settings.name)" } ?? "durability \(options.durability.rawValue) (\(place(storage)))"), pid \(ProcessIdentity.pid)")
+        + "\(member.map { "group \($0.log.settings.name)" } ?? "durability \(options.durability.rawValue) (\(place(storage)))"), pid \(ProcessIdentity.pid)"
+    )
     return loop
   }
 

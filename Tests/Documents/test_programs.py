@@ -179,6 +179,7 @@ class Outputs(unittest.TestCase):
         "quotas": ["quotas"],
         "kick": ["kick", "{connection}"],
         "log-level": ["log-level"],
+        "group": ["group", "status"],
         "ping": ["ping"],
         "call": ["call", "ping"],
         "completion": None,

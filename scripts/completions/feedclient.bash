@@ -114,6 +114,7 @@ _feedclient_value() {
 _feedclient_operand() {
   case $command:$1 in
     log-level:0) _feedclient_offer "$word" <<<$'error\nwarning\nnotice\ninfo\ndebug' ;;
+    group:0) _feedclient_offer "$word" <<<$'status\nleave\njoin\nimage' ;;
     completion:0) _feedclient_offer "$word" <<<$'bash\nzsh\nfish' ;;
     kick:*) _feedclient_offer "$word" < <(_feedclient_connections) ;;
     call:0) _feedclient_offer "$word" < <(_feedclient_methods) ;;

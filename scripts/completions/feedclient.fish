@@ -83,10 +83,11 @@ end
 complete -c feedclient -f
 complete -c feedclient -n 'test (count (__feedclient_words)) -eq 0' -a '(__feedclient_commands)'
 complete -c feedclient -n 'test (count (__feedclient_words)) -eq 1; and test (__feedclient_words)[1] = help' -a '(__feedclient_commands)'
-complete -c feedclient -n 'test (count (__feedclient_words)) -eq 1; and not contains (__feedclient_words)[1] call import backup restore log-level kick completion' -a '(__feedclient_feeds)'
+complete -c feedclient -n 'test (count (__feedclient_words)) -eq 1; and not contains (__feedclient_words)[1] call import backup restore log-level group kick completion' -a '(__feedclient_feeds)'
 complete -c feedclient -n 'contains -- (__feedclient_words)[1] export watch' -a '(__feedclient_feeds)'
 complete -c feedclient -n 'contains kick (__feedclient_words)[1]' -a '(__feedclient_connections)'
 complete -c feedclient -n 'contains log-level (__feedclient_words)[1]' -a 'error warning notice info debug'
+complete -c feedclient -n 'contains group (__feedclient_words)[1]' -a 'status leave join image'
 complete -c feedclient -n 'contains (__feedclient_words)[1] import backup restore' -F
 complete -c feedclient -n 'string match -q -- "-*" (commandline -ct)' -a '(__feedclient_options)'
 complete -c feedclient -n '__feedclient_needs 0 completion' -a 'bash zsh fish'

@@ -244,6 +244,7 @@ export interface Methods {
   quotas: One<{}, Record<string, unknown>>;
   kick: One<{ connection: number }, { connection: number; uid: number; pid: number }>;
   logLevel: One<{ level?: string }, { level: string }>;
+  group: One<{ action?: "status" | "leave" | "join" | "image" }, Record<string, unknown>>;
 }
 
 /** The methods that are answered with a change. */

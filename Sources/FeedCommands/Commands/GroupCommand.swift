@@ -26,7 +26,8 @@ extension Command {
     guard actions.contains(action) else {
       throw invocation.usage(
         "unknown action '\(action)'"
-          + Spelling.suggestion(for: action, in: actions, otherwise: "; give one of \(actions.joined(separator: ", "))"))
+          + Spelling.suggestion(for: action, in: actions, otherwise: "; give one of \(actions.joined(separator: ", "))")
+      )
     }
     var params = ParameterWriter()
     params.add("action", action)

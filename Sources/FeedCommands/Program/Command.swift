@@ -148,7 +148,8 @@ enum CommandTable {
     Group(title: "Feeds", commands: [.define, .undefine, .feeds, .describe, .activate, .insertChild, .removeChild]),
     Group(title: "Copies", commands: [.export, .import, .backup, .restore]),
     Group(
-      title: "Daemon", commands: [.verify, .sync, .stats, .top, .clients, .quotas, .kick, .logLevel, .group, .ping, .call]),
+      title: "Daemon",
+      commands: [.verify, .sync, .stats, .top, .clients, .quotas, .kick, .logLevel, .group, .ping, .call]),
     Group(title: "Shell", commands: [.completion]),
   ]
 

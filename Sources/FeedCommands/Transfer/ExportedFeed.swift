@@ -21,7 +21,7 @@ struct ExportedFeed {
 
   /// The members that `describe` adds to a definition (see `Protocol/methods/describe.md`), and those of a heading.
   private static let status: Set<String> = [
-    "shows", "sections", "counts", "count", "revision", "watchers", "source", "following",
+    "shows", "sections", "counts", "count", "revision", "watchers", "source", "following", "group", "log",
   ]
 
   /// Parses an entry of the result of `feeds`, or a line of an export.

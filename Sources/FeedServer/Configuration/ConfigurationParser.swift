@@ -39,7 +39,8 @@ extension Configuration {
     guard file.kind == .object else {
       throw text.error(
         at: file, "",
-        "must be an object with \"feeds\", \"limits\", \"access\", \"socketMode\", \"socketGroup\" and \"group\", each optional")
+        "must be an object with \"feeds\", \"limits\", \"access\", \"socketMode\", \"socketGroup\" and \"group\", each optional"
+      )
     }
     try FileMembers.check(file, FileMembers.file, "", text)
     let limits = try Self.limits(file, text)
@@ -180,7 +181,9 @@ extension GroupFacts {
     reading file: JSONView, _ text: ConfigurationText, _ directory: String
   ) throws(ConfigurationError) {
     guard let object = file.member("group") else { return nil }
-    guard object.kind == .object else { throw text.error(at: object, "group", "must be an object with \"name\" and \"log\"") }
+    guard object.kind == .object else {
+      throw text.error(at: object, "group", "must be an object with \"name\" and \"log\"")
+    }
     try FileMembers.check(object, FileMembers.group, "group", text)
     self.init()
     func string(_ name: StaticString) throws(ConfigurationError) -> String? {
@@ -201,7 +204,8 @@ extension GroupFacts {
     if let view = object.member("log") {
       let urls = view.kind == .array ? view.elements.compactMap(\.string) : [view.string].compactMap { $0 }
       guard !urls.isEmpty, view.kind != .array || urls.count == view.count else {
-        throw text.error(at: view, "group.log", "must be the URL of a NATS server, such as nats://127.0.0.1:4222, or several")
+        throw text.error(
+          at: view, "group.log", "must be the URL of a NATS server, such as nats://127.0.0.1:4222, or an array")
       }
       log = urls
     }

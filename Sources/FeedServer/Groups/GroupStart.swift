@@ -106,7 +106,9 @@ enum GroupStart {
     _ options: DaemonOptions, _ facts: GroupFacts?, member: String
   ) throws(GroupError) -> GroupSettings? {
     guard let name = options.group ?? facts?.name else {
-      if facts != nil { throw .configuration("\"group\" in the configuration has no \"name\"; add it, or pass --group NAME") }
+      if facts != nil {
+        throw .configuration("\"group\" in the configuration has no \"name\"; add it, or pass --group NAME")
+      }
       return nil
     }
     let servers = options.logServers.isEmpty ? facts?.log ?? [] : options.logServers
@@ -146,7 +148,9 @@ enum GroupStart {
       throw StateDirectoryError.unknown
     }
     let directory = try StateDirectory.lock(path)
-    guard let settings = try settings(options, configuration?.group, member: try memberName(in: path)) else { return nil }
+    guard let settings = try settings(options, configuration?.group, member: try memberName(in: path)) else {
+      return nil
+    }
     let images = "\(path)/group-\(settings.name)"
     try PrivateDirectory.make(images)
     var cached: GroupLog.Cached?

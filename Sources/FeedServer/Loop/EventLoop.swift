@@ -42,7 +42,8 @@ package struct EventLoop: ~Copyable {
   ///   - commitLog: the log of `state` or `member`, or one that needs no directory.
   ///   - makeRunner: makes what runs long work in slices, on a thread with a name; nil if requests are executed at once.
   init(
-    engine: Engine, commitLog: any CommitLog, state: DurableState?, member: GroupMember? = nil, clock: ServerClock, listener: UnixListener,
+    engine: Engine, commitLog: any CommitLog, state: DurableState?, member: GroupMember? = nil, clock: ServerClock,
+    listener: UnixListener,
     signals: consuming Signals, notify: Notify, log: Log, openFiles: OpenFiles? = nil, drainTimeout: Duration,
     configurationFile: ConfigurationFile?, socket: SocketSettings = SocketSettings(), metricsPath: String? = nil,
     makeRunner: (String) -> (any SliceRunner)? = { SlicedWork($0) }

@@ -16,7 +16,8 @@ final class ImageFile {
   ///   - limits: the limits in use, as JSON.
   ///   - note: what a log elsewhere adds to the image; nil for a log beside it.
   init(
-    _ head: ImageHead, _ facts: StateFacts, limits: String, note: String?, in directory: String, _ files: any LogDirectory,
+    _ head: ImageHead, _ facts: StateFacts, limits: String, note: String?, in directory: String,
+    _ files: any LogDirectory,
     vfs: String?
   ) throws(StorageError) {
     self.directory = directory
