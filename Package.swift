@@ -133,6 +133,7 @@ let package = Package(
       exclude: ["Corpus"]),
     tests("FeedSourcesTests", ["FeedSources", "FeedJSON", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem"]),
     tests("FeedSystemTests", ["FeedSystem"]),
+    tests("FeedGroupTests", ["FeedGroup", "FeedJSON", "FeedModel"]),
     tests(
       "FeedServerTests",
       [

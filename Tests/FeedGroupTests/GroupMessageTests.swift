@@ -1,0 +1,167 @@
+import FeedJSON
+import Testing
+
+@testable import FeedGroup
+
+@Suite struct GroupMessageTests {
+  private let message = GroupMessage(.batch, origin: 7, number: 3, time: 1000, deadline: 2000, isLast: false)
+
+  private func encoded(_ payload: [UInt8] = Array("requests".utf8)) -> [UInt8] {
+    payload.withUnsafeBytes { message.encoded($0) }
+  }
+
+  @Test func isParsedAsItWasEncoded() throws {
+    let bytes = encoded()
+    #expect(bytes.count == GroupMessage.byteCount + 8)
+    try bytes.withUnsafeBytes { bytes in
+      let (found, payload) = try GroupMessage.parse(bytes)
+      #expect(found == message)
+      #expect(Array(payload) == Array("requests".utf8))
+    }
+  }
+
+  @Test func anyChangedByteIsNoticed() {
+    let sound = encoded()
+    for place in sound.indices {
+      var bytes = sound
+      bytes[place] ^= 0x10
+      #expect(throws: GroupMessage.Flaw.foreign) { try bytes.withUnsafeBytes { _ = try GroupMessage.parse($0) } }
+    }
+    for count in 0..<sound.count {
+      #expect(throws: GroupMessage.Flaw.foreign) {
+        try sound.prefix(count).withUnsafeBytes { _ = try GroupMessage.parse($0) }
+      }
+    }
+  }
+
+  @Test func hashesAndBase64AreThoseOfTheStandards() {
+    func hash(_ text: String) -> String {
+      var hash = SHA256()
+      // In parts, so that blocks are filled by several of them.
+      for byte in text.utf8 { withUnsafeBytes(of: byte) { hash.update($0) } }
+      return hash.finish().map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+    }
+    #expect(hash("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
+    #expect(hash("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+    #expect(
+      hash("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")
+        == "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1")
+    #expect(Base64.encode(Array("image".utf8)) == "aW1hZ2U=")
+    for text in ["", "f", "fo", "foo", "foob", "fooba", "foobar"] {
+      #expect(Base64.decode(Base64.encode(Array(text.utf8))) == Array(text.utf8))
+    }
+    #expect(Base64.decode("a+/b") == Base64.decode("a-_b"))
+    #expect(Base64.decode("a b") == nil)
+  }
+}
+
+@Suite struct MemberTableTests {
+  private var table = MemberTable()
+
+  private mutating func receive(
+    _ kind: GroupMessage.Kind, _ number: UInt64, origin: UInt64 = 1, _ text: String = "", time: UInt64 = 0,
+    deadline: UInt64 = 0, isLast: Bool = true
+  ) -> MemberTable.Effect {
+    let message = GroupMessage(kind, origin: origin, number: number, time: time, deadline: deadline, isLast: isLast)
+    return Array(text.utf8).withUnsafeBytes {
+      table.receive(message, $0, sequence: table.position + 1, time: 100)
+    }
+  }
+
+  private mutating func join(_ origin: UInt64, as member: String = "m1") {
+    guard case .joined = receive(.join, 1, origin: origin, "{\"member\":\"\(member)\",\"host\":\"h\"}") else {
+      Issue.record("the member did not join")
+      return
+    }
+  }
+
+  private func skip(_ effect: MemberTable.Effect) -> MemberTable.Skip? {
+    if case .none(let reason) = effect { reason } else { nil }
+  }
+
+  @Test mutating func messagesOfAnOriginHaveTheirEffectOnceAndInOrder() {
+    #expect(skip(receive(.batch, 2)) == .unknownOrigin)
+    join(1)
+    #expect(skip(receive(.batch, 3)) == .gap)
+    #expect(skip(receive(.batch, 2)) == nil)
+    #expect(skip(receive(.batch, 2)) == .duplicate)
+    #expect(skip(receive(.batch, 3)) == nil)
+    #expect(skip(receive(.join, 1, "{\"member\":\"m1\",\"host\":\"h\"}")) == .duplicate)
+  }
+
+  @Test mutating func anotherOriginOfAMemberEndsTheFormerOne() {
+    join(1)
+    #expect(skip(receive(.batch, 2, origin: 1)) == nil)
+    join(2)
+    #expect(skip(receive(.batch, 3, origin: 1)) == .unknownOrigin)
+    #expect(skip(receive(.batch, 2, origin: 2)) == nil)
+    #expect(table.members.count == 1)
+  }
+
+  @Test mutating func aMessageThatIsStoredTooLateCanBeSentAgain() {
+    join(1)
+    #expect(skip(receive(.batch, 2, deadline: 99)) == .late)
+    #expect(skip(receive(.batch, 2, deadline: 101)) == nil)
+  }
+
+  @Test mutating func theMomentOfBatchesNeverDecreases() {
+    join(1)
+    var moments: [UInt64] = []
+    for (number, time) in [(2, 50), (3, 40), (4, 60)] as [(UInt64, UInt64)] {
+      if case .batch(_, let moment) = receive(.batch, number, time: time) { moments.append(moment) }
+    }
+    #expect(moments == [50, 50, 60])
+  }
+
+  @Test mutating func partsOfABatchAreJoinedAlsoAfterAnImage() throws {
+    join(1)
+    join(2, as: "m2")
+    #expect(skip(receive(.batch, 2, "one,", isLast: false)) == nil)
+    let image = table.text
+    #expect(table.firstNeeded == 3)
+    // Another member's batch between the parts.
+    #expect(skip(receive(.batch, 2, origin: 2, "other")) == nil)
+    guard case .batch(.joined(let bytes), _) = receive(.batch, 3, "two") else {
+      Issue.record("the batch is not complete")
+      return
+    }
+    #expect(bytes == Array("one,two".utf8))
+
+    // A member that begins with the image reads the stream from the first part on.
+    var other = try #require(MemberTable(text: image))
+    #expect(other.needed == 3)
+    let first = GroupMessage(.batch, origin: 1, number: 2, time: 0, isLast: false)
+    _ = Array("one,".utf8).withUnsafeBytes { other.receive(first, $0, sequence: 3, time: 100) }
+    let last = GroupMessage(.batch, origin: 1, number: 3, time: 0)
+    let effect = Array("two".utf8).withUnsafeBytes { other.receive(last, $0, sequence: 5, time: 100) }
+    guard case .batch(.joined(let again), _) = effect else {
+      Issue.record("the batch is not complete after the image")
+      return
+    }
+    #expect(again == bytes)
+  }
+
+  @Test mutating func theTextOfATableIsTheTable() throws {
+    join(1)
+    join(2, as: "m\"2")
+    _ = receive(.configured, 2, origin: 1, "{\"feeds\":{\"inbox\":17}}")
+    _ = receive(.batch, 3, origin: 1, time: 70)
+    let again = try #require(MemberTable(text: table.text))
+    #expect(again.members == table.members)
+    #expect((again.position, again.moment) == (table.position, table.moment))
+    #expect(again.text == table.text)
+    #expect(MemberTable(text: "{}") == nil)
+  }
+
+  @Test mutating func twoHostsThatDefineAFeedDifferentlyConflict() {
+    join(1)
+    _ = receive(.configured, 2, origin: 1, "{\"feeds\":{\"inbox\":17,\"tabs\":3}}")
+    #expect(table.conflict(of: ["inbox": 17], of: "m2") == nil)
+    #expect(table.conflict(of: ["inbox": 18], of: "m1") == nil)
+    let found = table.conflict(of: ["inbox": 18], of: "m2")
+    #expect(found?.feed == "inbox")
+    #expect(found?.host == "h")
+    _ = receive(.leave, 3, origin: 1)
+    #expect(table.conflict(of: ["inbox": 18], of: "m2") == nil)
+  }
+}

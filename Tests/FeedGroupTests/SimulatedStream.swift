@@ -1,0 +1,250 @@
+import FeedJSON
+import FeedModel
+import TestSupport
+
+@testable import FeedGroup
+
+extension SeededRandom {
+  mutating func chance(_ probability: Double) -> Bool { Double.random(in: 0..<1, using: &self) < probability }
+}
+
+/// The servers of a group as a simulation: a stream, a consumer for each member, and what is on its way. Messages and answers
+/// are delayed, lost and repeated, consumers lose messages, and while there is no leader nothing is stored.
+final class SimulatedStream {
+  struct Stored {
+    let bytes: [UInt8]
+    let time: UInt64
+  }
+
+  private struct OnItsWay {
+    let due: UInt64
+    let order: Int
+    let deliver: () -> Void
+  }
+
+  private struct Consumer {
+    var subject: String
+    var next: Int
+    var sequence: UInt64 = 0
+    var heartbeatAt: UInt64
+  }
+
+  var random: SeededRandom
+  private(set) var now: UInt64 = 1_000_000_000_000
+  private(set) var stored: [Stored] = []
+  private var identities: Set<String> = []
+  private var consumers: [Int: Consumer] = [:]
+  private var onItsWay: [OnItsWay] = []
+  private var order = 0
+  /// Until when nothing is stored, because there is no leader.
+  private var leaderlessUntil: UInt64 = 0
+  /// How likely a message or an answer is lost, and a consumer's message.
+  var loss = 0.0
+  /// The stream's clock minus that of the members.
+  let clockOffset: UInt64 = 5_000_000_000_000_000
+  let identity: StreamIdentity
+
+  init(seed: UInt64) {
+    random = SeededRandom(seed: seed)
+    identity = StreamIdentity(epoch: "e", limits: [:])
+  }
+
+  /// Calls `body` after a random time, unless it is lost.
+  func send(losing loss: Double = 0, _ body: @escaping () -> Void) {
+    if random.chance(loss) { return }
+    order += 1
+    let slow = random.chance(0.05) ? 400_000_000 : 3_000_000
+    onItsWay.append(
+      OnItsWay(due: now + UInt64.random(in: 100_000...UInt64(slow), using: &random), order: order, deliver: body))
+  }
+
+  func loseLeader(for nanoseconds: UInt64) { leaderlessUntil = now + nanoseconds }
+
+  /// Delivers what is due up to a time. Members act in between by `onStep`.
+  func advance(by nanoseconds: UInt64) {
+    now += nanoseconds
+    while let place = onItsWay.indices.filter({ onItsWay[$0].due <= now })
+      .min(by: { (onItsWay[$0].due, onItsWay[$0].order) < (onItsWay[$1].due, onItsWay[$1].order) })
+    {
+      onItsWay.remove(at: place).deliver()
+    }
+  }
+
+  /// A member's connection broke: its consumer loses its interest.
+  func disconnect(_ member: Int) { consumers[member] = nil }
+
+  /// Handles a publication that has arrived. Returns the answer; nil for none.
+  func receive(_ member: Int, _ subject: String, identity: String?, _ bytes: [UInt8]) -> String? {
+    if now < leaderlessUntil { return nil }
+    if subject.hasPrefix("$JS.API.STREAM.INFO") {
+      return "{\"config\":{\"description\":\(JetStream.quoted(self.identity.text)),\"num_replicas\":3},\"state\":"
+        + "{\"first_seq\":\(stored.isEmpty ? 0 : 1),\"last_seq\":\(stored.count),\"messages\":\(stored.count)}}"
+    }
+    if subject.hasPrefix("$JS.API.CONSUMER.CREATE") {
+      guard let config = bytes.withUnsafeBytes({ JSONObject($0) })?.object("config"),
+        let deliver = config.string("deliver_subject"), let first = config.int("opt_start_seq")
+      else { return "{\"error\":{\"code\":400}}" }
+      consumers[member] = Consumer(subject: deliver, next: first - 1, heartbeatAt: now + 500_000_000)
+      return "{\"name\":\"c\"}"
+    }
+    if subject.hasPrefix("$JS.API") { return nil }
+    // Sometimes the window for duplicates has passed.
+    if let identity, !identities.insert(identity).inserted, !random.chance(0.1) {
+      return "{\"seq\":1,\"duplicate\":true}"
+    }
+    stored.append(Stored(bytes: bytes, time: now + clockOffset))
+    return "{\"seq\":\(stored.count)}"
+  }
+
+  /// Sends what the consumer of a member has to deliver. `deliver` takes the subject, the reply and the bytes, or a heartbeat.
+  func serve(
+    _ member: Int, _ deliver: @escaping (_ subject: String, _ reply: String, _ bytes: [UInt8]) -> Void,
+    heartbeat: @escaping (_ subject: String, _ last: UInt64) -> Void
+  ) {
+    guard var consumer = consumers[member] else { return }
+    while consumer.next < stored.count, random.chance(0.9) {
+      let message = stored[consumer.next]
+      consumer.next += 1
+      consumer.sequence += 1
+      let reply = "$JS.ACK.s.c.1.\(consumer.next).\(consumer.sequence).\(message.time).0"
+      let subject = consumer.subject
+      if random.chance(loss) { continue }
+      deliver(subject, reply, message.bytes)
+    }
+    if now >= consumer.heartbeatAt {
+      consumer.heartbeatAt = now + 500_000_000
+      if consumer.next == stored.count { heartbeat(consumer.subject, consumer.sequence) }
+    }
+    consumers[member] = consumer
+  }
+}
+
+/// One member in the simulation: a machine, its connection, and what it was told.
+final class SimulatedMember: GroupTransport {
+  struct Outcome: Equatable {
+    var isStored = false
+    var failure: String?
+  }
+
+  let index: Int
+  let stream: SimulatedStream
+  private(set) var machine: GroupMachine!
+  private(set) var isConnected = false
+  /// The payloads of the batches in the order of their execution, with their moments.
+  private(set) var executed: [String] = []
+  private(set) var outcomes: [UInt64: Outcome] = [:]
+  private(set) var lost: String?
+  private var nextBatch: UInt64 = 0
+  private var texts: [UInt64: String] = [:]
+  private var inFlight: Set<UInt64> = []
+  private var tickAt: UInt64 = 0
+  /// What arrives at once is in order, as on a connection.
+  private var connection = 0
+
+  init(_ index: Int, _ stream: SimulatedStream) throws {
+    self.index = index
+    self.stream = stream
+    let settings = try GroupSettings(
+      name: "g", nats: NatsSettings(servers: []), host: "h\(index)", member: "m\(index)", version: "1", pid: 1,
+      timeout: 3_000_000_000)
+    machine = GroupMachine(
+      settings, stream.identity, MemberTable(), readingFrom: 1, inbox: "i\(index)", self, now: stream.now
+    ) { stream.random.next() }
+  }
+
+  var canAppend: Bool { inFlight.count < 4 && lost == nil }
+
+  func connect() {
+    isConnected = true
+    connection += 1
+    machine.didConnect(now: stream.now)
+  }
+
+  func disconnect() {
+    isConnected = false
+    connection += 1
+    stream.disconnect(index)
+    machine.didDisconnect("cut", now: stream.now)
+  }
+
+  /// Appends a batch; `bytes` long, so that it may be several messages.
+  func append(bytes: Int) {
+    nextBatch += 1
+    var text = "m\(index)-\(nextBatch);"
+    text += String(repeating: "x", count: max(0, bytes - text.utf8.count))
+    texts[nextBatch] = text
+    inFlight.insert(nextBatch)
+    let frames = HeldFrames(Array(text.utf8))
+    machine.append(
+      LogBatch(
+        number: nextBatch, at: Instant(nanoseconds: stream.now), revision: nil, frames: frames.frames, owner: frames),
+      now: stream.now)
+    takeEvents()
+  }
+
+  func step() {
+    if isConnected {
+      let here = connection
+      stream.serve(
+        index,
+        { [unowned self] subject, reply, bytes in
+          if here == connection { receive(subject, reply, bytes, nil, nil) }
+        },
+        heartbeat: { [unowned self] subject, last in
+          if here == connection { receive(subject, nil, [], "100", last) }
+        })
+    }
+    if stream.now >= tickAt { tickAt = stream.now + machine.tick(stream.now) }
+    takeEvents()
+  }
+
+  private func receive(_ subject: String, _ reply: String?, _ bytes: [UInt8], _ status: String?, _ last: UInt64?) {
+    let held = HeldFrames(bytes)
+    machine.receive(
+      GroupMachine.Input(
+        subject: subject, reply: reply, bytes: held.frames, status: status, lastConsumer: last, stalled: nil, owner: held),
+      now: stream.now)
+    takeEvents()
+  }
+
+  private func takeEvents() {
+    for event in machine.takeEvents() {
+      switch event {
+      case .ordered(let number, let at):
+        outcomes[number, default: Outcome()].isStored = true
+        inFlight.remove(number)
+        executed.append("\(texts[number] ?? "?")@\(at.nanoseconds)")
+      case .received(let batch):
+        executed.append("\(String(decoding: batch.frames, as: UTF8.self))@\(batch.at.nanoseconds)")
+      case .failed(let first, let reason):
+        for number in inFlight where number >= first {
+          outcomes[number, default: Outcome()].failure = reason
+          inFlight.remove(number)
+        }
+      case .lost(let reason): lost = reason
+      case .stored, .mark: break
+      }
+    }
+  }
+
+  // MARK: GroupTransport
+
+  func publish(_ subject: String, reply: String?, identity: String?, rollup: String?, _ bytes: [UInt8]) -> String? {
+    guard isConnected else { return "not connected" }
+    let here = connection
+    let isLog = !subject.hasPrefix("$JS")
+    // What was given to a connection may arrive after it broke.
+    stream.send(losing: stream.loss) { [unowned self] in
+      guard here == connection || isLog, let answer = stream.receive(index, subject, identity: identity, bytes) else {
+        return
+      }
+      guard let reply else { return }
+      stream.send(losing: stream.loss) { [unowned self] in
+        if here == connection { receive(reply, nil, Array(answer.utf8), nil, nil) }
+      }
+    }
+    return nil
+  }
+
+  func follow(_ subject: String) {}
+}
