@@ -199,6 +199,7 @@ final class GroupMachine {
   /// An image is written and published: everybody is told.
   func didPublishImage(_ position: UInt64, from: UInt64, bytes: Int, now: UInt64) {
     imageIsUnderWay = false
+    note("published an image of \(bytes) bytes that covers the log up to message \(position)", isWarning: false)
     let text = "{\"position\":\(position),\"from\":\(from),\"bytes\":\(bytes)}"
     outgoing.add(.image, Array(text.utf8), time: 0)
     flush(now)

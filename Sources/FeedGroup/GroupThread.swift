@@ -143,6 +143,8 @@ final class GroupNotices: Sendable {
 /// The thread of a group's log: gives the machine what arrives and the time, and publishes images.
 final class GroupThread: @unchecked Sendable {
   private static let statusPause: UInt64 = 200_000_000
+  /// Nanoseconds from an image to the removal of the messages that it covers.
+  private static let trimPause: UInt64 = 10_000_000_000
 
   /// Used by the thread alone.
   private let machine: GroupMachine
@@ -152,6 +154,9 @@ final class GroupThread: @unchecked Sendable {
   private let replicas: Int
   private let wakeUp: WakeUp?
   private var upload: ImageUpload?
+  /// The messages that an image made needless, which are removed a little later: members that were away for some seconds go on
+  /// without it.
+  private var trimming: (before: UInt64, at: UInt64)?
   private var statusAt: UInt64 = 0
   /// When a connection is tried again.
   private var connectsAt: UInt64 = 0
@@ -192,6 +197,10 @@ final class GroupThread: @unchecked Sendable {
       now = MonotonicClock.now
       if transport.needsConnection, now >= connectsAt { connect() }
       pause = machine.tick(now)
+      if let due = trimming, due.at <= now {
+        purge(machine.settings.stream, before: due.before, filter: nil)
+        trimming = nil
+      }
       if let upload, upload.isLate(now) { endUpload(.failed("the servers do not answer"), now) }
       notices.post(machine, status: status(now))
     }
@@ -268,7 +277,7 @@ final class GroupThread: @unchecked Sendable {
       let settings = machine.settings
       machine.didPublishImage(upload.image.position, from: upload.image.from, bytes: upload.image.bytes, now: now)
       purge(settings.bucketStream, before: first, filter: "$O.\(settings.bucket).C.>")
-      purge(settings.stream, before: upload.image.from, filter: nil)
+      trimming = (upload.image.from, now &+ Self.trimPause)
     }
     upload.close()
     self.upload = nil

@@ -165,7 +165,7 @@ private enum Texts {
 
 extension NatsSettings {
   /// The URLs without users, passwords and tokens.
-  var publicServers: String {
+  public var publicServers: String {
     servers.map { server in
       guard let at = server.lastIndex(of: "@") else { return server }
       let host = server[server.index(after: at)...]

@@ -52,6 +52,14 @@ public enum Metrics {
     Metric(member: "bytesOut", name: "sent_bytes_total", help: "Bytes written to connections."),
   ]
 
+  /// Members that only a daemon in a group has.
+  static let ofGroups: [Metric] = [
+    Metric(member: "logReachable", name: "log_reachable", help: "Whether the log of the group is reachable, 1 or 0."),
+    Metric(member: "logPosition", name: "log_position", help: "Last message of the group's log that was read."),
+    Metric(member: "logLast", name: "log_last", help: "Last message of the group's log."),
+    Metric(member: "members", name: "group_members", help: "Members of the group."),
+  ]
+
   /// Members of the objects in `users` of `stats`, for each user that stores something.
   static let ofUsers: [Metric] = [
     Metric(member: "feeds", name: "user_feeds", help: "Feeds that a user defined."),
@@ -69,7 +77,7 @@ public enum Metrics {
       values[member.key.string ?? ""] = String(decoding: member.value.text, as: UTF8.self)
     }
     var text = ""
-    for metric in all {
+    for metric in all + ofGroups {
       guard let value = values[metric.member] else { continue }
       text += head(of: metric) + "feedd_\(metric.name) \(value)\n"
     }

@@ -143,7 +143,7 @@ import Testing
 
   @Test mutating func theTextOfATableIsTheTable() throws {
     join(1)
-    join(2, as: "m\"2")
+    join(2, as: "m-2")
     _ = receive(.configured, 2, origin: 1, "{\"feeds\":{\"inbox\":17}}")
     _ = receive(.batch, 3, origin: 1, time: 70)
     let again = try #require(MemberTable(text: table.text))

@@ -63,10 +63,11 @@ final class SimulatedStream {
   /// Delivers what is due up to a time. Members act in between by `onStep`.
   func advance(by nanoseconds: UInt64) {
     now += nanoseconds
-    while let place = onItsWay.indices.filter({ onItsWay[$0].due <= now })
-      .min(by: { (onItsWay[$0].due, onItsWay[$0].order) < (onItsWay[$1].due, onItsWay[$1].order) })
-    {
-      onItsWay.remove(at: place).deliver()
+    while true {
+      let due = onItsWay.filter { $0.due <= now }.sorted { ($0.due, $0.order) < ($1.due, $1.order) }
+      if due.isEmpty { return }
+      onItsWay.removeAll { $0.due <= now }
+      for item in due { item.deliver() }
     }
   }
 

@@ -2,12 +2,18 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import struct
 import subprocess
 import tempfile
 import time
+
+
+def nats_server():
+    """The path of nats-server, which only root has in its PATH; None if it is not installed."""
+    return shutil.which("nats-server", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
 
 
 def free_ports(count):
@@ -30,9 +36,9 @@ class Process:
         self.is_stopped = False
 
     def start(self):
-        self.output = open(os.path.join(self.directory, self.name + ".log"), "ab")
-        self.process = subprocess.Popen(
-            self.arguments, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=self.output, stderr=self.output)
+        with open(os.path.join(self.directory, self.name + ".log"), "ab") as output:
+            self.process = subprocess.Popen(
+                self.arguments, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         self.is_stopped = False
 
     def signal(self, number):
@@ -91,7 +97,7 @@ class Servers:
                 text += ' no_advertise: true }\n' if no_advertise else ' }\n'
             with open(os.path.join(home, "server.conf"), "w") as file:
                 file.write(text)
-            self.processes.append(Process(["nats-server", "-c", os.path.join(home, "server.conf")], home, "nats"))
+            self.processes.append(Process([nats_server(), "-c", os.path.join(home, "server.conf")], home, "nats"))
 
     @property
     def url(self):
@@ -208,9 +214,9 @@ class Daemon(Process):
 
 
 def program(name):
-    """The path of a built program, or of the one that FEEDD_PROGRAMS names the directory of."""
+    """The path of a program in the directory that FEEDD_BIN_DIR names, by default the one of a debug build."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    directory = os.environ.get("FEEDD_PROGRAMS", os.path.join(root, ".build/debug"))
+    directory = os.environ.get("FEEDD_BIN_DIR", os.path.join(root, ".build/debug"))
     return os.path.join(directory, name)
 
 

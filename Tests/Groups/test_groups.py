@@ -1,15 +1,16 @@
 """Tests of groups with real daemons and NATS servers. Skipped if nats-server is not installed."""
 
+import base64
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
+import sys
 import time
 import unittest
 
-from group_processes import Client, Daemon, Servers, program, temporary, wait_for
+from group_processes import Daemon, Servers, nats_server, program, temporary, wait_for
 
 
 def collection(name="inbox"):
@@ -24,7 +25,7 @@ def state(client, feed="inbox"):
     return digest["revision"], digest["digest"]
 
 
-@unittest.skipUnless(shutil.which("nats-server"), "nats-server is not installed; apt-get install nats-server")
+@unittest.skipUnless(nats_server(), "nats-server is not installed; apt-get install nats-server")
 class GroupTest(unittest.TestCase):
     """A group with one server."""
 
@@ -312,7 +313,6 @@ class Images(GroupTest):
         wait_for(lambda: self.first_message() > 1, 30, "trimmed stream")
         name = "$O.feedd_test.M.aW1hZ2U="
         found = request(self.servers.ports[0], "$JS.API.STREAM.MSG.GET.OBJ_feedd_test", {"last_by_subj": name})
-        import base64
         facts = json.loads(base64.b64decode(found["message"]["data"]))
         facts["digest"] = "SHA-256=" + "A" * 43 + "="
         publish(self.servers.ports[0], name, json.dumps(facts).encode())
@@ -340,6 +340,78 @@ class Cluster(GroupTest):
             time.sleep(2)
         self.await_same(a, b)
         self.assertEqual(b.call("describe", feed="inbox")["count"], count)
+
+
+class Faults(GroupTest):
+    """The random faults of chaos.py: for a short time, or for ten minutes with FEEDD_LONG."""
+
+    def setUp(self):
+        self.daemons = []
+
+    def tearDown(self):
+        pass
+
+    def test_nothing_is_lost_or_doubled(self):
+        seconds = "600" if os.environ.get("FEEDD_LONG") else "25"
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "chaos.py")
+        done = subprocess.run([sys.executable, script, "--seconds", seconds], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr[-2000:])
+
+
+class Membership(GroupTest):
+    def client(self, daemon, *words):
+        done = subprocess.run(
+            [program("feedclient"), "--json", *words], capture_output=True, text=True,
+            env={**os.environ, "FEEDD_SOCKET": daemon.path})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_status_leave_and_join(self):
+        (first, a), (second, b) = self.start("a"), self.start("b")
+        a.call("define", **collection())
+        self.await_same(a, b)
+        wait_for(lambda: len(self.client(first, "group")["members"]) == 2, 10, "two members")
+        status = self.client(first, "group", "status")
+        self.assertEqual([member["host"] for member in status["members"]], ["a", "b"])
+        self.assertEqual((status["group"], status["log"]), ("test", "connected"))
+        self.client(second, "group", "leave")
+        error = wait_for(lambda: b.error("update", feed="inbox", element={"id": "x", "n": 1}), 10, "refusal")
+        self.assertEqual(error["code"], -32008)
+        self.assertIn("feedclient group join", error["message"])
+        wait_for(lambda: len(self.client(first, "group")["members"]) == 1, 10, "one member")
+        a.call("update", feed="inbox", element={"id": "y", "n": 1})
+        self.await_same(a, b)
+        self.client(second, "group", "join")
+        wait_for(lambda: b.error("update", feed="inbox", element={"id": "x", "n": 1}) is None, 10, "membership")
+        self.await_same(a, b)
+
+    def test_members_compare_digests(self):
+        (first, a), (_, b) = self.start("a"), self.start("b")
+        a.call("define", feed="one", kind="array")
+        # One request in each batch.
+        for place in range(4200):
+            a.call("set", feed="one", elements=[{"n": place}])
+
+        def agreement():
+            status = self.client(first, "group")
+            return status.get("digest") and all(member.get("agrees") for member in status["members"]) and status
+        status = wait_for(agreement, 30, "agreement")
+        self.assertEqual(len(status["members"]), 2)
+        self.await_same(a, b, feed="one")
+
+    def test_two_configurations_that_differ_are_refused(self):
+        paths = []
+        for place, filter in enumerate(["@.n < 1", "@.n < 2"]):
+            paths.append(os.path.join(self.directory, f"{place}.json"))
+            with open(paths[-1], "w") as file:
+                json.dump({"feeds": [{"feed": "c", "bins": [{"name": "x", "filter": filter}]}]}, file)
+        _, a = self.start("a", "--config", paths[0])
+        wait_for(lambda: a.call("feeds")["feeds"], 10, "feed")
+        time.sleep(0.5)
+        daemon = self.daemon("b", "--config", paths[1])
+        daemon.start()
+        daemon.process.wait(20)
+        self.assertIn('feed "c" is defined differently by the configurations of the hosts b and a', daemon.text())
 
 
 # MARK: A few lines of the NATS protocol

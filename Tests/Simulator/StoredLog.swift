@@ -125,7 +125,7 @@ final class StoredLog: SimulatedLog, ImageStore {
       if case .failed(_, let reason) = event { failure = reason }
       outcomes.append((batch, failure))
       inFlight = nil
-    case .received, .lost, nil: break
+    case .ordered, .received, .mark, .lost, nil: break
     }
     return event
   }

@@ -79,6 +79,7 @@ extension Engine {
     out.append(UInt8(ascii: "]"))
     guard let shared = status.sharedLog?() else { return }
     shared.append(to: &out)
+    out.append(shared.log == "connected" ? ",\"logReachable\":1" : ",\"logReachable\":0")
     out.append(",\"logPosition\":")
     out.append(integer: shared.position)
     out.append(",\"logLast\":")

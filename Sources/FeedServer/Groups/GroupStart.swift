@@ -248,7 +248,7 @@ enum GroupStart {
       if status.unreachable != nil, now &- start > log.settings.timeout {
         if log.image == .cached { return (batches, moment) }
         throw GroupError.unreachable(
-          servers: log.settings.nats.servers.count == 1 ? "the NATS server" : "the NATS servers",
+          servers: log.settings.nats.publicServers,
           reason: status.unreachable?.reason ?? "")
       }
       _ = try? Readiness.readable.wait(on: log.descriptor ?? -1, timeout: .milliseconds(50))
