@@ -20,12 +20,22 @@ public enum GroupError: Error, Equatable, Sendable, CustomStringConvertible {
   case gap(stream: String, from: UInt64, to: UInt64)
   /// An image does not verify.
   case badImage(String, reason: String)
+  /// JetStream does not answer: the servers have no leader, or JetStream is not enabled.
+  case silent(String)
   /// A name cannot be used.
   case badName(String)
   /// A system call failed.
   case system(String)
   /// The configuration cannot be used in a group.
   case configuration(String)
+
+  /// Whether the servers do not answer, so that a member with an image begins cut off.
+  var isAbsence: Bool {
+    switch self {
+    case .unreachable, .silent: true
+    default: false
+    }
+  }
 
   /// The reason of a failed connection, without the remedy.
   var cause: String {
@@ -46,6 +56,9 @@ public enum GroupError: Error, Equatable, Sendable, CustomStringConvertible {
         + "--log"
     case .jetStream(let what, let reason):
       "\(what): \(reason); check that JetStream is enabled (nats-server --jetstream) and that the user may use it"
+    case .silent(let reason):
+      "JetStream does not answer: \(reason); check that it is enabled (nats-server --jetstream) and that a majority of the servers "
+        + "runs"
     case .foreignStream(let name, let reason):
       "stream \(name) does not belong to this group: \(reason); choose another name with --group, or delete the stream"
     case .otherVersion(let stream, let found):

@@ -27,6 +27,9 @@ struct GroupJoining: ~Copyable {
     case none, cached, loaded(String)
   }
 
+  /// Nanoseconds for which servers that do not have what they should are asked again.
+  private static let patience: UInt64 = 10_000_000_000
+
   private let settings: GroupSettings
   private let transport: NatsTransport
   private let inbox: GroupInbox
@@ -73,7 +76,7 @@ struct GroupJoining: ~Copyable {
     let deadline = MonotonicClock.now &+ seconds * 1_000_000_000
     while true {
       let now = MonotonicClock.now
-      guard now < deadline else { throw .jetStream(what: "no answer to \(subject)", reason: "timed out") }
+      guard now < deadline else { throw .silent("\(subject) timed out") }
       var found: NatsMessage?
       for item in inbox.take(within: deadline - now) {
         if case .nats(.message(let message)) = item, message.subject == reply {
@@ -84,8 +87,7 @@ struct GroupJoining: ~Copyable {
       }
       if let message = found {
         if message.bytes.isEmpty, let status = message.header("Status") {
-          throw .jetStream(
-            what: "no answer to \(subject)", reason: status == "503" ? "JetStream is not enabled" : "status \(status)")
+          throw .silent(status == "503" ? "nobody listens to \(subject)" : "status \(status)")
         }
         guard let answer = JSONObject(message.bytes) else {
           throw .jetStream(what: "cannot read the answer to \(subject)", reason: "it is not JSON")
@@ -99,27 +101,38 @@ struct GroupJoining: ~Copyable {
   mutating func join(
     epoch fresh: String, cached: Cached?, image path: String
   ) throws(GroupError) -> Found {
-    let state = try openStream(StreamIdentity(epoch: fresh, limits: limits))
-    let identity = try StreamIdentity(state.description, stream: settings.stream)
-    let differences = identity.differences(from: limits)
-    guard differences.isEmpty else { throw .otherLimits(group: settings.name, differences: differences) }
-    if let cached, cached.epoch == identity.epoch, cached.from >= state.first, cached.table.position <= state.last {
-      return Found(
-        identity: identity, replicas: state.replicas, image: .cached, table: cached.table, from: cached.from, rest: rest
-      )
-    }
-    for attempt in 1...3 {
-      guard let published = try findImage(), published.epoch == identity.epoch else { break }
-      guard published.from >= state.first else {
-        throw .gap(stream: settings.stream, from: published.from, to: state.first - 1)
-      }
+    let deadline = MonotonicClock.now &+ Self.patience
+    while true {
+      let state = try openStream(StreamIdentity(epoch: fresh, limits: limits))
+      let identity = try StreamIdentity(state.description, stream: settings.stream)
+      let differences = identity.differences(from: limits)
+      guard differences.isEmpty else { throw .otherLimits(group: settings.name, differences: differences) }
       do throws(GroupError) {
-        try load(published, to: path)
+        return try place(state, identity, cached, path)
       } catch {
-        // Another image may have replaced it meanwhile.
-        if attempt == 3 { throw error }
-        continue
+        // A server that leads a stream since a moment may not know all of it yet, and another image may have replaced one.
+        if MonotonicClock.now >= deadline { throw error }
+        rest += inbox.take(within: 0)
+        usleep(500_000)
       }
+    }
+  }
+
+  private mutating func place(
+    _ state: StreamState, _ identity: StreamIdentity, _ cached: Cached?, _ path: String
+  ) throws(GroupError) -> Found {
+    if let cached, cached.epoch == identity.epoch, cached.from >= state.first {
+      guard cached.table.position <= state.last else {
+        throw .gap(stream: settings.stream, from: state.last + 1, to: cached.table.position)
+      }
+      return Found(
+        identity: identity, replicas: state.replicas, image: .cached, table: cached.table, from: cached.from, rest: rest)
+    }
+    if let published = try findImage(), published.epoch == identity.epoch {
+      guard published.from >= state.first, published.position <= state.last else {
+        throw .gap(stream: settings.stream, from: published.from, to: max(state.first, 1) - 1)
+      }
+      try load(published, to: path)
       return Found(
         identity: identity, replicas: state.replicas, image: .loaded(path), table: MemberTable(), from: published.from,
         rest: rest)

@@ -41,6 +41,9 @@ public final class GroupLog: CommitLog {
     public let isShared: Bool
   }
 
+  /// How the reason of a loss begins if the images of this host are wrong too.
+  public static let divergence = "the state differs"
+
   public let window = 4
   public let storesAtOnce = false
   public let isShared = true
@@ -87,15 +90,16 @@ public final class GroupLog: CommitLog {
       }
     }
     let found: GroupJoining.Found
-    if let reason = try joining.connect(within: settings.timeout) {
-      guard let known else {
+    do throws(GroupError) {
+      if let reason = try joining.connect(within: settings.timeout) {
         throw .unreachable(servers: settings.nats.publicServers, reason: reason)
       }
+      found = try joining.join(epoch: freshEpoch, cached: known, image: path)
+    } catch {
+      guard let known, error.isAbsence else { throw error }
       found = GroupJoining.Found(
         identity: StreamIdentity(epoch: known.epoch, limits: deciding), replicas: 1, image: .cached, table: known.table,
         from: known.from)
-    } else {
-      found = try joining.join(epoch: freshEpoch, cached: known, image: path)
     }
     return GroupLog(settings, found, inbox, try GroupNotices(), transport, subject)
   }

@@ -53,6 +53,8 @@ final class GroupMachine {
   private static let silence = 2 * second
   /// Nanoseconds between two questions for the state of the stream.
   private static let infoPause = 2 * second
+  /// Nanoseconds that a leader of the stream may take to find its end.
+  private static let leaderPatience = 30 * second
   /// Nanoseconds between two images of a busy group.
   private static let imagePause = 20 * second
   /// The time before its deadline after which a message has no effect, so that the news of one in time arrives in time.
@@ -85,6 +87,8 @@ final class GroupMachine {
   private var nextRead: UInt64
   private var stream: StreamState?
   private var askedAt: UInt64 = 0
+  /// Since when the servers have less than this member has read.
+  private var behindSince: UInt64?
   private var answeredAt: UInt64 = 0
   /// When the stream's side was last heard of.
   private var heardAt: UInt64
@@ -341,11 +345,18 @@ final class GroupMachine {
     if state.first > nextRead && state.first > 1 && !(state.messages == 0 && state.first == nextRead) {
       return lose("the log was trimmed behind an image while this member was away")
     }
+    // A server that leads the stream since a moment may not know its end yet.
     if state.last &+ 1 < nextRead {
+      let since = behindSince ?? now
+      behindSince = since
+      disconnectedReason = "the servers do not have the end of the log yet"
+      following = .idle(retryAt: now &+ Self.patience)
+      if now &- since < Self.leaderPatience { return }
       return lose(
         "the stream ends with message \(state.last), and this member has read up to \(nextRead - 1): the servers lost messages"
       )
     }
+    behindSince = nil
     if joinedAtSequence == nil { joinedAtSequence = state.last }
     if !consumerName.isEmpty { send(JetStream.deleteConsumer(settings.stream, consumerName), reply: nil, "") }
     consumerName = ""
@@ -538,7 +549,7 @@ final class GroupMachine {
       return
     }
     lose(
-      "the state differs from that of \(other.host) at message \(own.mark) (digest \(own.value), theirs \(other.value))"
+      "\(GroupLog.divergence) from that of \(other.host) at message \(own.mark) (digest \(own.value), theirs \(other.value))"
     )
   }
 

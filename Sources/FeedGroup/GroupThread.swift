@@ -224,7 +224,7 @@ final class GroupThread: @unchecked Sendable {
       guard image.isShared else { return }
       upload?.close()
       upload = ImageUpload(
-        image, machine.settings, epoch: machine.identity.epoch, replicas: replicas, inbox: machine.inbox,
+        image, machine.settings, epoch: machine.identity.epoch, replicas: machine.streamState?.replicas ?? replicas, inbox: machine.inbox,
         id: (try? Random.hex128()) ?? "\(now)", transport, now: now)
     case .imageFailed: machine.didFailImage(now: now)
     case .announce(let feeds): machine.announce(feeds, now: now)

@@ -48,11 +48,8 @@ public enum Daemon {
       throw RejoinNeeded(reason: "the daemon starts again")
     } catch let error as RejoinNeeded {
       log.write(.warning, "\(error)")
-      if let directory = options.stateDirectory ?? StatePath.standard(environment) {
-        GroupStart.discardImages(in: directory)
-      }
-      try? notify.send(.reloading, .status("\(error)".inLine))
-      RejoinNeeded.restart()
+      try? notify.send(.status("\(error)".inLine))
+      RejoinNeeded.restart(environment)
       return 1
     } catch {
       log.write(.error, "\(error)")

@@ -47,32 +47,45 @@ import Testing
     if stream.random.chance(0.002) { stream.loseLeader(for: UInt64.random(in: 1...5_000_000_000, using: &stream.random)) }
   }
 
+  /// A history that went wrong. Expectations would print all batches.
+  private struct Fault: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  private func check(_ condition: Bool, _ seed: UInt64, _ fault: @autoclosure () -> String) throws(Fault) {
+    if !condition { throw Fault(description: "seed \(seed): \(fault())") }
+  }
+
   private func compare(_ members: [SimulatedMember], _ seed: UInt64) throws {
     let all = members[0].executed
     for member in members {
-      try #require(member.lost == nil, "seed \(seed): \(member.lost ?? "")")
-      try #require(member.executed.count == all.count && member.executed == all, "seed \(seed): other batches")
+      try check(member.lost == nil, seed, member.lost ?? "")
+      let place = zip(member.executed, all).enumerated().first { $0.element.0 != $0.element.1 }?.offset
+      try check(
+        place == nil && member.executed.count == all.count, seed,
+        "member \(member.index) executed \(member.executed.count) batches and the first one \(all.count), the same up to "
+          + "\(place ?? -1)")
     }
-    let texts = all.map { $0.prefix { $0 != ";" } }
-    try #require(Set(texts).count == texts.count, "seed \(seed): a batch was executed twice")
+    let texts = all.map { String($0.prefix { $0 != ";" }) }
     let executed = Set(texts)
-    for (index, member) in members.enumerated() {
+    try check(executed.count == texts.count, seed, "a batch was executed twice")
+    for member in members {
       for (number, outcome) in member.outcomes {
-        let wasExecuted = executed.contains("m\(index)-\(number)")
-        try #require(outcome.isStored != (outcome.failure != nil), "seed \(seed): batch \(number) has two outcomes")
-        if outcome.isStored { try #require(wasExecuted, "seed \(seed): an acknowledged batch is lost") }
-        if let failure = outcome.failure, wasExecuted {
-          try #require(failure.contains("may be stored"), "seed \(seed): a refused batch was executed")
+        let name = "m\(member.index)-\(number)"
+        try check(outcome.isStored != (outcome.failure != nil), seed, "\(name) has two outcomes")
+        if outcome.isStored { try check(executed.contains(name), seed, "\(name) was acknowledged and is lost") }
+        if let failure = outcome.failure, executed.contains(name) {
+          try check(failure.contains("may be stored"), seed, "\(name) was refused and executed: \(failure)")
         }
       }
-      try #require(member.canAppend, "seed \(seed): batches have no outcome")
-      try #require(member.outcomes.values.contains { $0.isStored }, "seed \(seed): nothing was stored")
+      try check(member.canAppend, seed, "batches of member \(member.index) have no outcome")
+      try check(member.outcomes.values.contains { $0.isStored }, seed, "nothing was stored")
     }
     // What a member refuses hardly ever has an effect.
-    let refused = members.enumerated().flatMap { index, member in
-      member.outcomes.filter { $0.value.failure != nil }.map { "m\(index)-\($0.key)" }
+    let refused = members.flatMap { member in
+      member.outcomes.filter { $0.value.failure != nil }.map { "m\(member.index)-\($0.key)" }
     }
-    let stored = refused.filter { executed.contains(Substring($0)) }
-    #expect(stored.count <= refused.count / 2 + 4, "seed \(seed): \(stored.count) of \(refused.count)")
+    let stored = refused.count { executed.contains($0) }
+    try check(stored <= refused.count / 2 + 4, seed, "\(stored) of \(refused.count) refused batches had an effect")
   }
 }

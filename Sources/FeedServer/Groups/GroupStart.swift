@@ -67,6 +67,9 @@ final class GroupMember {
     }
   }
 
+  /// Removes the image of this host, because the state that it was made of is wrong.
+  func discardImage() { unlink(StateFile.path(in: imageDirectory)) }
+
   /// Writes a last image of this host, of the place up to which everything was read.
   /// - Parameters:
   ///   - execute: executes what the log has handed over.
@@ -174,12 +177,6 @@ enum GroupStart {
     return GroupMember(directory, shared, imageDirectory: images) { log.write($0, $1) }
   }
 
-  /// Removes the images of groups in a state directory.
-  static func discardImages(in directory: String) {
-    guard let names = try? SystemDirectory(directory).names() else { return }
-    for name in names where name.hasPrefix("group-") { unlink(StateFile.path(in: "\(directory)/\(name)")) }
-  }
-
   /// The random name of this member, which its state directory keeps.
   private static func memberName(in directory: String) throws -> String {
     let path = "\(directory)/member"
@@ -261,8 +258,10 @@ struct RejoinNeeded: Error, CustomStringConvertible {
   let reason: String
   var description: String { "\(reason); the member begins again from an image" }
 
-  /// Starts the program again in this process, after a pause. Returns if that failed.
-  static func restart() {
+  /// Starts the program again in this process, after a pause. Returns if that failed, and if the service manager handed over the
+  /// socket: it must do so again.
+  static func restart(_ environment: Environment) {
+    if environment.nonEmpty("LISTEN_FDS") != nil { return }
     usleep(1_000_000)
     var arguments = CommandLine.arguments.map { strdup($0) as UnsafeMutablePointer<CChar>? }
     arguments.append(nil)
