@@ -28,7 +28,7 @@ struct GroupJoining: ~Copyable {
   }
 
   /// Nanoseconds for which servers that do not have what they should are asked again.
-  private static let patience: UInt64 = 10_000_000_000
+  private static let patience: UInt64 = 20_000_000_000
 
   private let settings: GroupSettings
   private let transport: NatsTransport
@@ -126,7 +126,8 @@ struct GroupJoining: ~Copyable {
         throw .gap(stream: settings.stream, from: state.last + 1, to: cached.table.position)
       }
       return Found(
-        identity: identity, replicas: state.replicas, image: .cached, table: cached.table, from: cached.from, rest: rest)
+        identity: identity, replicas: state.replicas, image: .cached, table: cached.table, from: cached.from, rest: rest
+      )
     }
     if let published = try findImage(), published.epoch == identity.epoch {
       guard published.from >= state.first, published.position <= state.last else {

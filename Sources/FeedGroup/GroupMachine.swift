@@ -306,6 +306,8 @@ final class GroupMachine {
     let name = input.subject.dropFirst(inbox.count + 1)
     if name.hasPrefix("ack.") {
       acknowledge(input, UInt64(name.dropFirst(4)) ?? 0, now)
+    } else if name == "bucket" {
+      didAskForBucket(input, now)
     } else if name == "info" {
       didAsk(input, now)
     } else if name.hasPrefix("consumer.") {
@@ -315,6 +317,18 @@ final class GroupMachine {
   }
 
   private var deliverSubject: String { "\(inbox)-log.\(generation)" }
+
+  /// Servers that were killed may have lost the image, without which nobody can join: it is published again.
+  private func didAskForBucket(_ input: Input, _ now: UInt64) {
+    guard input.status == nil, let answer = JSONObject(input.bytes), let stream, stream.first > 1, isCaughtUp else {
+      return
+    }
+    let isMissing =
+      JetStream.failure(answer).map { $0.error == JetStream.Failure.streamNotFound }
+      ?? (StreamState(answer).map { $0.messages < 2 } ?? false)
+    guard isMissing, imageDueAt == nil, !imageIsUnderWay else { return }
+    imageDueAt = now &+ rank * 5 * Self.second
+  }
 
   private func didAsk(_ input: Input, _ now: UInt64) {
     guard input.status == nil, let answer = JSONObject(input.bytes) else { return }
@@ -672,6 +686,7 @@ final class GroupMachine {
         flush(now)
         if now &- askedAt >= Self.infoPause {
           askedAt = now
+          send(JetStream.streamInfo(settings.bucketStream), reply: "\(inbox).bucket", "")
           send(JetStream.streamInfo(settings.stream), reply: "\(inbox).info", "")
         }
         noteQuorum(now)

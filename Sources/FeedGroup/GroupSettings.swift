@@ -1,3 +1,5 @@
+import FeedModel
+
 /// A group, and this host as a member of it.
 public struct GroupSettings: Sendable, Equatable {
   /// The name of the group: 1 to 32 letters, digits, `-` or `_`.
@@ -53,7 +55,7 @@ struct StreamIdentity: Equatable {
   /// The version of the messages.
   static let format = 1
   /// The version of the rules by which requests are executed.
-  static let rules = 1
+  static let rules = ExecutionRules.current
 
   /// A random name of the history.
   let epoch: String

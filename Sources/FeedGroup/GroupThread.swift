@@ -198,7 +198,7 @@ final class GroupThread: @unchecked Sendable {
       if transport.needsConnection, now >= connectsAt { connect() }
       pause = machine.tick(now)
       if let due = trimming, due.at <= now {
-        purge(machine.settings.stream, before: due.before, filter: nil)
+        purge(machine.settings.stream, before: due.before)
         trimming = nil
       }
       if let upload, upload.isLate(now) { endUpload(.failed("the servers do not answer"), now) }
@@ -224,7 +224,8 @@ final class GroupThread: @unchecked Sendable {
       guard image.isShared else { return }
       upload?.close()
       upload = ImageUpload(
-        image, machine.settings, epoch: machine.identity.epoch, replicas: machine.streamState?.replicas ?? replicas, inbox: machine.inbox,
+        image, machine.settings, epoch: machine.identity.epoch, replicas: machine.streamState?.replicas ?? replicas,
+        inbox: machine.inbox,
         id: (try? Random.hex128()) ?? "\(now)", transport, now: now)
     case .imageFailed: machine.didFailImage(now: now)
     case .announce(let feeds): machine.announce(feeds, now: now)
@@ -276,7 +277,7 @@ final class GroupThread: @unchecked Sendable {
     case .complete(let first):
       let settings = machine.settings
       machine.didPublishImage(upload.image.position, from: upload.image.from, bytes: upload.image.bytes, now: now)
-      purge(settings.bucketStream, before: first, filter: "$O.\(settings.bucket).C.>")
+      purge(settings.bucketStream, before: first)
       trimming = (upload.image.from, now &+ Self.trimPause)
     }
     upload.close()
@@ -284,12 +285,11 @@ final class GroupThread: @unchecked Sendable {
   }
 
   /// Removes the messages of a stream before one.
-  private func purge(_ stream: String, before sequence: UInt64, filter: String?) {
+  private func purge(_ stream: String, before sequence: UInt64) {
     // JetStream takes 1 for no limit at all.
     guard sequence > 1, sequence < .max else { return }
-    let filter = filter.map { "\"filter\":\"\($0)\"," } ?? ""
     _ = transport.publish(
-      JetStream.purge(stream), reply: nil, identity: nil, rollup: nil, Array("{\(filter)\"seq\":\(sequence)}".utf8))
+      JetStream.purge(stream), reply: nil, identity: nil, rollup: nil, Array("{\"seq\":\(sequence)}".utf8))
   }
 
   /// The status, if it may have changed; nil if it was told recently.

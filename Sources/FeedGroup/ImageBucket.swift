@@ -148,7 +148,7 @@ struct ImageUpload {
       id: id, size: bytes, chunks: sent, digest: "SHA-256=\(Base64.encode(hash.finish()))", epoch: epoch,
       position: image.position, from: image.from)
     let failure = transport.publish(
-      PublishedImage.subject(settings), reply: "\(inbox).image.description", identity: nil, rollup: "sub",
+      PublishedImage.subject(settings), reply: "\(inbox).image.description", identity: nil, rollup: nil,
       Array(published.text(settings, time: WallClock.text).utf8))
     return failure.map { .failed($0) } ?? .underWay
   }

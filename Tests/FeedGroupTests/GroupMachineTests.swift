@@ -44,7 +44,9 @@ import Testing
       }
       if !member.isConnected, stream.random.chance(0.01) { member.connect() }
     }
-    if stream.random.chance(0.002) { stream.loseLeader(for: UInt64.random(in: 1...5_000_000_000, using: &stream.random)) }
+    if stream.random.chance(0.002) {
+      stream.loseLeader(for: UInt64.random(in: 1...5_000_000_000, using: &stream.random))
+    }
   }
 
   /// A history that went wrong. Expectations would print all batches.

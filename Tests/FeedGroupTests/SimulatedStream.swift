@@ -203,7 +203,8 @@ final class SimulatedMember: GroupTransport {
     let held = HeldFrames(bytes)
     machine.receive(
       GroupMachine.Input(
-        subject: subject, reply: reply, bytes: held.frames, status: status, lastConsumer: last, stalled: nil, owner: held),
+        subject: subject, reply: reply, bytes: held.frames, status: status, lastConsumer: last, stalled: nil,
+        owner: held),
       now: stream.now)
     takeEvents()
   }

@@ -269,11 +269,7 @@ class Chaos:
             faults += 1
             print(f"{faults}: {kind} for {pause:.1f} s; {len(self.acknowledged)} acknowledged, {len(self.refused)} refused, "
                   f"{self.resumed} resumed, {self.reset} reset", flush=True)
-            for daemon in self.daemons:
-                if not daemon.is_running():
-                    text = daemon.text()[-400:]
-                    print(f"daemon {daemon.name} ended: {text}", flush=True)
-                    daemon.start()
+            self.revive()
         time.sleep(5)
         self.is_over = True
         for thread in threads:
@@ -281,8 +277,20 @@ class Chaos:
         self.compare()
         return faults
 
+    def revive(self):
+        """Starts daemons that ended with an error, as a service manager does."""
+        for daemon in self.daemons:
+            if not daemon.is_running():
+                print(f"daemon {daemon.name} ended: {daemon.text()[-300:]}", flush=True)
+                daemon.start()
+                time.sleep(1)
+        return all(daemon.is_running() for daemon in self.daemons)
+
     def compare(self):
-        clients = [daemon.ready(60) for daemon in self.daemons]
+        def clients_of_all():
+            self.revive()
+            return [daemon.connect() for daemon in self.daemons]
+        clients = wait_for(clients_of_all, 90, "start of every daemon")
         for client in clients:
             wait_for(lambda: client.call("hello")["log"] == "connected", 60, "connection of every daemon")
         wait_for(lambda: clients[0].error("insert", feed="list", elements=[{"id": "end"}]) is None, 60, "storing")

@@ -232,7 +232,7 @@ class BadInput(GroupTest):
     def test_a_stream_of_another_version(self):
         request(self.servers.ports[0], "$JS.API.STREAM.CREATE.feedd_test",
                 {"name": "feedd_test", "subjects": ["feedd.test.log"], "storage": "memory",
-                 "description": '{"feedd":2,"rules":1,"epoch":"e","limits":{}}'})
+                 "description": '{"feedd":2,"rules":2,"epoch":"e","limits":{}}'})
         self.assertIn("written by another version (format 2)", self.failure("a"))
 
     def test_a_bad_name(self):
