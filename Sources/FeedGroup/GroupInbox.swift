@@ -11,7 +11,7 @@ final class GroupInbox: Sendable {
     /// An image was written to a file.
     case image(WrittenImage)
     case imageFailed
-    case announce([String: UInt32])
+    case announce([String: UInt32], number: Int)
     /// An image is to be published.
     case sharedImage
     /// Nothing more is read, because the daemon ends.

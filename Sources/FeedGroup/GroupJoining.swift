@@ -27,8 +27,9 @@ struct GroupJoining: ~Copyable {
     case none, cached, loaded(String)
   }
 
-  /// Nanoseconds for which servers that do not have what they should are asked again.
+  /// Nanoseconds for which servers that do not have what they should are asked again, and those that have a wrong image.
   private static let patience: UInt64 = 20_000_000_000
+  private static let imagePatience: UInt64 = 5_000_000_000
 
   private let settings: GroupSettings
   private let transport: NatsTransport
@@ -101,7 +102,7 @@ struct GroupJoining: ~Copyable {
   mutating func join(
     epoch fresh: String, cached: Cached?, image path: String
   ) throws(GroupError) -> Found {
-    let deadline = MonotonicClock.now &+ Self.patience
+    var (cached, start) = (cached, MonotonicClock.now)
     while true {
       let state = try openStream(StreamIdentity(epoch: fresh, limits: limits))
       let identity = try StreamIdentity(state.description, stream: settings.stream)
@@ -111,7 +112,12 @@ struct GroupJoining: ~Copyable {
         return try place(state, identity, cached, path)
       } catch {
         // A server that leads a stream since a moment may not know all of it yet, and another image may have replaced one.
-        if MonotonicClock.now >= deadline { throw error }
+        let patience = if case .badImage = error { Self.imagePatience } else { Self.patience }
+        if MonotonicClock.now &- start >= patience {
+          // The image of this host covers messages that the servers have lost for good.
+          guard case .gap = error, cached != nil else { throw error }
+          (cached, start) = (nil, MonotonicClock.now)
+        }
         rest += inbox.take(within: 0)
         usleep(500_000)
       }
@@ -129,15 +135,23 @@ struct GroupJoining: ~Copyable {
         identity: identity, replicas: state.replicas, image: .cached, table: cached.table, from: cached.from, rest: rest
       )
     }
-    if let published = try findImage(), published.epoch == identity.epoch {
-      guard published.from >= state.first, published.position <= state.last else {
-        throw .gap(stream: settings.stream, from: published.from, to: max(state.first, 1) - 1)
+    var (found, flaw) = try findImages()
+    for published in found where published.epoch == identity.epoch {
+      do throws(GroupError) {
+        guard published.from >= state.first, published.position <= state.last else {
+          throw .gap(stream: settings.stream, from: published.from, to: max(state.first, 1) - 1)
+        }
+        try load(published, to: path)
+      } catch {
+        // The image before it serves as well.
+        flaw = flaw ?? error
+        continue
       }
-      try load(published, to: path)
       return Found(
         identity: identity, replicas: state.replicas, image: .loaded(path), table: MemberTable(), from: published.from,
         rest: rest)
     }
+    if let flaw { throw flaw }
     guard state.first <= 1 else { throw .gap(stream: settings.stream, from: 1, to: state.first - 1) }
     return Found(
       identity: identity, replicas: state.replicas, image: .none, table: MemberTable(), from: 1, rest: rest)
@@ -168,9 +182,23 @@ struct GroupJoining: ~Copyable {
 
   // MARK: Images
 
-  private mutating func findImage() throws(GroupError) -> PublishedImage? {
+  /// The images of the bucket, the newest one first, and what is wrong with one of them.
+  private mutating func findImages() throws(GroupError) -> (found: [PublishedImage], flaw: GroupError?) {
+    var (found, flaw): ([PublishedImage], GroupError?) = ([], nil)
+    for name in PublishedImage.names {
+      do throws(GroupError) {
+        if let image = try findImage(name) { found.append(image) }
+      } catch {
+        guard case .badImage = error else { throw error }
+        flaw = error
+      }
+    }
+    return (found.sorted { $0.position > $1.position }, flaw)
+  }
+
+  private mutating func findImage(_ name: String) throws(GroupError) -> PublishedImage? {
     let answer = try request(
-      JetStream.message(settings.bucketStream), "{\"last_by_subj\":\"\(PublishedImage.subject(settings))\"}")
+      JetStream.message(settings.bucketStream), "{\"last_by_subj\":\"\(PublishedImage.subject(settings, name))\"}")
     if let failure = JetStream.failure(answer) {
       if [JetStream.Failure.streamNotFound, JetStream.Failure.messageNotFound].contains(failure.error) { return nil }
       throw .jetStream(what: "cannot read bucket \(settings.bucket)", reason: failure.description)

@@ -1,6 +1,7 @@
 import FeedJSON
 import FeedModel
 import FeedSystem
+import Glibc
 
 /// The commit log of a group of hosts, which a NATS JetStream stream keeps (Protocol/groups.md).
 ///
@@ -20,6 +21,13 @@ public final class GroupLog: CommitLog {
     case cached
     /// One that was loaded into this file.
     case loaded(String)
+  }
+
+  /// What became of the announcement of the feeds of a configuration.
+  public enum Announcement: Equatable, Sendable {
+    case accepted
+    /// The configuration of another host defines a feed differently.
+    case refused(String)
   }
 
   /// What the state directory has of an earlier run.
@@ -65,9 +73,11 @@ public final class GroupLog: CommitLog {
   private var from: UInt64
   private var rest: [GroupInbox.Item]
   private var thread: GroupThread?
-  private var purposes: [UInt64: GroupMachine.Purpose] = [:]
+  private var purposes: [UInt64: Upkeep.Purpose] = [:]
   private var digest: StateDigest?
   private var pendingImage: PendingImage?
+  /// The number of announcements.
+  private var announcements = 0
 
   /// Connects to the servers, finds or creates the stream, and loads the newest image if the state directory has none that
   /// continues. Without a connection, a member with a cached image begins cut off.
@@ -215,12 +225,35 @@ public final class GroupLog: CommitLog {
   public func freeze() { inbox.post(.freeze) }
 
   /// Tells the group which feeds the configuration of this host defines, with the checksums of their definitions.
-  /// - Throws: if another host defines one of them differently.
-  public func announce(_ feeds: [String: UInt32]) throws(GroupError) {
-    if let (feed, host) = notices.table.conflict(of: feeds, of: settings.member) {
-      throw .configuration(GroupMachine.conflictText(feed, settings.host, host))
+  /// ``announcement`` tells later what became of it.
+  public func announce(_ feeds: [String: UInt32]) {
+    announcements += 1
+    inbox.post(.announce(feeds, number: announcements))
+  }
+
+  /// What became of the last call of ``announce(_:)``; nil until the log has it.
+  public var announcement: Announcement? {
+    let found = notices.announcement
+    guard found.number == announcements, found.isDecided else { return nil }
+    return found.refusal.map { .refused($0) } ?? .accepted
+  }
+
+  /// Waits until the log has the announcement.
+  public func awaitAnnouncement(within nanoseconds: UInt64) -> Announcement? {
+    let deadline = MonotonicClock.now &+ nanoseconds
+    while true {
+      if let announcement { return announcement }
+      if MonotonicClock.now >= deadline { return nil }
+      // The start has waited for the servers already.
+      if let since = status.unreachable?.since, WallClock.now &- since > settings.timeout { return nil }
+      usleep(1000)
     }
-    inbox.post(.announce(feeds))
+  }
+
+  /// What this member does for all, if that changed since the last call: the feeds of its configuration whose rows it proposes, and
+  /// the number of members that act before it.
+  public func takeDuties() -> (proposed: Set<String>, rank: Int)? {
+    notices.takeDuties().map { ($0.proposed, $0.rank) }
   }
 
   /// Leaves the group, until `rejoin`: changes are refused, and reads go on.

@@ -1,7 +1,7 @@
 import FeedJSON
 import FeedSystem
 
-/// A message of a group's log (Protocol/groups.md, "Messages"): a header of 64 bytes and a payload.
+/// A message of a group's log (Protocol/groups.md, "Messages"): a header of 80 bytes and a payload.
 ///
 /// Numbers are little-endian.
 struct GroupMessage: Equatable {
@@ -21,7 +21,7 @@ struct GroupMessage: Equatable {
     case configured = 7
   }
 
-  static let byteCount = 64
+  static let byteCount = 80
   static let version: UInt32 = 1
   /// The maximum bytes of requests in one message.
   static let maxPayload = 512 << 10
@@ -38,6 +38,10 @@ struct GroupMessage: Equatable {
   let deadline: UInt64
   /// Whether it is the last part of its batch.
   let isLast: Bool
+  /// How often its member had to send it anew because it had no effect. The messages of one round are sent in order.
+  let round: UInt32
+  /// What its member had read when it sent it; nil if that is not known.
+  let mark: LogAudit.Mark?
 
   /// What is wrong with the bytes of a message.
   enum Flaw: Error, Equatable {
@@ -62,10 +66,13 @@ struct GroupMessage: Equatable {
       store(number, at: 24)
       store(time, at: 32)
       store(deadline, at: 40)
-      store(UInt32(isLast ? 1 : 0), at: 48)
+      store(round &<< 1 | (isLast ? 1 : 0), at: 48)
       store(UInt32(truncatingIfNeeded: payload.count), at: 52)
       store(CRC32C.of(payload), at: 56)
-      store(CRC32C.of(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[..<60])), at: 60)
+      store(mark?.chain ?? 0, at: 60)
+      store(mark?.position ?? 0, at: 64)
+      store(UInt32(0), at: 72)
+      store(CRC32C.of(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[..<76])), at: 76)
       if payload.count > 0 {
         UnsafeMutableRawBufferPointer(rebasing: bytes[Self.byteCount...]).copyMemory(from: payload)
       }
@@ -74,7 +81,8 @@ struct GroupMessage: Equatable {
   }
 
   init(
-    _ kind: Kind, origin: UInt64, number: UInt64, time: UInt64, deadline: UInt64 = 0, isLast: Bool = true
+    _ kind: Kind, origin: UInt64, number: UInt64, time: UInt64, deadline: UInt64 = 0, isLast: Bool = true,
+    round: UInt32 = 0, mark: LogAudit.Mark? = nil
   ) {
     self.kind = kind
     self.origin = origin
@@ -82,6 +90,15 @@ struct GroupMessage: Equatable {
     self.time = time
     self.deadline = deadline
     self.isLast = isLast
+    self.round = round & UInt32.max &>> 1
+    self.mark = mark
+  }
+
+  /// A checksum of the bytes of any message of the stream, by which two copies of the log are compared.
+  static func checksum(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
+    // That of the header covers the payload too.
+    bytes.count < byteCount
+      ? CRC32C.of(bytes) : UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: 76, as: UInt32.self))
   }
 
   /// Parses and verifies the bytes of a message. Returns it with its payload.
@@ -92,7 +109,7 @@ struct GroupMessage: Equatable {
     func load<Number: FixedWidthInteger>(_ offset: Int, _ type: Number.Type) -> Number {
       Number(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: type))
     }
-    guard load(60, UInt32.self) == CRC32C.of(UnsafeRawBufferPointer(rebasing: bytes[..<60])) else { throw .foreign }
+    guard load(76, UInt32.self) == CRC32C.of(UnsafeRawBufferPointer(rebasing: bytes[..<76])) else { throw .foreign }
     guard load(8, UInt32.self) == version else { throw .version(load(8, UInt32.self)) }
     let payload = UnsafeRawBufferPointer(rebasing: bytes[byteCount...])
     guard payload.count == Int(load(52, UInt32.self)), CRC32C.of(payload) == load(56, UInt32.self) else {
@@ -101,7 +118,10 @@ struct GroupMessage: Equatable {
     guard let kind = Kind(rawValue: load(12, UInt32.self)) else { throw .kind(load(12, UInt32.self)) }
     let message = GroupMessage(
       kind, origin: load(16, UInt64.self), number: load(24, UInt64.self), time: load(32, UInt64.self),
-      deadline: load(40, UInt64.self), isLast: load(48, UInt32.self) & 1 == 1)
+      deadline: load(40, UInt64.self), isLast: load(48, UInt32.self) & 1 == 1,
+      round: load(48, UInt32.self) &>> 1,
+      mark: load(64, UInt64.self) == 0
+        ? nil : LogAudit.Mark(position: load(64, UInt64.self), chain: load(60, UInt32.self)))
     return (message, payload)
   }
 }

@@ -10,7 +10,7 @@ public struct GroupStatus: Sendable, Equatable {
     /// When its last message was stored, in nanoseconds since 1970.
     public var seen: UInt64
     public var isSelf: Bool
-    /// Whether it computed the digest that was published first at the last mark; nil if it did not take part.
+    /// Whether its digest at the last mark is the one of most members; nil if it did not take part.
     public var agrees: Bool?
   }
 

@@ -56,12 +56,15 @@ final class NatsTransport: GroupTransport, @unchecked Sendable {
 /// What the thread of a group's log hands to the engine's thread.
 final class GroupNotices: Sendable {
   private struct State {
-    var events: [(LogEvent, GroupMachine.Purpose?)] = []
+    var events: [(LogEvent, Upkeep.Purpose?)] = []
     var next = 0
     var lines: [(isWarning: Bool, text: String)] = []
     var status = GroupStatus()
     var isCaughtUp = false
-    var table = MemberTable()
+    var announcement = GroupMachine.Announcement(number: 0)
+    /// Nil if they did not change since they were taken.
+    var duties: GroupMachine.Duties?
+    var lastDuties: GroupMachine.Duties?
   }
 
   private let state = Guarded(Box(State()))
@@ -81,14 +84,21 @@ final class GroupNotices: Sendable {
   var descriptor: Int32 { wakeUp.descriptor }
   var status: GroupStatus { state.withLock { $0.value.status } }
   var isCaughtUp: Bool { state.withLock { $0.value.isCaughtUp } }
-  /// The table of the members when the status was told last.
-  var table: MemberTable { state.withLock { $0.value.table } }
+  var announcement: GroupMachine.Announcement { state.withLock { $0.value.announcement } }
+
+  /// Removes and returns the duties of this member; nil if they did not change.
+  func takeDuties() -> GroupMachine.Duties? {
+    state.withLock { state in
+      defer { state.value.duties = nil }
+      return state.value.duties
+    }
+  }
 
   func post(_ machine: GroupMachine, status: GroupStatus?) {
     let events = machine.takeEvents()
     let lines = machine.takeLines()
-    if events.isEmpty && lines.isEmpty && status == nil { return }
-    var added: [(LogEvent, GroupMachine.Purpose?)] = []
+    if events.isEmpty && lines.isEmpty && status == nil && machine.announcement == announcement { return }
+    var added: [(LogEvent, Upkeep.Purpose?)] = []
     for event in events {
       if case .mark(let mark) = event {
         added.append((event, machine.takePurpose(mark)))
@@ -96,24 +106,31 @@ final class GroupNotices: Sendable {
         added.append((event, nil))
       }
     }
-    let (isCaughtUp, box, table) = (machine.isCaughtUp, Events(added), status == nil ? nil : machine.table)
+    let (isCaughtUp, box, duties) = (machine.isCaughtUp, Events(added), status == nil ? nil : machine.duties)
+    let announcement = machine.announcement
+    var isNews = false
     state.withLock { state in
+      isNews = state.value.announcement != announcement
+      state.value.announcement = announcement
+      if let duties, duties != state.value.lastDuties {
+        (state.value.duties, state.value.lastDuties) = (duties, duties)
+        isNews = true
+      }
       state.value.events.append(contentsOf: box.events)
       state.value.lines.append(contentsOf: lines)
       if let status { state.value.status = status }
-      if let table { state.value.table = table }
       state.value.isCaughtUp = isCaughtUp
     }
-    if !events.isEmpty || !lines.isEmpty { wakeUp.signal() }
+    if !events.isEmpty || !lines.isEmpty || isNews { wakeUp.signal() }
   }
 
   private struct Events: @unchecked Sendable {
-    let events: [(LogEvent, GroupMachine.Purpose?)]
-    init(_ events: [(LogEvent, GroupMachine.Purpose?)]) { self.events = events }
+    let events: [(LogEvent, Upkeep.Purpose?)]
+    init(_ events: [(LogEvent, Upkeep.Purpose?)]) { self.events = events }
   }
 
   /// Removes and returns the next event.
-  func next() -> (LogEvent, GroupMachine.Purpose?)? {
+  func next() -> (LogEvent, Upkeep.Purpose?)? {
     let found = state.withLock { state -> Events in
       guard state.value.next < state.value.events.count else {
         wakeUp.clear()
@@ -143,8 +160,6 @@ final class GroupNotices: Sendable {
 /// The thread of a group's log: gives the machine what arrives and the time, and publishes images.
 final class GroupThread: @unchecked Sendable {
   private static let statusPause: UInt64 = 200_000_000
-  /// Nanoseconds from an image to the removal of the messages that it covers.
-  private static let trimPause: UInt64 = 10_000_000_000
 
   /// Used by the thread alone.
   private let machine: GroupMachine
@@ -154,9 +169,6 @@ final class GroupThread: @unchecked Sendable {
   private let replicas: Int
   private let wakeUp: WakeUp?
   private var upload: ImageUpload?
-  /// The messages that an image made needless, which are removed a little later: members that were away for some seconds go on
-  /// without it.
-  private var trimming: (before: UInt64, at: UInt64)?
   private var statusAt: UInt64 = 0
   /// When a connection is tried again.
   private var connectsAt: UInt64 = 0
@@ -197,10 +209,6 @@ final class GroupThread: @unchecked Sendable {
       now = MonotonicClock.now
       if transport.needsConnection, now >= connectsAt { connect() }
       pause = machine.tick(now)
-      if let due = trimming, due.at <= now {
-        purge(machine.settings.stream, before: due.before)
-        trimming = nil
-      }
       if let upload, upload.isLate(now) { endUpload(.failed("the servers do not answer"), now) }
       notices.post(machine, status: status(now))
     }
@@ -220,16 +228,17 @@ final class GroupThread: @unchecked Sendable {
     case .append(let batch): machine.append(batch, now: now)
     case .digest(let mark, let value): machine.didDigest(mark, value, now: now)
     case .image(let image):
-      machine.didWriteImage(image.position, bytes: image.bytes, now: now)
+      machine.didWriteImage(image, now: now)
       guard image.isShared else { return }
       upload?.close()
       upload = ImageUpload(
-        image, machine.settings, epoch: machine.identity.epoch, replicas: machine.streamState?.replicas ?? replicas,
+        image, as: machine.nextImageName, machine.settings, epoch: machine.identity.epoch,
+        replicas: machine.replicas ?? replicas,
         inbox: machine.inbox,
         id: (try? Random.hex128()) ?? "\(now)", transport, now: now)
     case .imageFailed: machine.didFailImage(now: now)
-    case .announce(let feeds): machine.announce(feeds, now: now)
-    case .sharedImage: machine.requestImage(isShared: true)
+    case .announce(let feeds, let number): machine.announce(feeds, number: number, now: now)
+    case .sharedImage: machine.requestImage()
     case .freeze: machine.freeze()
     case .leave: machine.leave(now: now)
     case .rejoin: machine.rejoin(now: now)
@@ -256,7 +265,7 @@ final class GroupThread: @unchecked Sendable {
       guard let outcome = upload?.receive(JSONObject(message.bytes), name, now: now) else { return }
       return endUpload(outcome, now)
     }
-    var input = GroupMachine.Input(
+    var input = GroupInput(
       subject: subject, reply: message.reply, bytes: message.bytes, status: nil, lastConsumer: nil, stalled: nil,
       owner: message)
     if message.bytes.isEmpty, let status = message.header("Status") {
@@ -274,27 +283,15 @@ final class GroupThread: @unchecked Sendable {
     case .failed(let reason):
       machine.note("cannot publish an image: \(reason); nothing is lost, it is tried again", isWarning: true)
       machine.didFailImage(now: now)
-    case .complete(let first):
-      let settings = machine.settings
-      machine.didPublishImage(upload.image.position, from: upload.image.from, bytes: upload.image.bytes, now: now)
-      purge(settings.bucketStream, before: first)
-      trimming = (upload.image.from, now &+ Self.trimPause)
+    case .complete(let published, let first): machine.didPublishImage(published, first: first, now: now)
     }
     upload.close()
     self.upload = nil
   }
 
-  /// Removes the messages of a stream before one.
-  private func purge(_ stream: String, before sequence: UInt64) {
-    // JetStream takes 1 for no limit at all.
-    guard sequence > 1, sequence < .max else { return }
-    _ = transport.publish(
-      JetStream.purge(stream), reply: nil, identity: nil, rollup: nil, Array("{\"seq\":\(sequence)}".utf8))
-  }
-
   /// The status, if it may have changed; nil if it was told recently.
   private func status(_ now: UInt64) -> GroupStatus? {
-    let isUnreachable = machine.unreachable != nil
+    let isUnreachable = machine.unreachableSince != nil
     guard isUnreachable != wasUnreachable || now &- statusAt >= Self.statusPause else { return nil }
     (wasUnreachable, statusAt) = (isUnreachable, now)
     return machine.status(now, wall: WallClock.now, server: transport.isConnected ? transport.url : "")

@@ -1,13 +1,16 @@
 import FeedSystem
 import Glibc
 
-/// The newest image in the object store bucket of a group, in the layout of NATS's object stores: chunks on
-/// `$O.bucket.C.id` and one message that describes them on `$O.bucket.M.name`.
+/// An image in the object store bucket of a group, in the layout of NATS's object stores: chunks on `$O.bucket.C.id` and one
+/// message that describes them on `$O.bucket.M.name`.
+///
+/// There are two: the newest one, and the one before, behind which the stream is trimmed.
 struct PublishedImage: Equatable {
-  /// The name of the object.
-  static let name = "image"
+  /// The names of the objects, which are used in turn.
+  static let names = ["image", "image2"]
   static let chunkBytes = 128 << 10
 
+  let name: String
   let id: String
   let size: Int
   let chunks: Int
@@ -18,29 +21,33 @@ struct PublishedImage: Equatable {
   let from: UInt64
 
   static func chunkSubject(_ settings: GroupSettings, _ id: String) -> String { "$O.\(settings.bucket).C.\(id)" }
-  static func subject(_ settings: GroupSettings) -> String {
+  static func subject(_ settings: GroupSettings, _ name: String) -> String {
     "$O.\(settings.bucket).M.\(Base64.encode(Array(name.utf8)))"
   }
 
   func text(_ settings: GroupSettings, time: String) -> String {
-    "{\"name\":\"\(Self.name)\",\"bucket\":\"\(settings.bucket)\",\"nuid\":\"\(id)\",\"size\":\(size),\"chunks\":\(chunks),"
+    "{\"name\":\"\(name)\",\"bucket\":\"\(settings.bucket)\",\"nuid\":\"\(id)\",\"size\":\(size),\"chunks\":\(chunks),"
       + "\"mtime\":\"\(time)\",\"digest\":\"\(digest)\",\"options\":{\"max_chunk_size\":\(Self.chunkBytes)},"
       + "\"metadata\":{\"epoch\":\"\(epoch)\",\"position\":\"\(position)\",\"from\":\"\(from)\"}}"
   }
 
-  init(id: String, size: Int, chunks: Int, digest: String, epoch: String, position: UInt64, from: UInt64) {
-    (self.id, self.size, self.chunks, self.digest) = (id, size, chunks, digest)
+  init(
+    name: String, id: String, size: Int, chunks: Int, digest: String, epoch: String, position: UInt64, from: UInt64
+  ) {
+    (self.name, self.id, self.size, self.chunks, self.digest) = (name, id, size, chunks, digest)
     (self.epoch, self.position, self.from) = (epoch, position, from)
   }
 
   /// Returns nil if the description is not that of a group's image.
   init?(_ facts: JSONObject) {
-    guard facts.bool("deleted") != true, let id = facts.string("nuid"), let size = facts.int("size"),
+    guard facts.bool("deleted") != true, let name = facts.string("name"), let id = facts.string("nuid"),
+      let size = facts.int("size"),
       let chunks = facts.int("chunks"), let digest = facts.string("digest"), let ours = facts.object("metadata"),
       let epoch = ours.string("epoch"), let position = ours.string("position").flatMap({ UInt64($0) }),
       let from = ours.string("from").flatMap({ UInt64($0) })
     else { return nil }
-    self.init(id: id, size: size, chunks: chunks, digest: digest, epoch: epoch, position: position, from: from)
+    self.init(
+      name: name, id: id, size: size, chunks: chunks, digest: digest, epoch: epoch, position: position, from: from)
   }
 }
 
@@ -51,8 +58,8 @@ struct ImageUpload {
 
   enum Outcome: Equatable {
     case underWay
-    /// Complete: the place of the first chunk in the bucket's stream.
-    case complete(firstChunk: UInt64)
+    /// Complete: the image, and the place of the first chunk in the bucket's stream.
+    case complete(PublishedImage, firstChunk: UInt64)
     case failed(String)
   }
 
@@ -61,6 +68,7 @@ struct ImageUpload {
   private static let patience: UInt64 = 5_000_000_000
 
   let image: WrittenImage
+  private let name: String
   private let settings: GroupSettings
   private let epoch: String
   private let inbox: String
@@ -73,14 +81,18 @@ struct ImageUpload {
   private var acknowledged = 0
   private var bytes = 0
   private var isWholeRead = false
+  private var published: PublishedImage?
   private var firstChunk: UInt64 = .max
   private var heardAt: UInt64
 
+  /// - Parameter name: that of the object, one of ``PublishedImage/names``.
   init(
-    _ image: WrittenImage, _ settings: GroupSettings, epoch: String, replicas: Int, inbox: String, id: String,
+    _ image: WrittenImage, as name: String, _ settings: GroupSettings, epoch: String, replicas: Int, inbox: String,
+    id: String,
     _ transport: any GroupTransport, now: UInt64
   ) {
     self.image = image
+    self.name = name
     self.settings = settings
     self.epoch = epoch
     self.inbox = inbox
@@ -119,7 +131,7 @@ struct ImageUpload {
     case .description:
       guard name == "description" else { return .underWay }
       if let failure { return .failed(failure.description) }
-      return .complete(firstChunk: firstChunk)
+      return published.map { .complete($0, firstChunk: firstChunk) } ?? .underWay
     }
   }
 
@@ -145,10 +157,11 @@ struct ImageUpload {
     guard isWholeRead, acknowledged == sent else { return .underWay }
     stage = .description
     let published = PublishedImage(
-      id: id, size: bytes, chunks: sent, digest: "SHA-256=\(Base64.encode(hash.finish()))", epoch: epoch,
+      name: name, id: id, size: bytes, chunks: sent, digest: "SHA-256=\(Base64.encode(hash.finish()))", epoch: epoch,
       position: image.position, from: image.from)
+    self.published = published
     let failure = transport.publish(
-      PublishedImage.subject(settings), reply: "\(inbox).image.description", identity: nil, rollup: nil,
+      PublishedImage.subject(settings, name), reply: "\(inbox).image.description", identity: nil, rollup: nil,
       Array(published.text(settings, time: WallClock.text).utf8))
     return failure.map { .failed($0) } ?? .underWay
   }

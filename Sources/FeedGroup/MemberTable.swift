@@ -28,6 +28,13 @@ struct MemberTable: Equatable {
     var bytes: [UInt8]
   }
 
+  /// The last message: its checksum, and that of all messages up to it.
+  struct Tail: Equatable {
+    let sequence: UInt64
+    let checksum: UInt32
+    let chain: UInt32
+  }
+
   /// The newest image that was published.
   struct Image: Equatable {
     /// The last message that it covers.
@@ -37,15 +44,34 @@ struct MemberTable: Equatable {
     var host: String
     var bytes: Int
     var moment: UInt64
+    /// The object in the bucket: its name, the id and number of its chunks, and the place of the first one.
+    var name: String
+    var id: String
+    var chunks: Int
+    var first: UInt64
   }
 
-  /// The digest that was computed first at the newest mark.
-  struct Digest: Equatable {
-    var mark: UInt64
-    var value: String
-    var host: String
-    /// The members that computed the same.
-    var agreeing: Set<String>
+  /// The digests that members computed at the newest mark.
+  struct Digests: Equatable {
+    struct Entry: Equatable {
+      let member: String
+      let host: String
+      let value: String
+    }
+
+    let mark: UInt64
+    /// In the order of the stream, at most one of each member.
+    var entries: [Entry] = []
+
+    /// The digest of most members; of several, the one that was published first.
+    var leading: Entry? {
+      var counts: [String: Int] = [:]
+      for entry in entries { counts[entry.value, default: 0] += 1 }
+      let most = counts.values.max() ?? 0
+      return entries.first { counts[$0.value] == most }
+    }
+
+    func value(of member: String) -> String? { entries.first { $0.member == member }?.value }
   }
 
   /// The effect of a message.
@@ -56,9 +82,11 @@ struct MemberTable: Equatable {
     case joined(replaced: UInt64?)
     case left(host: String)
     case mark
-    case digest(mark: UInt64, value: String, host: String)
+    case digest
     case image(Image)
     case configured
+    /// The configurations of two members define a feed differently: the later one is not accepted.
+    case conflict(feed: String, host: String)
     /// None: why.
     case none(Skip)
   }
@@ -77,12 +105,16 @@ struct MemberTable: Equatable {
   private(set) var members: [UInt64: Member] = [:]
   /// The last message that was looked at.
   private(set) var position: UInt64 = 0
+  /// That message; nil if it is not known.
+  private(set) var tail: Tail?
   /// The moment of the newest batch. It never decreases.
   private(set) var moment: UInt64 = 0
   private(set) var batchesSinceMark = 0
   private(set) var bytesSinceImage = 0
   private(set) var image: Image?
-  private(set) var digest: Digest?
+  /// The image before that one.
+  private(set) var formerImage: Image?
+  private(set) var digests: Digests?
   /// The newest mark.
   private(set) var mark: UInt64 = 0
 
@@ -91,16 +123,30 @@ struct MemberTable: Equatable {
   /// Nanoseconds after which a silent member is forgotten when another one joins.
   private static let patience: UInt64 = 7 * 86_400 * 1_000_000_000
 
-  /// The first message that is needed besides the image that this table was read from; nil if it was not read from one.
+  /// The first message that is needed besides the image that this table was read from, until the messages up to its position were
+  /// read again; nil if none is.
   private(set) var needed: UInt64?
   /// The first message that a member with an image of this table needs.
-  var firstNeeded: UInt64 { members.values.compactMap { $0.parts?.sequence }.min() ?? position &+ 1 }
+  var firstNeeded: UInt64 { needed ?? members.values.compactMap { $0.parts?.sequence }.min() ?? position &+ 1 }
 
   /// The origin that a member last joined as.
   func origin(of member: String) -> UInt64? { members.first { $0.value.member == member }?.key }
 
   /// Records a message without effect.
-  mutating func skip(_ sequence: UInt64) { position = max(position, sequence) }
+  mutating func skip(_ sequence: UInt64) {
+    if sequence >= position { needed = nil }
+    position = max(position, sequence)
+  }
+
+  /// Records the checksum of the message that was looked at last.
+  mutating func note(checksum: UInt32, of sequence: UInt64) {
+    guard sequence == position, tail?.sequence != sequence else { return }
+    let isNext = sequence == (tail?.sequence ?? 0) &+ 1
+    tail =
+      isNext
+      ? Tail(
+        sequence: sequence, checksum: checksum, chain: LogAudit.chain(checksum, after: tail?.chain ?? 0)) : nil
+  }
 
   /// Returns the effect of a message.
   /// - Parameters:
@@ -111,7 +157,7 @@ struct MemberTable: Equatable {
   ) -> Effect {
     // Parts of batches that an image begins with are read again, and nothing else before its position.
     let isBefore = sequence <= position
-    position = max(position, sequence)
+    skip(sequence)
     if message.kind == .join && !isBefore { return join(message, payload, time) }
     guard let next = members[message.origin]?.next else { return .none(.unknownOrigin) }
     if message.number != next { return .none(message.number < next ? .duplicate : .gap) }
@@ -136,12 +182,14 @@ struct MemberTable: Equatable {
     case .image:
       guard let image = Image(JSONObject(payload), host: member.host, moment: time) else { return .none(.invalid) }
       if image.position >= self.image?.position ?? 0 {
-        self.image = image
+        (formerImage, self.image) = (self.image, image)
         bytesSinceImage = 0
       }
       return .image(image)
     case .configured:
-      member.configured = Self.checksums(payload)
+      let feeds = Self.checksums(payload)
+      if let (feed, host) = conflict(of: feeds, of: member.member) { return .conflict(feed: feed, host: host) }
+      member.configured = feeds
       return .configured
     }
   }
@@ -172,12 +220,13 @@ struct MemberTable: Equatable {
       return .none(.invalid)
     }
     let replaced = origin(of: member)
-    if let replaced { members[replaced] = nil }
+    // What a member has configured counts until it says something else.
+    let configured = replaced.flatMap { members.removeValue(forKey: $0)?.configured } ?? [:]
     for (origin, other) in members where other.seen &+ Self.patience < time { members[origin] = nil }
     members[message.origin] = Member(
       member: member, host: host, version: facts.string("version") ?? "", pid: facts.int("pid") ?? 0, next: 2,
       parts: nil,
-      seen: time)
+      seen: time, configured: configured)
     return .joined(replaced: replaced)
   }
 
@@ -185,17 +234,22 @@ struct MemberTable: Equatable {
     guard let facts = JSONObject(payload), let mark = facts.unsigned("mark"), let value = facts.string("digest") else {
       return .none(.invalid)
     }
-    if digest.map({ $0.mark < mark }) ?? true {
-      digest = Digest(mark: mark, value: value, host: member.host, agreeing: [member.member])
-    } else if digest?.mark == mark, digest?.value == value {
-      digest?.agreeing.insert(member.member)
+    if digests.map({ $0.mark < mark }) ?? true { digests = Digests(mark: mark) }
+    if digests?.mark == mark, digests?.value(of: member.member) == nil {
+      digests?.entries.append(Digests.Entry(member: member.member, host: member.host, value: value))
     }
-    return .digest(mark: mark, value: value, host: member.host)
+    return .digest
   }
 
   private static func checksums(_ payload: UnsafeRawBufferPointer) -> [String: UInt32] {
     guard let facts = JSONObject(payload) else { return [:] }
     return facts.numbers("feeds").mapValues { UInt32(truncatingIfNeeded: $0) }
+  }
+
+  /// The feeds of `feeds` whose rows a member proposes if their databases are its own: those that no member before it configures.
+  func proposed(of feeds: some Sequence<String>, by member: String) -> Set<String> {
+    let others = members.values.filter { $0.member < member }
+    return Set(feeds.filter { feed in !others.contains { $0.configured[feed] != nil } })
   }
 
   /// A feed that the configuration of another host defines otherwise than `feeds` of a member, and that host.
@@ -209,10 +263,25 @@ struct MemberTable: Equatable {
   }
 }
 
+extension MemberTable.Tail {
+  init?(_ facts: JSONObject) {
+    guard let sequence = facts.unsigned("sequence"), let checksum = facts.unsigned("checksum"),
+      let chain = facts.unsigned("chain")
+    else { return nil }
+    self.init(
+      sequence: sequence, checksum: UInt32(truncatingIfNeeded: checksum), chain: UInt32(truncatingIfNeeded: chain))
+  }
+}
+
 extension MemberTable.Image {
   init?(_ facts: JSONObject?, host: String, moment: UInt64) {
-    guard let facts, let position = facts.unsigned("position"), let from = facts.unsigned("from") else { return nil }
-    self.init(position: position, from: from, host: host, bytes: facts.int("bytes") ?? 0, moment: moment)
+    guard let facts, let position = facts.unsigned("position"), let from = facts.unsigned("from"),
+      let name = facts.string("name"), let id = facts.string("id"), let chunks = facts.int("chunks"),
+      let first = facts.unsigned("first")
+    else { return nil }
+    self.init(
+      position: position, from: from, host: host, bytes: facts.int("bytes") ?? 0, moment: moment, name: name, id: id,
+      chunks: chunks, first: first)
   }
 
   /// Appends the image as a JSON object.
@@ -227,6 +296,14 @@ extension MemberTable.Image {
     out.append(integer: moment)
     out.append(",\"host\":")
     out.appendJSONString(host)
+    out.append(",\"name\":")
+    out.appendJSONString(name)
+    out.append(",\"id\":")
+    out.appendJSONString(id)
+    out.append(",\"chunks\":")
+    out.append(integer: chunks)
+    out.append(",\"first\":")
+    out.append(integer: first)
     out.append(UInt8(ascii: "}"))
   }
 }
@@ -239,6 +316,15 @@ extension MemberTable {
     var out = ByteBuffer()
     out.append("{\"position\":")
     out.append(integer: position)
+    if let tail {
+      out.append(",\"tail\":{\"sequence\":")
+      out.append(integer: tail.sequence)
+      out.append(",\"checksum\":")
+      out.append(integer: tail.checksum)
+      out.append(",\"chain\":")
+      out.append(integer: tail.chain)
+      out.append(UInt8(ascii: "}"))
+    }
     out.append(",\"from\":")
     out.append(integer: firstNeeded)
     out.append(",\"moment\":")
@@ -250,6 +336,10 @@ extension MemberTable {
     if let image {
       out.append(",\"image\":")
       image.append(to: &out)
+    }
+    if let formerImage {
+      out.append(",\"formerImage\":")
+      formerImage.append(to: &out)
     }
     out.append(",\"members\":[")
     for (place, (origin, member)) in members.sorted(by: { $0.key < $1.key }).enumerated() {
@@ -286,10 +376,14 @@ extension MemberTable {
     else { return nil }
     self.position = position
     self.moment = moment
+    tail = facts.object("tail").flatMap(Tail.init)
     needed = facts.unsigned("from")
     batchesSinceMark = facts.int("batchesSinceMark") ?? 0
     mark = facts.unsigned("mark") ?? 0
     image = facts.object("image").flatMap {
+      Image($0, host: $0.string("host") ?? "", moment: $0.unsigned("moment") ?? 0)
+    }
+    formerImage = facts.object("formerImage").flatMap {
       Image($0, host: $0.string("host") ?? "", moment: $0.unsigned("moment") ?? 0)
     }
     for facts in facts.objects("members") {

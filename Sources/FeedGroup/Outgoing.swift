@@ -16,6 +16,8 @@ struct Outgoing {
     /// What the server knows the message by. A retry after a lost acknowledgement has the same; after the message had no effect,
     /// it has another one.
     var identity: UInt64
+    /// How often it had no effect; part of the message.
+    var round: UInt32 = 0
     /// The monotonic time at which it was last sent; 0 if it was not.
     var sentAt: UInt64 = 0
     /// Whether it was ever given to a connection.
@@ -42,6 +44,13 @@ struct Outgoing {
         number: nextNumber, kind: kind, payload: payload, time: time, isLast: isLast, batch: batch, deadline: deadline,
         identity: identities))
     nextNumber += 1
+  }
+
+  /// Adds a message that was never sent, with another number.
+  mutating func add(again message: Message) {
+    add(
+      message.kind, message.payload, time: message.time, isLast: message.isLast, batch: message.batch,
+      deadline: message.deadline)
   }
 
   /// The place of the message with a number; nil if there is none.
@@ -78,15 +87,24 @@ struct Outgoing {
     return message
   }
 
-  /// Lets the messages from a number on be sent again as new ones, because they had no effect.
-  mutating func renew(from number: UInt64) {
-    guard let first = place(of: number) ?? (messages.first.map { $0.number > number } == true ? 0 : nil) else { return }
+  /// Lets the messages from a number on be sent again as new ones, because one of them had no effect. Returns false if they were
+  /// renewed since it was sent: messages of a former round arrive late, and each of them would lead to another round.
+  /// - Parameters:
+  ///   - number: the first one that the stream has not.
+  ///   - failed: the number of the one that had no effect, and its round.
+  mutating func renew(from number: UInt64, failed: (number: UInt64, round: UInt32)) -> Bool {
+    guard let first = place(of: number) ?? (messages.first.map { $0.number > number } == true ? 0 : nil) else {
+      return false
+    }
+    if let place = place(of: failed.number), messages[place].round != failed.round { return false }
     for place in messages.indices.dropFirst(first) {
       identities += 1
+      messages[place].round &+= 1
       messages[place].identity = identities
       messages[place].sentAt = 0
       messages[place].isAcknowledged = false
     }
+    return true
   }
 
   /// Lets all messages be sent again at once, with the same identity: a new connection may have lost them.

@@ -79,6 +79,14 @@ struct SHA256 {
 enum Base64 {
   private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
+  /// The value of each letter, of both alphabets in use; 255 for other bytes.
+  private static let values: [UInt8] = {
+    var values = [UInt8](repeating: 255, count: 256)
+    for (value, letter) in alphabet.enumerated() { values[Int(letter)] = UInt8(value) }
+    (values[Int(UInt8(ascii: "+"))], values[Int(UInt8(ascii: "/"))]) = (62, 63)
+    return values
+  }()
+
   static func encode(_ bytes: [UInt8]) -> String {
     var out: [UInt8] = []
     for start in stride(from: 0, to: bytes.count, by: 3) {
@@ -96,8 +104,8 @@ enum Base64 {
   static func decode(_ text: String) -> [UInt8]? {
     var (out, word, bits): ([UInt8], UInt32, UInt32) = ([], 0, 0)
     for byte in text.utf8 where byte != UInt8(ascii: "=") {
-      let plain = byte == UInt8(ascii: "+") ? UInt8(ascii: "-") : byte == UInt8(ascii: "/") ? UInt8(ascii: "_") : byte
-      guard let value = alphabet.firstIndex(of: plain) else { return nil }
+      let value = values[Int(byte)]
+      if value == 255 { return nil }
       word = word << 6 | UInt32(value)
       bits += 6
       if bits >= 8 {

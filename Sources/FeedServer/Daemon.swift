@@ -88,14 +88,14 @@ public enum Daemon {
     let engine = try makeEngine(options, storage, member, log)
     var newestMoment = try storage.map { try recover(engine, from: $0, options.limits, notify, log) }?.newestMoment ?? 0
     if let member { newestMoment = try GroupStart.recover(engine, member, options.limits, notify, log) }
-    engine.catalog.forgetManagedHistory()
+    if member == nil { engine.catalog.forgetManagedHistory() }
     var loop = try EventLoop(
       engine: engine, commitLog: member?.log ?? storage ?? NoLog(), state: state, member: member,
       clock: ServerClock(after: newestMoment), listener: listener, signals: signals, notify: notify,
       log: log, openFiles: openFiles, drainTimeout: options.drainTimeout, configurationFile: file,
       socket: options.socket,
       metricsPath: options.metricsPath)
-    if let file, let configuration { try loop.apply(configuration, file) }
+    if let file, let configuration { try loop.apply(configuration, file) } else { member?.log.announce([:]) }
     guardian.stop()
     SocketPath.leaveMark(ofListenerAt: listener.path, environment)
     loop.reportReady(socket: listener.path)
@@ -162,7 +162,7 @@ public enum Daemon {
     let identity = ServerIdentity(
       version: ProgramVersion.text, epoch: try member?.log.epoch ?? storage?.epoch ?? Random.hex128(),
       pid: ProcessIdentity.pid, uid: ProcessIdentity.uid, durability: options.durability.rawValue,
-      state: (storage?.directory ?? member?.directory.path).map { FilePath.absolute($0) })
+      state: (storage?.directory ?? member?.imageDirectory).map { FilePath.absolute($0) })
     let engine = Engine(
       limits: options.limits, identity: identity, seed: try Random.number(),
       isDurable: storage != nil || member != nil,
@@ -171,6 +171,7 @@ public enum Daemon {
       if let level = LogLevel(name: name) { log.threshold = level }
     }
     if let member {
+      engine.catalog.keepsManagedRows = true
       engine.sharedLog = { member.shared }
       engine.groupAction = { member.perform($0) }
     }

@@ -59,7 +59,7 @@ import Testing
     let others = [
       "get", "range", "query", "snapshot", "watch", "select", "deselect", "selected", "feeds", "describe", "export",
       "backup", "restore", "verify", "sync", "stats", "top", "clients", "quotas", "kick", "log-level", "ping", "call",
-      "completion", "trigger",
+      "completion", "group", "trigger",
     ]
     let without = CommandTable.all.filter { !$0.options.contains { $0.name == "animation" } }
     #expect(without.map(\.name).sorted() == others.sorted())

@@ -58,6 +58,12 @@ final class SimulatedStream {
       OnItsWay(due: now + UInt64.random(in: 100_000...UInt64(slow), using: &random), order: order, deliver: body))
   }
 
+  /// Forgets what is on its way.
+  func end() { onItsWay.removeAll() }
+
+  /// Loses the last messages, as servers that crash together may.
+  func loseTail(of count: Int) { stored.removeLast(min(count, stored.count)) }
+
   func loseLeader(for nanoseconds: UInt64) { leaderlessUntil = now + nanoseconds }
 
   /// Delivers what is due up to a time. Members act in between by `onStep`.
@@ -87,6 +93,11 @@ final class SimulatedStream {
       else { return "{\"error\":{\"code\":400}}" }
       consumers[member] = Consumer(subject: deliver, next: first - 1, heartbeatAt: now + 500_000_000)
       return "{\"name\":\"c\"}"
+    }
+    if subject.hasPrefix("$JS.API.STREAM.MSG.GET") {
+      let sequence = bytes.withUnsafeBytes { JSONObject($0) }?.int("seq") ?? 0
+      guard stored.indices.contains(sequence - 1) else { return "{\"error\":{\"code\":404,\"err_code\":10037}}" }
+      return "{\"message\":{\"data\":\"\(Base64.encode(stored[sequence - 1].bytes))\"}}"
     }
     if subject.hasPrefix("$JS.API") { return nil }
     // Sometimes the window for duplicates has passed.
@@ -125,6 +136,8 @@ final class SimulatedMember: GroupTransport {
   struct Outcome: Equatable {
     var isStored = false
     var failure: String?
+    /// The member was killed before it told.
+    var isForgotten = false
   }
 
   let index: Int
@@ -141,18 +154,60 @@ final class SimulatedMember: GroupTransport {
   private var tickAt: UInt64 = 0
   /// What arrives at once is in order, as on a connection.
   private var connection = 0
+  private let settings: GroupSettings
+  /// The last image: the table of the members as text, and the number of batches before it.
+  private var image: (table: String, executed: Int)?
+  private var starts = 0
 
   init(_ index: Int, _ stream: SimulatedStream) throws {
     self.index = index
     self.stream = stream
-    let settings = try GroupSettings(
+    settings = try GroupSettings(
       name: "g", nats: NatsSettings(servers: []), host: "h\(index)", member: "m\(index)", version: "1", pid: 1,
       timeout: 3_000_000_000)
-    machine = GroupMachine(
-      settings, stream.identity, MemberTable(), readingFrom: 1, inbox: "i\(index)", self, now: stream.now
-    ) { stream.random.next() }
+    start(MemberTable())
   }
 
+  private func start(_ table: MemberTable) {
+    starts += 1
+    machine = GroupMachine(
+      settings, stream.identity, table, readingFrom: table.firstToRead, inbox: "i\(index)-\(starts)", self,
+      now: stream.now
+    ) { [stream] in stream.random.next() }
+  }
+
+  func end() {
+    machine = nil
+    stream.end()
+  }
+
+  /// Keeps the state as it is now, for the next start.
+  func writeImage() { image = (machine.table.text, executed.count) }
+
+  /// Is killed, and begins again from the last image.
+  func restart() {
+    if isConnected { disconnect() }
+    for number in inFlight { outcomes[number, default: Outcome()].isForgotten = true }
+    inFlight = []
+    executed.removeLast(executed.count - (image?.executed ?? 0))
+    start(image.flatMap { MemberTable(text: $0.table) } ?? MemberTable())
+    tickAt = 0
+    connect()
+  }
+
+  /// Begins again without an image, after its state was found to be wrong.
+  func startOver() {
+    (lost, image) = (nil, nil)
+    restart()
+  }
+
+  func leaveAndRejoin() {
+    machine.leave(now: stream.now)
+    machine.rejoin(now: stream.now)
+    takeEvents()
+  }
+
+  var lastIsStored: Bool { outcomes[nextBatch]?.isStored ?? false }
   var canAppend: Bool { inFlight.count < 4 && lost == nil }
 
   func connect() {
@@ -202,7 +257,7 @@ final class SimulatedMember: GroupTransport {
   private func receive(_ subject: String, _ reply: String?, _ bytes: [UInt8], _ status: String?, _ last: UInt64?) {
     let held = HeldFrames(bytes)
     machine.receive(
-      GroupMachine.Input(
+      GroupInput(
         subject: subject, reply: reply, bytes: held.frames, status: status, lastConsumer: last, stalled: nil,
         owner: held),
       now: stream.now)

@@ -30,15 +30,17 @@ def free_ports(count):
 class Process:
     """A child process that can be killed, stopped and started again."""
 
-    def __init__(self, arguments, directory, name):
+    def __init__(self, arguments, directory, name, environment=None):
         self.arguments, self.directory, self.name = arguments, directory, name
+        self.environment = {**os.environ, **(environment or {})}
         self.process = None
         self.is_stopped = False
 
     def start(self):
         with open(os.path.join(self.directory, self.name + ".log"), "ab") as output:
             self.process = subprocess.Popen(
-                self.arguments, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+                self.arguments, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                env=self.environment)
         self.is_stopped = False
 
     def signal(self, number):
@@ -46,8 +48,20 @@ class Process:
             self.process.send_signal(number)
 
     def stop(self):
+        """Stops the process, and waits until each of its threads has stopped."""
         self.signal(signal.SIGSTOP)
         self.is_stopped = True
+        while self.is_running() and not all(state in "TtZX" for state in self.states()):
+            time.sleep(0.001)
+
+    def states(self):
+        directory = f"/proc/{self.process.pid}/task"
+        for task in os.listdir(directory):
+            try:
+                with open(f"{directory}/{task}/stat") as file:
+                    yield file.read().rpartition(")")[2].split()[0]
+            except OSError:
+                pass
 
     def resume(self):
         self.signal(signal.SIGCONT)
@@ -193,18 +207,23 @@ class Client:
     def close(self):
         self.socket.close()
 
+    def __del__(self):
+        if hasattr(self, "socket"):
+            self.close()
+
 
 class Daemon(Process):
     """A daemon that is a member of a group."""
 
-    def __init__(self, program, directory, name, url, group="test", options=()):
+    def __init__(self, program, directory, name, url, group="test", options=(), environment=None):
         home = os.path.join(directory, name)
         os.makedirs(home, exist_ok=True)
+        self.host = name
         self.path = os.path.join(home, "s")
         self.state = os.path.join(home, "state")
         super().__init__(
             [program, "--socket", self.path, "--state", self.state, "--group", group, "--log", url,
-             "--group-host", name, *options], home, "feedd")
+             "--group-host", name, *options], home, "feedd", environment)
 
     def connect(self, timeout=30):
         return Client(self.path, timeout)
@@ -222,3 +241,31 @@ def program(name):
 
 def temporary():
     return tempfile.mkdtemp(prefix="feedd-group-")
+
+
+# MARK: A few lines of the NATS protocol
+
+def publish(port, subject, payload):
+    with socket.create_connection(("127.0.0.1", port), 5) as sock:
+        sock.recv(4096)
+        sock.sendall(b'CONNECT {"verbose":false}\r\n')
+        sock.sendall(f"PUB {subject} {len(payload)}\r\n".encode() + payload + b"\r\nPING\r\n")
+        while b"PONG" not in sock.recv(4096):
+            pass
+
+
+def request(port, subject, body):
+    payload = json.dumps(body).encode() if body else b""
+    with socket.create_connection(("127.0.0.1", port), 5) as sock:
+        file = sock.makefile("rb")
+        file.readline()
+        sock.sendall(b'CONNECT {"verbose":false}\r\nSUB reply 1\r\n')
+        sock.sendall(f"PUB {subject} reply {len(payload)}\r\n".encode() + payload + b"\r\n")
+        while True:
+            line = file.readline()
+            if not line:
+                raise ConnectionError("the server closed the connection")
+            if line.startswith(b"PING"):
+                sock.sendall(b"PONG\r\n")
+            if line.startswith(b"MSG"):
+                return json.loads(file.read(int(line.split()[-1])))

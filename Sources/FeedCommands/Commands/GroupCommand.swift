@@ -16,7 +16,7 @@ extension Command {
     about: """
       Shows the group of hosts that share their feeds: its members, the position of this host in the log and how far it lags \
       behind, the newest image, and whether the members agree on the digest of the state. 'leave' refuses changes here until \
-      'join', while reads go on with the state of the moment; 'image' publishes an image of the state for new members. A daemon \
+      'join', while reads go on; 'image' publishes an image of the state for new members. A daemon \
       joins a group at its start, by 'feedd --group NAME'.
       """,
     operands: 0...1

@@ -15,7 +15,7 @@ enum Admission {
   /// of it: a misspelt `section` or a misplaced `count` must not be ignored.
   private static let status = ["sections", "counts", "count", "revision", "watchers"]
   /// Members of the status in some of these results.
-  private static let rareStatus = ["source", "shows"]
+  private static let rareStatus = ["source", "shows", "group", "log"]
 
   /// Throws if a definition in a request is too large or has unknown members. Returns whether there is a definition. Lengths are
   /// checked before anything is decoded.

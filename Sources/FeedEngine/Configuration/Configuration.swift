@@ -43,6 +43,14 @@ public struct Configuration: Sendable {
     }
   }
 
+  /// The same configuration without definitions of feeds.
+  public var withoutFeeds: Configuration { Configuration(copying: self) }
+
+  private init(copying other: Configuration) {
+    (entries, limits, access, socket) = ([], other.limits, other.access, other.socket)
+    (group, remarks) = (other.group, other.remarks)
+  }
+
   /// Sorts the definitions so that each follows those whose feeds it shows, and otherwise keeps their order.
   ///
   /// - Precondition: the names of the definitions are unique.

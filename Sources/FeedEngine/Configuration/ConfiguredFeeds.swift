@@ -32,6 +32,16 @@ struct ConfiguredFeeds {
     return (entries, changes)
   }
 
+  /// Whether the configuration defines a managed feed in this way.
+  func defines(_ name: String, as content: ManagedDefinition) -> Bool {
+    definitions[name]?.content == .managed(content)
+  }
+
+  /// The managed feeds of the last applied configuration.
+  var managed: [String] {
+    definitions.values.filter { if case .managed = $0.content { true } else { false } }.map(\.name).sorted()
+  }
+
   mutating func didApply(_ configuration: Configuration) {
     definitions = Dictionary(
       uniqueKeysWithValues: configuration.entries.map { ($0.definition.name, $0.definition) })
@@ -46,7 +56,9 @@ extension Engine {
   ) throws(ConfigurationError) -> ConfigurationChanges {
     begin(at: now)
     var (entries, changes) = ownWork.configured.changes(
-      for: configuration, in: catalog, managed: managedFeeds.map(\.name))
+      for: configuration, in: catalog,
+      managed: catalog.keepsManagedRows
+        ? ownWork.configured.managed.filter { catalog.feeds[$0] != nil } : managedFeeds.map(\.name))
     try rehearse(entries, undefining: changes.undefined)
     if !entries.isEmpty || !changes.undefined.isEmpty {
       ownWork.reports.didSubmit()

@@ -3,9 +3,17 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
+/// Rows of a managed feed that its host proposes to a group.
+struct ProposedRows: Equatable {
+  let rows: ManagedRows
+  /// When the database was read, as in `SourceStatus.since`.
+  let since: String
+}
+
 /// Rows of managed feeds that wait until the log has stored a `$rows` request for them.
 ///
-/// Invariant: each waiting feed has one `$rows` request submitted or in flight, or failed and to be submitted again.
+/// Invariant: each waiting feed has one `$rows` request submitted or in flight, or failed and to be submitted again. Where the log
+/// stores the rows too, they wait until their request is in flight.
 struct ManagedQueue {
   private struct Waiting {
     var rows: ManagedRows
@@ -15,6 +23,10 @@ struct ManagedQueue {
   }
 
   private var waiting: [String: Waiting] = [:]
+  /// The status of each source whose rows are in flight.
+  private var inFlight: [String: SourceStatus] = [:]
+  /// The feeds whose rows this daemon proposes to its group, if its configuration defines them; nil for all.
+  var proposed: Set<String>?
   /// Incremented when managed feeds may have been defined, redefined or undefined.
   private(set) var version = 0
 
@@ -33,8 +45,9 @@ struct ManagedQueue {
 
   /// Sets the status for the waiting rows of a feed. Returns false if none wait.
   mutating func update(_ status: SourceStatus, for feed: String) -> Bool {
+    if inFlight[feed] != nil { inFlight[feed] = status }
     waiting[feed]?.status = status
-    return waiting[feed] != nil
+    return waiting[feed] != nil || inFlight[feed] != nil
   }
 
   /// Removes and returns the waiting rows of a feed; nil in replay.
@@ -42,8 +55,29 @@ struct ManagedQueue {
     waiting.removeValue(forKey: feed).map { ($0.rows, $0.status) }
   }
 
+  /// Removes and returns the waiting rows of a feed, which are in flight from now on.
+  mutating func takeForLog(_ feed: String) -> ProposedRows? {
+    guard let found = take(feed) else { return nil }
+    inFlight[feed] = found.status
+    return ProposedRows(rows: found.rows, since: found.status.since)
+  }
+
+  /// Removes and returns the status of a source whose rows were in flight.
+  mutating func takeStatus(_ feed: String) -> SourceStatus? { inFlight.removeValue(forKey: feed) }
+
   /// Records that the request for a feed's rows could not be stored.
-  mutating func didFail(_ feed: String) { waiting[feed]?.hasFailed = true }
+  /// - Parameter rows: those that were in flight.
+  mutating func didFail(_ feed: String, _ rows: ProposedRows?) {
+    guard let rows else {
+      waiting[feed]?.hasFailed = true
+      return
+    }
+    let status = inFlight.removeValue(forKey: feed) ?? waiting[feed]?.status
+    // Newer rows wait for a request of their own.
+    if waiting[feed].map({ !$0.hasFailed }) ?? false { return }
+    waiting[feed] = Waiting(
+      rows: rows.rows, status: status ?? SourceStatus(.ok, since: rows.since), hasFailed: true)
+  }
 
   /// Returns the feeds whose requests failed, in order, and marks them as submitted again.
   mutating func takeFailed() -> [String] {
@@ -63,6 +97,25 @@ extension Engine {
     catalog.feeds.values.compactMap { $0.kind as? ManagedKind }.sorted { $0.name < $1.name }
   }
 
+  /// The managed feeds whose databases this daemon reads, by name: in a group, those that its own configuration defines, unless
+  /// another host with the same definition does.
+  public var ownManagedFeeds: [ManagedKind] {
+    guard catalog.keepsManagedRows else { return managedFeeds }
+    return managedFeeds.filter { feed in
+      ownWork.configured.defines(feed.name, as: feed.content) && ownWork.managed.proposed?.contains(feed.name) ?? true
+    }
+  }
+
+  /// Sets the feeds whose rows this daemon proposes to its group, if its configuration defines them.
+  public func proposeRows(of feeds: Set<String>) {
+    if ownWork.managed.proposed == feeds { return }
+    ownWork.managed.proposed = feeds
+    ownWork.managed.definitionsDidChange()
+  }
+
+  /// Lets evictions wait for those that other members of the group propose.
+  public func delayEvictions(by nanoseconds: UInt64) { ownWork.queue.evictionDelay = nanoseconds }
+
   /// Sets the rows of a managed feed as one commit, and sets the status of its source. If the feed refuses the rows, it is
   /// unchanged and its source gets the error.
   ///
@@ -70,7 +123,12 @@ extension Engine {
   /// - Parameter status: that of a database that can be read.
   public func setManaged(_ name: String, _ rows: ManagedRows, _ status: SourceStatus, now: Instant) {
     begin(at: now)
-    if ownWork.managed.put(rows, for: name, status: status) { submit(.rows(feed: name)) }
+    if catalog.keepsManagedRows && rows.byteCount > limits.maxFrame {
+      let reason =
+        "the rows have \(grouped(rows.byteCount)) bytes; in a group they may have \(grouped(limits.maxFrame)) (maxFrame): select fewer"
+      return setSource(name, SourceStatus(.error, message: reason, since: status.since))
+    }
+    if ownWork.managed.put(rows, for: name, status: status) { submit(.rows(feed: name, nil)) }
   }
 
   /// Sets the status of the source of a managed feed whose database has no new rows. Returns false if the feed does
@@ -85,11 +143,22 @@ extension Engine {
 
   /// Submits again the requests for rows that could not be stored.
   func resubmitRows() {
-    for name in ownWork.managed.takeFailed() { submit(.rows(feed: name)) }
+    for name in ownWork.managed.takeFailed() { submit(.rows(feed: name, nil)) }
   }
 
-  /// Sets the waiting rows of a feed. In replay there are none; only the revision advances.
-  func setRows(of name: String, isLogged: Bool) {
+  /// The request as the log stores it: in a group, with the rows.
+  func requestForLog(_ request: InternalRequest) -> InternalRequest {
+    guard catalog.keepsManagedRows, case .rows(let feed, nil) = request else { return request }
+    return .rows(feed: feed, ownWork.managed.takeForLog(feed))
+  }
+
+  /// Sets the rows that a request contains, or the waiting rows of a feed. In replay there are none; only the revision advances.
+  func setRows(of name: String, _ proposed: ProposedRows?, isLogged: Bool, isOwn: Bool) {
+    if catalog.keepsManagedRows {
+      let status = isOwn ? ownWork.managed.takeStatus(name) : nil
+      guard let proposed, let feed = catalog.feeds[name] else { return }
+      return setRows(proposed.rows, of: feed, status ?? SourceStatus(.ok, since: proposed.since))
+    }
     let before = catalog.revision
     if let (rows, status) = ownWork.managed.take(name), let feed = catalog.feeds[name] {
       setRows(rows, of: feed, status)

@@ -27,6 +27,8 @@ struct OwnWork {
 struct InternalQueue {
   private var submitted: [InternalRequest] = []
   private var isEvicting = false
+  /// Nanoseconds after the time when an element expires in which another member may propose the eviction.
+  var evictionDelay: UInt64 = 0
   /// The earliest time of the next eviction, after one that could not be stored.
   private var evictionsResumeAt = Instant(nanoseconds: 0)
 
@@ -44,7 +46,7 @@ struct InternalQueue {
 
   /// The time of the next eviction, given the time when the next element expires; nil while one is in flight.
   func nextEviction(_ expiry: Instant?) -> Instant? {
-    isEvicting ? nil : expiry.map { max($0, evictionsResumeAt) }
+    isEvicting ? nil : expiry.map { max($0.adding(nanoseconds: evictionDelay), evictionsResumeAt) }
   }
 
   /// Removes and returns the requests for the batch that is opened now.
@@ -84,7 +86,7 @@ extension Engine {
   func complete(_ request: InternalRequest, failure: String?) {
     if request == .evict { ownWork.queue.didEvict(failedAt: failure == nil ? nil : now) }
     if let failure {
-      if case .rows(let feed) = request { ownWork.managed.didFail(feed) }
+      if case .rows(let feed, let rows) = request { ownWork.managed.didFail(feed, rows) }
       guard request.isConfiguration else { return }
       let text = "the configuration could not be stored and is not applied: \(failure)"
       ownWork.reports.didComplete(text)
@@ -95,11 +97,12 @@ extension Engine {
 
   /// Executes a request of the daemon as one commit, an eviction as one commit for each feed. Rolls back and reports a
   /// configuration that cannot be applied.
-  func execute(_ request: InternalRequest, isLogged: Bool) {
+  /// - Parameter isOwn: false for a request of another member of the log.
+  func execute(_ request: InternalRequest, isLogged: Bool, isOwn: Bool = true) {
     switch request {
     case .evict: evictExpired()
     case .owner(let uid): ownWork.owner = uid
-    case .rows(let feed): setRows(of: feed, isLogged: isLogged)
+    case .rows(let feed, let rows): setRows(of: feed, rows, isLogged: isLogged, isOwn: isOwn)
     case .configure(let definitions, let names):
       ownWork.managed.definitionsDidChange()
       catalog.begin(at: time.moment)
@@ -108,11 +111,12 @@ extension Engine {
         for name in names { try catalog.undefine(name) }
       } catch {
         catalog.rollBack()
+        if !isOwn { return }
         let text = "the configuration could not be applied: \(error.reason)"
         ownWork.reports.didComplete(text)
         return status.report(.error, text)
       }
-      ownWork.reports.didComplete(nil)
+      if isOwn { ownWork.reports.didComplete(nil) }
       if catalog.finish(to: self) { status.counters.commits &+= 1 }
     }
   }

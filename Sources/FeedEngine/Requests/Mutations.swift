@@ -349,7 +349,8 @@ extension Engine {
 
   private func undefine(_ parameters: Parameters) throws(FeedError) {
     let name = try parameters.name("feed", "the name of a feed")
-    if catalog.feeds[name]?.kind is ManagedKind {
+    // In a group, the host whose configuration defined it may have left for good.
+    if catalog.feeds[name]?.kind is ManagedKind, !catalog.keepsManagedRows {
       throw .permissionDenied(
         reason: "feed \"\(name)\" is defined by the daemon's configuration; take it out of that file instead")
     }

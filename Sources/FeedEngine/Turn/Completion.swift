@@ -33,6 +33,8 @@ struct Completion: ~Copyable {
   private var events: [(event: LogEvent, newest: UInt64)] = []
   private var verdict: Verdict?
   private var progress: Progress?
+  /// The batch of another member that is being executed; nil while `progress` is not.
+  private var received: ReceivedBatch?
   /// The bytes charged for what the long work that is under way needs.
   private var workMemory = 0
   private var looks = ClockLooks()
@@ -52,9 +54,9 @@ struct Completion: ~Copyable {
   }
 
   /// Whether a batch was executed in part.
-  var isWithinBatch: Bool { progress != nil }
+  var isWithinBatch: Bool { progress != nil || received != nil }
   /// Whether the next turn has a batch to execute.
-  var hasWork: Bool { progress != nil || verdict != nil || !events.isEmpty }
+  var hasWork: Bool { isWithinBatch || verdict != nil || !events.isEmpty }
 
   mutating func beginTurn() {
     didResume = false
@@ -80,7 +82,7 @@ struct Completion: ~Copyable {
 
   /// Continues the batch that was executed in part. Returns whether it is done.
   private mutating func resume(_ dispatcher: inout Dispatcher) -> Bool {
-    guard let progress else { return true }
+    guard let progress else { return resumeReceived(&dispatcher) }
     if engine.longWork.isUnderWay {
       if didResume { return false }
       didResume = true
@@ -100,6 +102,49 @@ struct Completion: ~Copyable {
     return execute(&dispatcher)
   }
 
+  /// Continues the batch of another member that was executed in part. Returns whether it is done.
+  private mutating func resumeReceived(_ dispatcher: inout Dispatcher) -> Bool {
+    guard let received else { return true }
+    if engine.longWork.isUnderWay {
+      if didResume { return false }
+      didResume = true
+      engine.time.moment = received.moment
+      let isDone = engine.longWork.resume()
+      engine.time.moment = engine.now
+      dispatcher.resumeIfReadable()
+      guard isDone else { return false }
+      received.didFinishLongWork()
+      // What it took is freed in the next turn, besides what the work itself freed in this one.
+      if received.byteCount >= Self.largeBatch { return false }
+    }
+    if didExecute && engine.longWork.isTurnOver { return false }
+    return executeReceived()
+  }
+
+  /// Executes requests of a batch of another member. Returns whether it is done; otherwise the rest is left for another turn.
+  private mutating func executeReceived() -> Bool {
+    guard let received else { return true }
+    didExecute = true
+    engine.time.moment = received.moment
+    defer { engine.time.moment = engine.now }
+    looks.begin(engine.longWork)
+    do throws(ReplayError) {
+      while true {
+        switch try received.step() {
+        case .done:
+          self.received = nil
+          return true
+        case .underWay where engine.longWork.isUnderWay: return false
+        case .executed, .underWay: if engine.hasLongAnswers || looks.isTurnOver(engine.longWork) { return false }
+        }
+      }
+    } catch {
+      lossReason = "a batch of another member cannot be executed: \(error)"
+      self.received = nil
+      return true
+    }
+  }
+
   /// Executes or refuses the batches about which the log has decided. Returns false if some wait for another turn.
   private mutating func followLog(_ dispatcher: inout Dispatcher) -> Bool {
     while true {
@@ -117,6 +162,7 @@ struct Completion: ~Copyable {
       if didExecute && engine.longWork.isTurnOver { return false }
       let (event, newest) = events.removeFirst()
       handle(event, newest: newest, dispatcher.commits)
+      guard executeReceived() else { return false }
     }
   }
 
@@ -135,12 +181,7 @@ struct Completion: ~Copyable {
       let engine = engine
       commits.log.didReach(number) { engine.catalog.makeImage() }
     case .received(let batch):
-      didExecute = true
-      do throws(ReplayError) {
-        try engine.execute(received: batch)
-      } catch {
-        lossReason = "a batch of another member cannot be executed: \(error)"
-      }
+      received = ReceivedBatch(batch, engine)
     case .lost(let reason):
       lossReason = reason
     }
@@ -289,7 +330,8 @@ struct Completion: ~Copyable {
     switch entry.kind {
     case .logged:
       let (id, parameters) = batch.request(entry)
-      if let failure, entry.method.isLogged {
+      // A watch that goes back to a former state would mislead its client.
+      if let failure, entry.method.isLogged || engine.isAhead(parameters) {
         let error = FeedError.storageFailed(reason: failure)
         if let id {
           let feed = parameters.member("feed")?.truncatedName

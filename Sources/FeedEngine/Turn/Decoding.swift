@@ -20,14 +20,25 @@ extension Engine {
     return (method, request)
   }
 
-  /// Whether a `watch` may be the first watch of its feed, which begins the feed's history.
+  /// Whether a `watch` may be the first watch of its feed, which begins the feed's history, or comes from a member of the group
+  /// that is ahead of this one.
   func mayBeginHistory(_ request: Request) -> Bool {
     // A text that is no name is not decoded, and not stored: no request before this one can have defined such a feed.
     guard let name = request.params?.member("feed")?.string(atMost: FeedName.maxReferenceLength),
       FeedName.isValidReference(name)
     else { return false }
     guard let feed = try? catalog.feed(named: name) else { return true }
-    return feed.history == nil
+    return feed.history == nil || isAhead(Parameters(object: request.params))
+  }
+
+  /// Whether a `watch` resumes from a revision that this member of a group has not reached. The log of the group executes it behind
+  /// all that its client can have seen on other hosts.
+  func isAhead(_ parameters: Parameters) -> Bool {
+    guard status.sharedLog != nil, let since = parameters.member("since"), since.kind == .object,
+      let revision = since.member("revision")?.int, let epoch = since.member("epoch"),
+      epoch.text.count == identity.epoch.utf8.count + 2, epoch.string == identity.epoch
+    else { return false }
+    return revision > catalog.revision
   }
 
   /// The error for a payload that is not valid JSON.

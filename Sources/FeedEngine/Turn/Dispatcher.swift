@@ -429,7 +429,7 @@ struct Dispatcher: ~Copyable {
     engine.resumeLongTexts()
     guard commits.canAppend else { return }
     for request in engine.ownWork.queue.take(at: engine.now, nextExpiry: engine.catalog.nextExpiry) {
-      commits.open.log(request)
+      commits.open.log(engine.requestForLog(request))
     }
   }
 

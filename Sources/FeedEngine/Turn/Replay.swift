@@ -44,17 +44,12 @@ extension Engine {
     while catalog.hasDiscarded { catalog.freeDiscarded(.max) }
   }
 
-  /// Executes a batch of another member of a replicated log.
-  func execute(received batch: LogBatch) throws(ReplayError) {
-    try executeFrames(of: batch, rules: ExecutionRules.current)
-  }
-
   private func executeFrames(of batch: LogBatch, rules: Int) throws(ReplayError) {
     let present = time.moment
     time.moment = batch.at
     ownWork.owner = nil
     defer { time.moment = present }
-    var scanner = JSONScanner(maxDepth: limits.maxDepth)
+    var scanner = JSONScanner(maxDepth: limits.maxDepth + InternalRequest.depth)
     var offset = 0
     while offset < batch.frames.count {
       let rest = UnsafeRawBufferPointer(rebasing: batch.frames[offset...])
@@ -121,9 +116,12 @@ enum InternalRequest: Equatable {
   /// The user that is charged for the feeds that the next requests of the batch define.
   case owner(UInt32)
 
-  /// Sets the rows of a managed feed. The journal has only this marker, so that no revision is used twice. The rows are
-  /// read again at each start.
-  case rows(feed: String)
+  /// Sets the rows of a managed feed. The journal has only the name, so that no revision is used twice: the rows are read again
+  /// at each start. The log of a group has the rows.
+  case rows(feed: String, ProposedRows?)
+
+  /// The levels of a request above the rows and definitions in it.
+  static let depth = 8
 
   var isConfiguration: Bool {
     if case .configure = self { true } else { false }
@@ -138,9 +136,15 @@ enum InternalRequest: Equatable {
       out.append("{\"method\":\"$owner\",\"params\":{\"uid\":")
       out.append(integer: uid)
       out.append("}}")
-    case .rows(let feed):
+    case .rows(let feed, let rows):
       out.append("{\"method\":\"$rows\",\"params\":{\"feed\":")
       out.appendJSONString(feed)
+      if let rows {
+        out.append(",\"since\":")
+        out.appendJSONString(rows.since)
+        out.append(",\"sections\":")
+        rows.rows.appendSections(to: &out)
+      }
       out.append("}}")
     case .configure(let definitions, let names):
       out.append("{\"method\":\"$configure\",\"params\":{\"define\":[")
@@ -165,7 +169,11 @@ enum InternalRequest: Equatable {
     } else if method.stringEquals("$owner") {
       self = .owner(message.member("params")?.member("uid")?.int.flatMap(UInt32.init(exactly:)) ?? .max)
     } else if method.stringEquals("$rows") {
-      self = .rows(feed: message.member("params")?.member("feed")?.string ?? "")
+      let params = message.member("params")
+      let rows = params?.member("sections").flatMap(ManagedRows.init(sections:))
+      self = .rows(
+        feed: params?.member("feed")?.string ?? "",
+        rows.map { ProposedRows(rows: $0, since: params?.member("since")?.string ?? "") })
     } else if method.stringEquals("$configure") {
       let params = message.member("params")
       var definitions: [FeedDefinition] = []

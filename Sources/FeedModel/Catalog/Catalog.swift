@@ -19,6 +19,8 @@ public final class Catalog {
   public let accounts = Accounts()
   /// The open commit, which operations take as a parameter.
   public let commit: Commit
+  /// Whether the rows of managed feeds are part of the state, as in a group: stored by the log, and contained in images.
+  public var keepsManagedRows = false
   private var expiry = Expiry()
   private(set) var slowFilters = SlowFilters()
   /// The number of changes published when the histories were trimmed last.

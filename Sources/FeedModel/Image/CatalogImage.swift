@@ -46,7 +46,8 @@ public final class FeedImage {
 
   init(_ feed: Feed, sections: [any SectionSnapshot]) {
     name = feed.name
-    definition = feed.kind is FeedListKind ? Self.list : Self.text(feed.definition, owner: feed.owner)
+    let managed = sections.isEmpty ? nil : (feed.kind as? ManagedKind)?.kept
+    definition = feed.kind is FeedListKind ? Self.list : Self.text(feed.definition, owner: feed.owner, managed)
     given = Self.text(feed.given)
     revision = feed.revision
     let bins = feed.kind.bins
@@ -60,7 +61,9 @@ public final class FeedImage {
   /// The text in place of a definition of `$feeds`.
   static let list = "{\"feed\":\"\(FeedName.feeds)\",\"kind\":\"feeds\"}"
 
-  private static func text(_ definition: FeedDefinition?, owner: UInt32? = nil) -> String {
+  private static func text(
+    _ definition: FeedDefinition?, owner: UInt32? = nil, _ managed: ManagedState? = nil
+  ) -> String {
     guard let definition else { return "" }
     var out = ByteBuffer()
     out.append(UInt8(ascii: "{"))
@@ -69,6 +72,7 @@ public final class FeedImage {
       out.append(",\"$owner\":")
       out.append(integer: owner)
     }
+    managed?.appendFacts(to: &out)
     out.append(UInt8(ascii: "}"))
     return String(decoding: out.bytes, as: UTF8.self)
   }
@@ -81,8 +85,18 @@ extension Catalog {
     return CatalogImage(
       revision: revision, at: commit.moment,
       feeds: ordered.map { feed in
-        FeedImage(feed, sections: feed.kind.rows?.sections.map { $0.makeSnapshot() } ?? [])
+        FeedImage(feed, sections: storedRows(of: feed)?.sections.map { $0.makeSnapshot() } ?? [])
       } + [FeedImage(table.list, sections: [])])
+  }
+}
+
+extension Catalog {
+  /// The rows of a feed that images contain; nil for a feed that shows rows of other feeds, and for one whose rows are read
+  /// again at each start.
+  func storedRows(of feed: Feed) -> RowStore? {
+    if let rows = feed.kind.rows { return rows }
+    guard let rows = (feed.kind as? ManagedKind)?.kept else { return nil }
+    return keepsManagedRows || rows.areStored ? rows : nil
   }
 }
 

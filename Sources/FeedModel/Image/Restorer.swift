@@ -21,9 +21,9 @@ public final class Restorer {
   private let log = UndoLog()
 
   /// Returns nil for a feed that stores no rows.
-  init?(_ feed: Feed, maxDepth: Int, graph: FeedGraph) {
+  init?(_ feed: Feed, _ rows: RowStore?, maxDepth: Int, graph: FeedGraph) {
     self.graph = graph
-    guard !(feed.kind is FeedListKind), let store = feed.kind.rows else { return nil }
+    guard !(feed.kind is FeedListKind), let store = rows else { return nil }
     self.feed = feed
     self.store = store
     scanner = JSONScanner(maxDepth: maxDepth)
@@ -81,6 +81,7 @@ public final class Restorer {
     store.elements.sortByChange()
     store.deadlines?.rebuild()
     store.keyed?.adopt(Pace())
+    (store as? ManagedState)?.didRestore()
     graph.sectionsDidChange(of: feed)
     graph.counts.advance()
   }
@@ -123,6 +124,7 @@ extension Catalog {
       Self.isText(of: given, in: definition) ? live : try FeedDefinition(parsing: given, limits: limits)
     }
     feed.restore(revision: revision, selection: selection, given: last)
+    if let facts = definition.member("$rows") { (feed.kind as? ManagedKind)?.kept.restore(facts: facts) }
     for (bin, stored) in zip(feed.kind.bins, bins) {
       bin.restore(revision: stored.revision, selection: stored.selection, given: nil)
     }
@@ -138,7 +140,7 @@ extension Catalog {
 
   /// Returns a restorer for the rows of `feed`; nil for a feed that shows rows of other feeds.
   public func restorer(of feed: Feed) -> Restorer? {
-    Restorer(feed, maxDepth: limits.maxDepth, graph: graph)
+    Restorer(feed, storedRows(of: feed), maxDepth: limits.maxDepth, graph: graph)
   }
 
   /// Restores the recorded changes of a feed, or of a bin of a collection. Returns false if the dump is not valid.
@@ -169,7 +171,7 @@ extension Catalog {
     commit.pace.didRestoreViews()
     for feed in [table.list] + Array(feeds.values) {
       // The managed rows that were selected are not stored.
-      if containsManagedRows(feed) { _ = feed.deselectAll() }
+      if !keepsManagedRows && containsManagedRows(feed) { _ = feed.deselectAll() }
       for part in [feed] + feed.kind.bins where !part.hasValidSelection {
         throw RestoreError(
           feed: part.name, reason: "the selection is not a list of rows of the feed in ascending order")

@@ -53,8 +53,10 @@ public final class ManagedKind: FeedKind {
   public func type(at path: IndexPath) -> UnsafeRawBufferPointer { element(at: path).type }
   /// Rows keep the types of a former definition until the next ``set(_:in:)``.
   public var hasTypes: Bool { content.type != nil || state.typedBy != nil }
-  /// The rows are not stored in images: they are read again after a start.
+  /// The rows are not stored in images, unless the catalog keeps them: they are read again after a start.
   public var rows: RowStore? { nil }
+  /// The rows, for an image of a catalog that keeps them.
+  var kept: ManagedState { state }
   public var bins: [Feed] { [] }
 
   /// Sets the status of the database.
@@ -143,6 +145,53 @@ final class ManagedState: RowStore {
     }
     return index.find(identity.bytes, hash: Identity.hash(identity.bytes, seed: seed), in: elements)
   }
+
+  // MARK: In an image
+
+  /// Appends what an image needs to know of the rows besides their texts: a member that follows others.
+  func appendFacts(to out: inout ByteBuffer) {
+    out.append(",\"$rows\":{\"id\":")
+    out.appendJSONString(identifiedBy)
+    if let typedBy {
+      out.append(",\"type\":")
+      out.appendJSONString(typedBy)
+    }
+    out.append(",\"sections\":[")
+    out.appendJSONStrings(sections.map(\.name))
+    out.append("]}")
+  }
+
+  /// Whether the image that is restored has the rows.
+  private(set) var areStored = false
+
+  /// Begins to restore rows, with the facts about them. Until ``didRestore()``, they have the identity and type of their time.
+  func restore(facts: JSONView) {
+    areStored = true
+    identifiedBy = facts.member("id")?.string ?? definition.id
+    typedBy = facts.member("type")?.string
+    type = typedBy.flatMap { try? SingularPath(parsing: $0) }
+    let names = facts.member("sections")?.elements.compactMap(\.string) ?? []
+    sections = names.map {
+      RowSection(name: $0, elements: elements, keyed: false, isByValue: definition.section != nil)
+    }
+  }
+
+  func didRestore() {
+    areStored = false
+    type = definition.type
+  }
+
+  override func restore(_ element: JSONView, at changed: Instant, _ log: UndoLog) throws(FeedError) -> UInt32 {
+    var column = identifiedBy
+    let value = column.withUTF8 { element.member(utf8: UnsafeRawBufferPointer($0)) }
+    guard let value, try find(value, index: elements.count) == nil else {
+      throw .noIdentity(feed: feed, index: elements.count, path: identifiedBy, found: "no such column")
+    }
+    let none = UnsafeRawBufferPointer(start: nil, count: 0)
+    return addElement(try makeText(element, identity: identity.bytes, at: value, keys: none), at: changed, log)
+  }
+
+  // MARK: Identity
 
   /// Returns the row that has the same identity as a row's object.
   func find(identityOf object: JSONView, index place: Int) throws(FeedError) -> UInt32? {

@@ -90,6 +90,37 @@ public struct ManagedRows: Sendable, Equatable {
     entries.append(Entry(section: place(of: section), start: start, end: bytes.count))
   }
 
+  /// Reads what ``appendSections(to:)`` wrote; nil if it is something else.
+  public init?(sections: JSONView) {
+    guard sections.kind == .array else { return nil }
+    for section in sections.elements {
+      guard let name = section.member("name")?.string, let rows = section.member("rows"), rows.kind == .array else {
+        return nil
+      }
+      for row in rows.elements { append(row.text, section: name) }
+    }
+  }
+
+  /// Appends the rows as a JSON array of sections. Rows of one section are brought together, which changes no feed.
+  public func appendSections(to out: inout ByteBuffer) {
+    var places = sections.map { _ in [Int]() }
+    for (place, entry) in entries.enumerated() { places[entry.section].append(place) }
+    out.append(UInt8(ascii: "["))
+    bytes.withUnsafeBytes { bytes in
+      for (section, rows) in places.enumerated() {
+        out.append(section > 0 ? ",{\"name\":" : "{\"name\":")
+        out.appendJSONString(sections[section])
+        out.append(",\"rows\":[")
+        for (place, row) in rows.enumerated() {
+          if place > 0 { out.append(UInt8(ascii: ",")) }
+          out.append(UnsafeRawBufferPointer(rebasing: bytes[entries[row].start..<entries[row].end]))
+        }
+        out.append("]}")
+      }
+    }
+    out.append(UInt8(ascii: "]"))
+  }
+
   private mutating func place(of section: String) -> Int {
     // Rows of one section are usually adjacent.
     if let last = entries.last, sections[last.section] == section { return last.section }

@@ -143,10 +143,6 @@ enum GroupStart {
     }
     // Refused before anything is locked or created.
     _ = try settings(options, configuration?.group, member: "")
-    if let configuration, configuration.managedFeedCount > 0 {
-      throw GroupError.configuration(
-        "managed feeds cannot be part of a group yet; define them for a daemon without --group, or remove them")
-    }
     guard options.durability != .memory, let path = options.stateDirectory ?? StatePath.standard(environment) else {
       throw StateDirectoryError.unknown
     }
@@ -167,7 +163,11 @@ enum GroupStart {
     let shared = try GroupLog.join(
       settings, limits: options.limits, image: loaded, cached: cached, freshEpoch: try Random.hex128())
     switch shared.image {
-    case .none: unlink(StateFile.path(in: images))
+    case .none:
+      if let cached, cached.epoch != shared.epoch {
+        try keepFormer(StateFile.path(in: images), as: "\(images)/former-\(cached.epoch).sqlite", log)
+      }
+      unlink(StateFile.path(in: images))
     case .cached: break
     case .loaded:
       guard rename(loaded, StateFile.path(in: images)) == 0 else {
@@ -175,6 +175,14 @@ enum GroupStart {
       }
     }
     return GroupMember(directory, shared, imageDirectory: images) { log.write($0, $1) }
+  }
+
+  /// Keeps the image of another history: if the servers lost their stream, it may be the last copy of the state.
+  private static func keepFormer(_ path: String, as former: String, _ log: Log) throws(GroupError) {
+    guard rename(path, former) == 0 else { throw GroupError.system("cannot rename \(path) to \(former)") }
+    log.write(
+      .warning,
+      "the group has begun a new history; the image of the former one is kept as \(former) for: feedclient restore")
   }
 
   /// The random name of this member, which its state directory keeps.

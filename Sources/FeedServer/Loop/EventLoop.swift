@@ -35,6 +35,8 @@ package struct EventLoop: ~Copyable {
   private var now: Instant
   /// Whether the state cannot be continued, and is loaded again from the group by another start.
   private(set) var mustRejoin = false
+  /// A configuration that is applied when the log of the group has its announcement.
+  private var announced: (configuration: Configuration, file: ConfigurationFile, restart: [String])?
   /// The number of cycles, for the log.
   private var cycles = 0
 
@@ -117,7 +119,19 @@ package struct EventLoop: ~Copyable {
     reportHealth()
     attendTimers()
     workOnImage()
-    member?.work(isBusy: turn.hadInput)
+    workForGroup()
+  }
+
+  /// Works on digests and images for the group, unless feeds are half changed, and does what this member does for all.
+  private mutating func workForGroup() {
+    guard let member else { return }
+    if !turn.isExclusive { member.work(isBusy: turn.hadInput) }
+    if let (proposed, rank) = member.log.takeDuties() {
+      engine.proposeRows(of: proposed)
+      // Others act only if the first one is away.
+      engine.delayEvictions(by: min(UInt64(rank) * 250_000_000, 2_000_000_000))
+    }
+    applyAnnounced()
   }
 
   /// Works on an image of the state. None begins while a batch is executed in part.
@@ -292,7 +306,14 @@ package struct EventLoop: ~Copyable {
 
   /// Applies a configuration at the start: definitions, access rules, and databases to read.
   mutating func apply(_ configuration: Configuration, _ file: ConfigurationFile) throws(ConfigurationFileError) {
-    let report = try apply(configuration, file, restart: [])
+    var report: ConfigurationReport
+    if try isAccepted(configuration, file) {
+      report = try apply(configuration, file, restart: [])
+    } else {
+      announced = (configuration, file, [])
+      report = try apply(configuration.withoutFeeds, file, restart: [])
+      log.write(.warning, "\(file.path): the feeds wait for the log of the group")
+    }
     engine.report(report)
     log.write(.notice, "\(file.path): \(report.text)")
   }
@@ -300,15 +321,38 @@ package struct EventLoop: ~Copyable {
   private mutating func apply(
     _ configuration: Configuration, _ file: ConfigurationFile, restart: [String]
   ) throws(ConfigurationFileError) -> ConfigurationReport {
-    do throws(GroupError) {
-      try member?.log.announce(configuration.checksums)
-    } catch {
-      throw .group(file.path, error)
-    }
     let changes = try file.apply(configuration, to: engine, now: now)
     allowConnections(besideManagedFeeds: configuration.managedFeedCount)
     arrangeSources()
     return ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, restart: restart)
+  }
+
+  /// Tells the group which feeds a configuration defines, at the start. Returns false if the log has not got this yet.
+  /// - Throws: if another host defines one of them differently.
+  private func isAccepted(
+    _ configuration: Configuration, _ file: ConfigurationFile
+  ) throws(ConfigurationFileError) -> Bool {
+    guard let log = member?.log else { return true }
+    log.announce(configuration.checksums)
+    switch log.awaitAnnouncement(within: log.settings.timeout) {
+    case .accepted: return true
+    case .refused(let reason): throw .group(file.path, .configuration(reason))
+    case nil: return false
+    }
+  }
+
+  /// Applies the configuration whose announcement the log of the group has now, or reports why it was refused.
+  private mutating func applyAnnounced() {
+    guard let (configuration, file, restart) = announced, let outcome = member?.log.announcement else { return }
+    announced = nil
+    var report: ConfigurationReport
+    do throws(ConfigurationFileError) {
+      if case .refused(let reason) = outcome { throw .group(file.path, .configuration(reason)) }
+      report = try apply(configuration, file, restart: restart)
+    } catch {
+      report = ConfigurationReport(file: file.path, time: WallClock.text, error: "\(error)")
+    }
+    tell(report)
   }
 
   /// Keeps descriptors for the databases of managed feeds. Connections that are open stay open.
@@ -338,13 +382,23 @@ package struct EventLoop: ~Copyable {
     let report: ConfigurationReport
     do throws(ConfigurationFileError) {
       let configuration = try file.read()
+      if let member {
+        announced = (configuration, file, settingsThatDiffer(file, configuration))
+        return member.log.announce(configuration.checksums)
+      }
       report = try apply(configuration, file, restart: settingsThatDiffer(file, configuration))
     } catch {
       report = ConfigurationReport(file: file.path, time: WallClock.text, error: "\(error)")
     }
+    tell(report)
+  }
+
+  /// Tells clients, the log and the service manager what reading the configuration again did.
+  private func tell(_ report: ConfigurationReport) {
     engine.report(report)
     let level: LogLevel = report.error != nil ? .error : report.restart.isEmpty ? .notice : .warning
-    log.write(level, report.error == nil ? "\(file.path): \(report.text)" : report.text)
+    let file = report.file ?? ""
+    log.write(level, report.error == nil ? "\(file): \(report.text)" : report.text)
     service.tell(.status("listening; configuration read again: \(report.text)".inLine))
   }
 

@@ -25,7 +25,7 @@ struct ManagedSources {
   ) {
     if let nextTry, nextTry > now { return }
     do throws(SystemError) {
-      if engine.managedVersion != arrangedVersion { try arrange(engine.managedFeeds, engine.limits, now: now) }
+      if engine.managedVersion != arrangedVersion { try arrange(engine.ownManagedFeeds, engine.limits, now: now) }
       arrangedVersion = engine.managedVersion
       if let sources { try self.poll(sources, poll) }
       nextTry = nil

@@ -15,6 +15,8 @@ final class ArrayLog: CommitLog {
   }
 
   let window: Int
+  /// Whether batches of other members are delivered too.
+  var isShared = false
   let storesAtOnce = false
   var shortage: String?
   let descriptor: Int32? = nil
@@ -61,6 +63,9 @@ final class ArrayLog: CommitLog {
     last = end.number
     events.append(.failed(from: first.number, reason: reason))
   }
+
+  /// Delivers a batch of another member.
+  func receive(_ batch: LogBatch) { events.append(.received(batch)) }
 
   /// Stores nothing any more: it is not known what is stored of the batches in flight.
   func lose(_ reason: String) { events.append(.lost(reason: reason)) }

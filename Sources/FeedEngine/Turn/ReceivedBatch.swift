@@ -1,0 +1,111 @@
+import FeedChange
+import FeedJSON
+import FeedModel
+import FeedWire
+
+/// A batch of another member of the log, which is executed request by request, without answers.
+///
+///     let received = try ReceivedBatch(batch, engine)
+///     while try received.step() == .executed {}     // in this turn or in later ones
+///
+/// It has the effect that it has on the member that sent it. A long text is scanned in parts, and a long request is executed in
+/// slices (``LongWork``). Invariant: `offset` is that of the frame that is executed next or in part.
+final class ReceivedBatch {
+  /// What a step did.
+  enum Step {
+    /// A request was executed.
+    case executed
+    /// A request was scanned or executed in part.
+    case underWay
+    /// All requests are executed.
+    case done
+  }
+
+  /// The tokens of a long text that one step scans.
+  private static let tokensPerStep = 1 << 15
+
+  private let batch: LogBatch
+  private let engine: Engine
+  private var offset = 0
+  /// The bytes of the frame that is executed in part.
+  private var length = 0
+  private var scanner: JSONScanner
+  /// The text of the next request, if it is long.
+  private var long: LongText?
+
+  init(_ batch: LogBatch, _ engine: Engine) {
+    self.batch = batch
+    self.engine = engine
+    scanner = JSONScanner(maxDepth: engine.limits.maxDepth + InternalRequest.depth)
+    engine.ownWork.owner = nil
+  }
+
+  var moment: Instant { batch.at }
+  var byteCount: Int { batch.frames.count }
+
+  /// Executes the next request, or a part of it. No long work is under way.
+  func step() throws(ReplayError) -> Step {
+    if offset == batch.frames.count { return .done }
+    let rest = UnsafeRawBufferPointer(rebasing: batch.frames[offset...])
+    guard case .complete(let payload) = Frame.first(in: rest, maxFrame: .max) else { throw .damaged(offset: offset) }
+    length = Frame.headerLength + payload.count
+    let message: JSONView?
+    if LongTexts.isLong(payload.count) {
+      guard let scanned = scanPart(payload) else { return .underWay }
+      message = scanned.view
+    } else {
+      message = try? scanner.scan(payload)
+    }
+    // A text that is not JSON had no effect on the member that sent it.
+    guard let message else { return finish() }
+    return try execute(message, bytes: payload.count) ? finish() : .underWay
+  }
+
+  /// The long work of the request ended.
+  func didFinishLongWork() { _ = finish() }
+
+  private func finish() -> Step {
+    offset += length
+    long = nil
+    // A daemon with its own log does this between turns.
+    if engine.catalog.hasManyChanges { engine.trimHistories() }
+    return .executed
+  }
+
+  /// Scans a part of a long text. Returns nil if more is left, and otherwise the text; nil in it is no JSON.
+  private func scanPart(_ payload: UnsafeRawBufferPointer) -> (view: JSONView?, Void)? {
+    let text = long ?? LongText(maxDepth: engine.limits.maxDepth + InternalRequest.depth)
+    long = text
+    do throws(JSONError) {
+      if !text.isComplete { try text.scan(payload, tokens: Self.tokensPerStep) }
+    } catch {
+      return (nil, ())
+    }
+    return text.isComplete ? (text.scanner.view(at: 0, of: payload), ()) : nil
+  }
+
+  /// Executes a request. Returns false if it takes another turn.
+  private func execute(_ message: JSONView, bytes: Int) throws(ReplayError) -> Bool {
+    let engine = engine
+    let request: InternalRequest?
+    do { request = try InternalRequest(message, limits: engine.limits) } catch { throw .damaged(offset: offset) }
+    if let request {
+      if request.isConfiguration {
+        return engine.longWork.run(steps: 0) { engine.execute(request, isLogged: true, isOwn: false) }
+      }
+      engine.execute(request, isLogged: true, isOwn: false)
+      return true
+    }
+    var id: JSONView?
+    // A request that could not be decoded had no effect on the member that sent it, and has none here.
+    guard let (method, decoded) = try? engine.decode(message, id: &id) else { return true }
+    let (identity, parameters) = (decoded.id, Parameters(object: decoded.params))
+    guard engine.mayBeLong(method, parameters, bytes: bytes) else {
+      engine.performSilently(method, identity, parameters)
+      return true
+    }
+    return engine.longWork.run(steps: engine.expectedSteps(of: method, parameters, bytes: bytes)) {
+      engine.performSilently(method, identity, parameters)
+    }
+  }
+}

@@ -1,0 +1,182 @@
+import FeedModel
+
+/// The messages of this member on their way to the stream, and the origin that numbers them.
+///
+/// They are sent until the stream shows that they had their effect. A batch that the stream does not store in time is refused, and
+/// with it all later ones; another origin begins then, so that what is stored later has no effect.
+struct OwnMessages {
+  private static let second: UInt64 = 1_000_000_000
+  /// Nanoseconds without an acknowledgement after which a message is sent again.
+  private static let patience = second
+  /// The time before its deadline after which a message has no effect, so that the news of one in time arrives in time.
+  private static let margin = second / 4
+
+  private let settings: GroupSettings
+  private let inbox: String
+  private let transport: any GroupTransport
+  private let makeOrigin: () -> UInt64
+  /// A random number under which the messages are numbered.
+  private(set) var origin: UInt64
+  /// Whether the stream has the first message of the origin, and whether that was sent.
+  private(set) var isJoined = false
+  private(set) var hasBegun = false
+  private var outgoing = Outgoing()
+  /// The stream's clock minus the monotonic clock.
+  private var clockOffset: UInt64 = 0
+  /// Why the servers refused a message last.
+  private var refusal: (reason: String, at: UInt64)?
+  /// The feeds that the configuration of this host defines; nil until it was read.
+  private(set) var configured: [String: UInt32]?
+
+  init(
+    _ settings: GroupSettings, inbox: String, _ transport: any GroupTransport, makeOrigin: @escaping () -> UInt64
+  ) {
+    (self.settings, self.inbox, self.transport, self.makeOrigin) = (settings, inbox, transport, makeOrigin)
+    origin = makeOrigin()
+  }
+
+  // MARK: Adding
+
+  /// Begins to number messages anew: messages of the former origin that are stored later have no effect. Those that were added
+  /// before the first beginning are kept.
+  mutating func begin() {
+    let waiting = hasBegun ? [] : outgoing.messages
+    origin = makeOrigin()
+    (hasBegun, isJoined) = (true, false)
+    outgoing.removeAll()
+    add(
+      .join,
+      "{\"member\":\"\(settings.member)\",\"host\":\(JetStream.quoted(settings.host)),\"version\":"
+        + "\(JetStream.quoted(settings.version)),\"pid\":\(settings.pid)}")
+    addConfigured()
+    for message in waiting { outgoing.add(again: message) }
+  }
+
+  mutating func add(_ kind: GroupMessage.Kind, _ text: String) { outgoing.add(kind, Array(text.utf8), time: 0) }
+
+  /// Tells the others which feeds the configuration of this host defines, now and with each new origin.
+  mutating func configure(_ feeds: [String: UInt32]) {
+    configured = feeds
+    if hasBegun { addConfigured() }
+  }
+
+  private mutating func addConfigured() {
+    guard let configured else { return }
+    let members = configured.sorted { $0.key < $1.key }.map { "\(JetStream.quoted($0.key)):\($0.value)" }
+    add(.configured, "{\"feeds\":{\(members.joined(separator: ","))}}")
+  }
+
+  /// Adds a batch, as several messages if it is long.
+  mutating func add(_ batch: LogBatch, now: UInt64) {
+    let (deadline, isEndless) = now.addingReportingOverflow(settings.timeout)
+    var offset = 0
+    repeat {
+      let end = min(offset + GroupMessage.maxPayload, batch.frames.count)
+      let isLast = end == batch.frames.count
+      outgoing.add(
+        .batch, Array(batch.frames[offset..<end]), time: batch.at.nanoseconds, isLast: isLast,
+        batch: isLast ? batch.number : nil, deadline: isEndless ? .max : deadline)
+      offset = end
+    } while offset < batch.frames.count
+  }
+
+  func has(_ kind: GroupMessage.Kind) -> Bool { outgoing.messages.contains { $0.kind == kind } }
+  var isEmpty: Bool { outgoing.isEmpty }
+  /// The time at which the oldest batch is refused.
+  var deadline: UInt64? { outgoing.deadline }
+
+  // MARK: Sending
+
+  /// Sends what was not sent yet or was not acknowledged for a while.
+  /// - Parameter mark: what was read last.
+  mutating func flush(_ now: UInt64, after mark: LogAudit.Mark?) {
+    for place in outgoing.unsent(since: now > Self.patience ? now - Self.patience : 0) {
+      let item = outgoing.messages[place]
+      // The first message tells the offset of the stream's clock, from which deadlines are computed.
+      if !isJoined && item.kind != .join { return }
+      let deadline = item.deadline.map { $0 == .max ? 0 : $0 &+ clockOffset &- Self.margin } ?? 0
+      let message = GroupMessage(
+        item.kind, origin: origin, number: item.number, time: item.time, deadline: deadline, isLast: item.isLast,
+        round: item.round, mark: mark)
+      let bytes = item.payload.withUnsafeBytes { message.encoded($0) }
+      outgoing.didSend(place, at: now)
+      let failure = transport.publish(
+        settings.subject, reply: "\(inbox).ack.\(item.identity)",
+        identity: "\(String(origin, radix: 16)).\(item.identity)", rollup: nil, bytes)
+      if failure != nil { return }
+    }
+  }
+
+  /// Lets all messages be sent again at once: a new connection may have lost them.
+  mutating func retry() { outgoing.retryAll() }
+
+  /// Handles the server's answer to a message. Returns whether it is stored; nil if the answer tells nothing.
+  mutating func acknowledge(_ input: GroupInput, _ identity: UInt64, now: UInt64) -> Bool? {
+    guard let item = outgoing.message(identity: identity), input.status == nil else { return nil }
+    guard let failure = JetStream.failure(JSONObject(input.bytes)) else {
+      outgoing.didAcknowledge(identity)
+      return true
+    }
+    let reason =
+      failure.isFull
+      ? "stream \(settings.stream) is full (\(failure.description)); free space on the servers or raise their JetStream limits"
+      : "stream \(settings.stream) refused the message: \(failure.description)"
+    refusal = (reason, now)
+    return item.kind == .batch ? false : nil
+  }
+
+  /// Why the servers refused a message just now; nil if they did not.
+  func refusalReason(_ now: UInt64) -> String? {
+    refusal.flatMap { now &- $0.at < Self.second ? $0.reason : nil }
+  }
+
+  // MARK: In the stream
+
+  /// The stream has the first message of the origin.
+  mutating func didJoin(at time: UInt64, now: UInt64) {
+    isJoined = true
+    clockOffset = time &- now
+  }
+
+  /// The messages up to a number had their effect. Returns the one with the number.
+  mutating func resolve(through number: UInt64) -> Outgoing.Message? {
+    guard let message = outgoing.resolve(through: number) else { return nil }
+    if message.batch != nil { refusal = nil }
+    return message
+  }
+
+  /// A message is in the stream and has no effect there. It and those behind it are sent anew, unless they were since.
+  /// - Parameter next: the number of the next message that has an effect.
+  mutating func renew(_ message: GroupMessage, next: UInt64, isLate: Bool, at time: UInt64, now: UInt64) {
+    if isLate { clockOffset = time &- now }
+    _ = outgoing.renew(from: next, failed: (message.number, message.round))
+  }
+
+  // MARK: Refusing
+
+  /// Refuses the batches if the oldest one was not stored in time. Returns the reason.
+  func overdue(_ now: UInt64, unreachable: String) -> String? {
+    guard let deadline = outgoing.deadline, deadline <= now else { return nil }
+    if !mayBeStored(before: .max) { return unreachable }
+    return "the log of group \(settings.name) did not confirm the change within \(Double(settings.timeout) / 1e9) s"
+  }
+
+  /// Whether a part of a batch with a number below `number` was sent.
+  private func mayBeStored(before number: UInt64) -> Bool {
+    outgoing.messages.contains { $0.kind == .batch && $0.wasSent && $0.number < number }
+  }
+
+  /// Gives up all messages, and begins anew. Returns the number of the first batch that is refused, and the whole reason; nil if
+  /// there is no batch.
+  /// - Parameter refused: what the server knows the message by that it refused; nil for none. Batches before it may be stored, and
+  ///   those behind it have no effect without it.
+  mutating func abandon(_ reason: String, refused: UInt64? = nil) -> (first: UInt64, reason: String)? {
+    let number = refused.flatMap { outgoing.message(identity: $0)?.number } ?? .max
+    let first = outgoing.messages.lazy.compactMap(\.batch).first
+    let text =
+      mayBeStored(before: number) ? "\(reason); it may be stored, so read the feed before you repeat it" : reason
+    outgoing.removeAll()
+    begin()
+    return first.map { ($0, text) }
+  }
+}

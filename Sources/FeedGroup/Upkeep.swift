@@ -1,0 +1,164 @@
+/// What a member does besides batches: marks at which all compare their digests, and images.
+///
+/// Invariant: at most one image is under way, and at most one digest.
+struct Upkeep {
+  /// What a mark is for.
+  enum Purpose {
+    case digest(mark: UInt64)
+    /// An image, with the table of the members at that place; published if `isShared`.
+    case image(MemberTable, isShared: Bool)
+  }
+
+  private static let second: UInt64 = 1_000_000_000
+  /// Nanoseconds for which the digests of other members are awaited.
+  private static let digestPatience = 10 * second
+  /// Nanoseconds between two images of a busy group.
+  private static let imagePause = 20 * second
+
+  private let settings: GroupSettings
+  /// The number of the last mark that was given to the engine, and what each is for.
+  private var lastMark: UInt64 = 0
+  private var purposes: [UInt64: Purpose] = [:]
+  private var ownDigest: (mark: UInt64, value: String, at: UInt64)?
+  private var awaitsDigest = false
+  private var markDueAt: UInt64?
+  private var imageDueAt: UInt64?
+  private(set) var imageIsUnderWay = false
+  /// What the newest image of this host covers, its bytes, the bytes of log since then, and when it was written.
+  private var ownImage: (position: UInt64, bytes: Int, log: Int, at: UInt64)
+  /// When a batch was read last.
+  private var readAt: UInt64
+
+  init(_ settings: GroupSettings, position: UInt64, now: UInt64) {
+    self.settings = settings
+    ownImage = (position, 0, 0, 0)
+    readAt = now
+  }
+
+  /// Makes a mark for the engine. Returns its number.
+  private mutating func makeMark(_ purpose: Purpose) -> UInt64 {
+    lastMark += 1
+    purposes[lastMark] = purpose
+    return lastMark
+  }
+
+  mutating func takePurpose(_ mark: UInt64) -> Purpose? { purposes.removeValue(forKey: mark) }
+
+  // MARK: Digests
+
+  /// Proposes a mark after some thousand batches, unless another member is faster.
+  mutating func proposeMark(_ table: MemberTable, rank: UInt64, now: UInt64) {
+    if table.batchesSinceMark < settings.markBatches || markDueAt != nil { return }
+    markDueAt = now &+ rank * Self.second
+  }
+
+  /// Whether the mark that was proposed is due.
+  func isMarkDue(_ now: UInt64) -> Bool { markDueAt.map { $0 <= now } ?? false }
+
+  /// The stream has a mark. Returns a mark for the engine, where the digest is computed; nil while another one is.
+  mutating func didMark(_ place: UInt64, isCaughtUp: Bool) -> UInt64? {
+    markDueAt = nil
+    if !isCaughtUp || awaitsDigest { return nil }
+    awaitsDigest = true
+    return makeMark(.digest(mark: place))
+  }
+
+  mutating func didDigest(_ mark: UInt64, _ value: String, now: UInt64) {
+    awaitsDigest = false
+    ownDigest = (mark, value, now)
+  }
+
+  /// Compares the own digest with that of most members, once all have computed theirs, or after a while without the others. Returns
+  /// how they differ; nil if they do not.
+  func divergence(_ table: MemberTable, _ now: UInt64) -> String? {
+    guard let own = ownDigest, let digests = table.digests, own.mark == digests.mark, let other = digests.leading,
+      own.value != other.value
+    else { return nil }
+    if digests.entries.count < table.members.count && now &- own.at < Self.digestPatience { return nil }
+    return
+      "\(GroupLog.divergence) from that of \(other.host) at message \(own.mark) (digest \(own.value), theirs \(other.value))"
+  }
+
+  // MARK: Images
+
+  /// A batch was read.
+  mutating func didRead(bytes: Int, now: UInt64) {
+    readAt = now
+    ownImage.log += bytes
+  }
+
+  /// Makes a mark for an image of what was read so far; nil while another image is under way.
+  mutating func requestImage(_ table: MemberTable, isShared: Bool) -> UInt64? {
+    if imageIsUnderWay { return nil }
+    imageIsUnderWay = true
+    return makeMark(.image(table, isShared: isShared))
+  }
+
+  /// Makes a mark for the last image of this host.
+  mutating func requestLastImage(_ table: MemberTable) -> UInt64 { makeMark(.image(table, isShared: false)) }
+
+  /// An image of this host was written.
+  mutating func didWriteImage(_ position: UInt64, bytes: Int, isShared: Bool, now: UInt64) {
+    if !isShared { imageIsUnderWay = false }
+    ownImage = (position, bytes, 0, now)
+  }
+
+  /// An image was published, or could not be.
+  mutating func didPublishImage() { imageIsUnderWay = false }
+  mutating func didFailImage(now: UInt64) {
+    imageIsUnderWay = false
+    imageDueAt = now &+ 10 &* Self.second
+  }
+
+  /// The stream tells of a new image.
+  mutating func didHearOfImage() { imageDueAt = nil }
+
+  /// Publishes an image after some bytes of log. Others wait a few seconds for it.
+  mutating func proposeImage(_ table: MemberTable, rank: UInt64, now: UInt64) {
+    guard imageDueAt == nil, !imageIsUnderWay, isLong(table.bytesSinceImage, table.image?.bytes ?? 0, now) else {
+      return
+    }
+    imageDueAt = now &+ rank * 5 * Self.second
+  }
+
+  /// Servers that were killed may have lost an image, without which nobody can join: another one is published.
+  mutating func checkBucket(_ input: GroupInput, _ table: MemberTable, rank: UInt64, now: UInt64) {
+    guard input.status == nil, let answer = JSONObject(input.bytes), let image = table.image else { return }
+    let isMissing: Bool
+    if let failure = JetStream.failure(answer) {
+      isMissing = failure.error == JetStream.Failure.streamNotFound
+    } else {
+      // The number of messages of each subject.
+      let counts = answer.object("state")?.numbers("subjects") ?? [:]
+      isMissing =
+        counts[PublishedImage.chunkSubject(settings, image.id)] != image.chunks
+        || counts[PublishedImage.subject(settings, image.name)] == nil
+    }
+    guard isMissing, imageDueAt == nil, !imageIsUnderWay else { return }
+    // The news of an image that was just published may be on its way.
+    imageDueAt = now &+ 3 &* Self.second &+ rank * 5 * Self.second
+  }
+
+  /// Returns a mark for an image that is due: one for all, or one for the next start of this host.
+  mutating func dueImage(_ table: MemberTable, isJoined: Bool, isCaughtUp: Bool, now: UInt64) -> UInt64? {
+    if let due = imageDueAt, due <= now, !imageIsUnderWay, isJoined {
+      imageDueAt = nil
+      return requestImage(table, isShared: true)
+    }
+    return isCaughtUp && wantsOwnImage(table, now) ? requestImage(table, isShared: false) : nil
+  }
+
+  /// Whether this host should write an image for its next start: soon after the last batch if it is cheap.
+  private func wantsOwnImage(_ table: MemberTable, _ now: UInt64) -> Bool {
+    guard !imageIsUnderWay, table.position > ownImage.position, ownImage.log > 0 else { return false }
+    let isCheap = ownImage.bytes <= 1 << 20 || ownImage.log >= ownImage.bytes / 4
+    return isCheap && now &- readAt >= Self.second || isLong(ownImage.log, ownImage.bytes, now)
+  }
+
+  /// Whether an image is due after so many bytes of log: soon if they are many, and otherwise seldom, because a busy group would
+  /// write images all the time.
+  private func isLong(_ log: Int, _ image: Int, _ now: UInt64) -> Bool {
+    let bound = max(settings.imageBytes, image)
+    return log > bound && (now &- ownImage.at > Self.imagePause || log > 16 * bound)
+  }
+}

@@ -1,0 +1,82 @@
+"""What the tests of groups have in common: servers, daemons, and tests of their states."""
+
+import os
+import shutil
+import unittest
+
+from group_processes import Daemon, Servers, nats_server, program, temporary, wait_for
+
+
+def collection(name="inbox"):
+    return {"feed": name, "kind": "collection", "id": "$.id",
+            "bins": [{"name": "low", "filter": "@.n < 50", "sort": [{"by": "$.n"}]},
+                     {"name": "high", "filter": "@.n >= 50", "sort": [{"by": "$.n"}]}]}
+
+
+def state(client, feed="inbox"):
+    """The revision and the digest of a feed, and the daemon's revision."""
+    digest = client.call("verify", feed=feed)
+    return digest["revision"], digest["digest"]
+
+
+@unittest.skipUnless(nats_server(), "nats-server is not installed; apt-get install nats-server")
+class GroupTest(unittest.TestCase):
+    """A group of its own for each test, on one server for all tests of a class."""
+
+    server_count = 1
+    server_text = ""
+    groups = 0
+
+    @classmethod
+    def setUpClass(cls):
+        cls.servers_directory = temporary()
+        cls.servers = Servers(cls.servers_directory, cls.server_count, cls.server_text)
+        cls.addClassCleanup(shutil.rmtree, cls.servers_directory, True)
+        cls.addClassCleanup(cls.servers.end)
+        cls.servers.start()
+
+    def setUp(self):
+        self.directory = temporary()
+        GroupTest.groups += 1
+        self.group = f"g{GroupTest.groups}"
+        self.stream, self.subject = f"feedd_{self.group}", f"feedd.{self.group}.log"
+        self.daemons = []
+
+    def tearDown(self):
+        if os.environ.get("FEEDD_GROUP_LOGS"):
+            for daemon in self.daemons:
+                print(daemon.directory, daemon.text())
+        for daemon in self.daemons:
+            daemon.resume()
+            daemon.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    @property
+    def port(self):
+        return self.servers.ports[0]
+
+    def daemon(self, name, *options, url=None, environment=None):
+        daemon = Daemon(program("feedd"), self.directory, name, url or self.servers.url, group=self.group, options=options,
+                        environment=environment)
+        self.daemons.append(daemon)
+        return daemon
+
+    def failure(self, name, *options, **settings):
+        """What a daemon says that does not start."""
+        daemon = self.daemon(name, *options, **settings)
+        daemon.start()
+        daemon.process.wait(60)
+        self.assertNotEqual(daemon.process.returncode, 0)
+        return daemon.text()
+
+    def start(self, name, *options, url=None):
+        daemon = self.daemon(name, *options, url=url)
+        daemon.start()
+        return daemon, daemon.ready()
+
+    def await_same(self, *clients, feed="inbox", seconds=20):
+        """Waits until all members have the same revision of a feed, and compares their digests."""
+        def is_same():
+            return len({state(client, feed)[0] for client in clients}) == 1
+        wait_for(is_same, seconds, "common revision")
+        self.assertEqual(len({state(client, feed) for client in clients}), 1)

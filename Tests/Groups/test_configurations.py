@@ -1,0 +1,206 @@
+"""Feeds that the configurations of hosts define, and managed feeds."""
+
+import json
+import os
+import signal
+import sqlite3
+import unittest
+
+from group_processes import wait_for
+from group_testing import GroupTest
+
+
+class ManagedFeeds(GroupTest):
+    """Feeds whose rows one host reads from a database of its own."""
+
+    def configuration(self, name, feeds):
+        path = os.path.join(self.directory, f"{name}.json")
+        with open(path, "w") as file:
+            json.dump({"feeds": feeds}, file)
+        return path
+
+    def database(self, name="rows", rows=()):
+        path = os.path.join(self.directory, f"{name}.db")
+        with sqlite3.connect(path) as database:
+            database.execute("CREATE TABLE IF NOT EXISTS row (id INTEGER PRIMARY KEY, kind TEXT, text TEXT)")
+            database.executemany("INSERT OR REPLACE INTO row VALUES (?, ?, ?)", rows)
+        database.close()
+        return path
+
+    @staticmethod
+    def managed(path, **more):
+        return {"feed": "rows", "kind": "managed", "database": path, "query": "SELECT id, kind, text FROM row ORDER BY id",
+                **more}
+
+    @staticmethod
+    def texts(client):
+        return [[element["text"] for element in section["elements"]]
+                for section in client.call("snapshot", feed="rows")["sections"]]
+
+    def test_every_member_has_the_rows_that_one_host_reads(self):
+        path = self.database(rows=[(1, "x", "one"), (2, "y", "two"), (3, "x", "three")])
+        (first, a), (_, b) = self.start("a", "--config", self.configuration("a", [self.managed(path, section="kind")])), \
+            self.start("b")
+        wait_for(lambda: self.texts(b) == [["one", "three"], ["two"]], 20, "rows on b")
+        self.await_same(a, b, feed="rows")
+        self.assertEqual(b.call("describe", feed="rows")["source"]["status"], "ok")
+        b.call("define", feed="top", kind="view", of="rows", limit=2)
+        watch = b.call("watch", feed="rows")
+        while not b.notification()["params"].get("last"):
+            pass
+        self.database(rows=[(2, "y", "zwei")])
+        delta = b.notification()
+        self.assertEqual((delta["method"], delta["params"]["from"]), ("delta", watch["revision"]))
+        self.await_same(a, b, feed="rows")
+        # The rows and the selection are part of the images, so a member that joins has them, also while the host is away.
+        b.call("select", feed="rows", at=[[1, 0]])
+        self.await_image(a, b)
+        first.kill()
+        _, c = self.start("c")
+        self.await_same(b, c, feed="rows")
+        self.await_same(b, c, feed="top")
+        self.assertEqual(self.texts(c), [["one", "three"], ["zwei"]])
+        self.assertEqual(b.call("selected", feed="rows"), c.call("selected", feed="rows"))
+        first.start()
+        a = first.ready()
+        self.database(rows=[(4, "z", "four")])
+        wait_for(lambda: self.texts(c) == [["one", "three"], ["zwei"], ["four"]], 20, "rows after the restart")
+        self.await_same(a, b, c, feed="rows")
+
+    def await_image(self, *clients):
+        before = clients[0].call("group").get("image", {}).get("position", 0)
+        clients[0].call("group", action="image")
+        for client in clients:
+            wait_for(lambda: client.call("group").get("image", {}).get("position", 0) > before, 20, "image")
+
+    def test_one_of_two_hosts_with_the_same_definition_reads_it(self):
+        path = self.database(rows=[(1, "x", "one")])
+        configuration = self.configuration("both", [self.managed(path)])
+        (first, a), (second, b) = self.start("a", "--config", configuration), self.start("b", "--config", configuration)
+        wait_for(lambda: self.texts(a) == [["one"]] == self.texts(b), 20, "rows")
+        self.database(rows=[(2, "x", "two")])
+        wait_for(lambda: self.texts(a) == [["one", "two"]] == self.texts(b), 20, "rows")
+        self.await_same(a, b, feed="rows")
+        # The other one goes on when the first one has left.
+        for daemon in (first, second):
+            before = len(daemon.text())
+            daemon.end()
+            client = b if daemon is first else a
+            number = 3 if daemon is first else 4
+            self.database(rows=[(number, "x", str(number))])
+            wait_for(lambda: self.texts(client)[0][-1] == str(number), 20, "rows of the other host")
+            self.assertNotIn("error", daemon.text()[before:])
+            daemon.start()
+            if daemon is first:
+                a = daemon.ready()
+            else:
+                b = daemon.ready()
+        self.await_same(a, b, feed="rows")
+
+    def test_hosts_that_define_a_managed_feed_differently(self):
+        path = self.database(rows=[(1, "x", "one")])
+        _, a = self.start("a", "--config", self.configuration("a", [self.managed(path)]))
+        a.call("hello")
+        text = self.failure("b", "--config", self.configuration("b", [self.managed(path, section="kind")]))
+        self.assertIn('feed "rows" is defined differently by the configurations of the hosts b and a', text)
+        wait_for(lambda: self.texts(a) == [["one"]], 20, "rows")
+
+    def test_a_managed_feed_that_leaves_the_configuration(self):
+        path = self.database(rows=[(1, "x", "one")])
+        configuration = self.configuration("a", [self.managed(path)])
+        (first, a), (_, b) = self.start("a", "--config", configuration), self.start("b")
+        wait_for(lambda: self.texts(b) == [["one"]], 20, "rows")
+        self.configuration("a", [])
+        first.signal(signal.SIGHUP)
+        wait_for(lambda: b.error("snapshot", feed="rows") is not None, 20, "end of the feed")
+        # One whose host left for good is removed by hand.
+        self.configuration("a", [self.managed(path)])
+        first.signal(signal.SIGHUP)
+        wait_for(lambda: self.texts(b) == [["one"]], 20, "rows")
+        first.kill()
+        b.call("undefine", feed="rows")
+        self.assertIsNotNone(b.error("snapshot", feed="rows"))
+
+
+class Configurations(GroupTest):
+    """Feeds that the configurations of several hosts define."""
+
+    def files(self, *filters):
+        paths = []
+        for place, filter in enumerate(filters):
+            paths.append(os.path.join(self.directory, f"{place}.json"))
+            with open(paths[-1], "w") as file:
+                json.dump({"feeds": [{"feed": "c", "bins": [{"name": "x", "filter": filter}]}]}, file)
+        return paths
+
+    def test_equal_ones_define_a_feed_once(self):
+        path, = self.files("@.n < 1")
+        (_, a), (_, b) = self.start("a", "--config", path), self.start("b", "--config", path)
+        self.await_same(a, b, feed="c")
+        self.assertEqual(a.call("describe", feed="c")["revision"], b.call("describe", feed="c")["revision"])
+
+    def test_a_start_with_another_one_is_refused(self):
+        paths = self.files("@.n < 1", "@.n < 2")
+        _, a = self.start("a", "--config", paths[0])
+        a.call("hello")
+        text = self.failure("b", "--config", paths[1])
+        self.assertIn('feed "c" is defined differently by the configurations of the hosts b and a', text)
+        self.assertIn("@.n < 1", json.dumps(a.call("describe", feed="c")))
+
+    def test_one_of_two_that_start_together_is_refused(self):
+        paths = self.files("@.n < 1", "@.n < 2")
+        daemons = [self.daemon(name, "--config", path) for name, path in zip("ab", paths)]
+        for daemon in daemons:
+            daemon.start()
+        refused = wait_for(lambda: next((d for d in daemons if not d.is_running()), None), 30, "refusal")
+        other = daemons[1 - daemons.index(refused)]
+        self.assertIn('feed "c" is defined differently by the configurations of the hosts '
+                      f"{refused.host} and {other.host}", refused.text())
+        filter = ["@.n < 1", "@.n < 2"][daemons.index(other)]
+        self.assertIn(filter, json.dumps(other.ready().call("describe", feed="c")))
+
+    def test_a_reload_with_another_one_is_refused(self):
+        paths = self.files("@.n < 1", "@.n < 1")
+        (first, a), (second, b) = self.start("a", "--config", paths[0]), self.start("b", "--config", paths[1])
+        self.files("@.n < 1", "@.n < 2")
+        report = self.reload(second, b)
+        self.assertEqual(report["status"], "refused")
+        self.assertIn('feed "c" is defined differently by the configurations of the hosts b and a', report["text"])
+        self.await_same(a, b, feed="c")
+        self.assertIn("@.n < 1", json.dumps(b.call("describe", feed="c")))
+        self.assertIn('feed "c" is defined differently by the configurations of the hosts b and a', first.text())
+        # The other one gives its definition up before.
+        with open(paths[0], "w") as file:
+            file.write("{}")
+        self.assertEqual(self.reload(first, a)["status"], "applied")
+        self.assertEqual(self.reload(second, b)["status"], "applied")
+        wait_for(lambda: "@.n < 2" in json.dumps(a.call("describe", feed="c")), 20, "definition")
+
+    def reload(self, daemon, client):
+        reads = client.call("stats")["configuration"]["reads"]
+        daemon.signal(signal.SIGHUP)
+        return wait_for(lambda: (report := client.call("stats")["configuration"])["reads"] > reads and report, 20, "report")
+
+    def test_access_rules_hold_while_the_feeds_wait_for_the_log(self):
+        path, = self.files("@.n < 1")
+        daemon, a = self.start("a", "--config", path)
+        wait_for(lambda: a.call("describe", feed="c"), 10, "feed")
+        daemon.end()
+        with open(path, "w") as file:
+            json.dump({"feeds": [{"feed": "d", "kind": "array"}],
+                       "access": [{"uid": os.getuid(), "feeds": ["*"], "allow": ["read"]}]}, file)
+        self.servers.processes[0].stop()
+        try:
+            daemon.arguments += ["--log-timeout", "1s"]
+            daemon.start()
+            a = daemon.ready()
+            # Nobody is refused here, because this user may do everything.
+            self.assertIn("access rules", a.call("stats")["configuration"]["text"])
+            self.assertIsNotNone(a.error("describe", feed="d"))
+        finally:
+            self.servers.processes[0].resume()
+        wait_for(lambda: a.call("describe", feed="d"), 20, "feed that waited")
+
+
+if __name__ == "__main__":
+    unittest.main()

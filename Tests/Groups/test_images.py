@@ -1,0 +1,136 @@
+"""Images: those that members begin with, and a member whose state differs."""
+
+import base64
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import unittest
+import zlib
+
+from group_processes import publish, request, wait_for
+from group_testing import GroupTest, collection
+
+
+class Images(GroupTest):
+    options = ("--image-journal", "64K")
+
+    def fill(self, client, rounds=1):
+        for place in range(300 * rounds):
+            client.call("update", feed="inbox", element={"id": f"e{place % 50}", "n": place % 100, "text": "x" * 500})
+
+    def publish_image(self, client):
+        before = client.call("group").get("image", {}).get("position", 0)
+        client.call("update", feed="inbox", element={"id": "image", "n": before % 100})
+        client.call("group", action="image")
+        return wait_for(lambda: (p := client.call("group").get("image", {}).get("position", 0)) > before and p, 20, "image")
+
+    def test_the_stream_is_trimmed_behind_the_image_before_the_newest(self):
+        (first, a), (_, b) = self.start("a", *self.options), self.start("b", *self.options)
+        a.call("define", **collection())
+        self.fill(a)
+        wait_for(lambda: a.call("group").get("image"), 30, "image")
+        self.await_same(a, b)
+        position = self.publish_image(a)
+        wait_for(lambda: self.first_message() > 1, 30, "trimmed stream")
+        self.assertLess(self.first_message(), position)
+        _, c = self.start("c", *self.options)
+        self.await_same(a, b, c)
+        # A member that was away for long loads the image too.
+        first.kill()
+        shutil.rmtree(first.state + f"/group-{self.group}")
+        first.start()
+        a = first.ready()
+        self.await_same(a, b, c)
+
+    def first_message(self):
+        return request(self.port, f"$JS.API.STREAM.INFO.{self.stream}", {})["state"]["first_seq"]
+
+    def damage(self, name):
+        subject = f"$O.{self.stream}.M." + base64.b64encode(name.encode()).decode()
+        found = request(self.port, f"$JS.API.STREAM.MSG.GET.OBJ_{self.stream}", {"last_by_subj": subject})
+        facts = json.loads(base64.b64decode(found["message"]["data"]))
+        facts["digest"] = "SHA-256=" + "A" * 43 + "="
+        publish(self.port, subject, json.dumps(facts).encode())
+
+    def newest(self):
+        positions = {}
+        for name in ("image", "image2"):
+            subject = f"$O.{self.stream}.M." + base64.b64encode(name.encode()).decode()
+            found = request(self.port, f"$JS.API.STREAM.MSG.GET.OBJ_{self.stream}", {"last_by_subj": subject})
+            facts = json.loads(base64.b64decode(found["message"]["data"]))
+            positions[name] = int(facts["metadata"]["position"])
+        return sorted(positions, key=positions.get, reverse=True)
+
+    def test_an_image_that_does_not_verify(self):
+        _, a = self.start("a")
+        a.call("define", **collection())
+        self.fill(a)
+        for _ in range(3):
+            self.publish_image(a)
+        wait_for(lambda: self.first_message() > 1, 30, "trimmed stream")
+        newest, former = self.newest()
+        self.damage(newest)
+        _, b = self.start("b")
+        self.await_same(a, b)
+        self.damage(former)
+        text = self.failure("c")
+        self.assertIn(f"image feedd_{self.group} does not verify: its bytes do not match its SHA-256", text)
+        self.assertIn("publish another one with: feedclient group image", text)
+        self.publish_image(a)
+        _, c = self.start("c")
+        self.await_same(a, b, c)
+
+    def test_an_image_that_the_servers_lost_is_published_again(self):
+        _, a = self.start("a")
+        a.call("define", **collection())
+        self.fill(a)
+        position = self.publish_image(a)
+        request(self.port, f"$JS.API.STREAM.DELETE.OBJ_{self.stream}", {})
+        wait_for(lambda: a.call("group")["image"]["position"] > position, 30, "image")
+        _, b = self.start("b")
+        self.await_same(a, b)
+
+
+class Divergence(GroupTest):
+    def test_a_member_with_another_state_begins_again(self):
+        (_, a), (second, b), (_, c) = self.start("a"), self.start("b"), self.start("c")
+        a.call("define", feed="one", kind="array")
+        old, new = same_checksum()
+        a.call("set", feed="one", elements=[{"text": old}])
+        a.call("define", feed="many", kind="array")
+        self.await_same(a, b, c, feed="one")
+        second.end()
+        path = os.path.join(second.state, f"group-{self.group}", "feedd.sqlite")
+        with sqlite3.connect(path) as database:
+            database.execute("UPDATE element SET text = replace(text, ?, ?)", (old, new))
+        database.close()
+        second.start()
+        b = second.ready()
+        self.assertIn(new, json.dumps(b.call("snapshot", feed="one")))
+        for place in range(4200):
+            a.send("set", feed="many", elements=[{"n": place}])
+            a.receive()
+        wait_for(lambda: "the state differs" in second.text(), 40, "divergence")
+        self.assertIn("stops serving and begins again from an image", second.text())
+        b = wait_for(lambda: (client := second.connect()) and old in json.dumps(client.call("snapshot", feed="one")) and client,
+                     40, "right state")
+        self.await_same(a, b, c, feed="one")
+        self.await_same(a, b, c, feed="many")
+
+
+def same_checksum():
+    """Two words with the same CRC-32, so that an image in which one replaces the other still verifies."""
+    found, number = {}, 0
+    while True:
+        word = hashlib.sha256(str(number).encode()).hexdigest()[:16]
+        checksum = zlib.crc32(word.encode())
+        if checksum in found:
+            return found[checksum], word
+        found[checksum] = word
+        number += 1
+
+
+if __name__ == "__main__":
+    unittest.main()
