@@ -84,9 +84,15 @@ static bool is_loaded;
 const char *cnats_load(void) {
   static char reason[256];
   if (is_loaded) return NULL;
-  // Debian's name of the 3.4 series, which has JetStream, and the names of a library that was built by hand.
-  static const char *const names[] = {"libnats.so.3.4", "libnats.so.3", "libnats.so", NULL};
+  // Debian names each series, from 3.4 on, which is the first with JetStream; the others are names of a library built by hand.
+  enum { FIRST = 4, LAST = 30 };
   void *library = NULL;
+  for (int minor = FIRST; minor <= LAST && !library; minor++) {
+    char name[32];
+    snprintf(name, sizeof name, "libnats.so.3.%d", minor);
+    library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  }
+  static const char *const names[] = {"libnats.so.3", "libnats.so", NULL};
   for (int place = 0; names[place] && !library; place++) library = dlopen(names[place], RTLD_NOW | RTLD_LOCAL);
   if (!library) return "libnats is not installed";
 #define FIND(result, name, arguments) \

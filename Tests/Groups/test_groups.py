@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import time
 import unittest
 
 from group_processes import Daemon, program, publish, request, wait_for
@@ -62,6 +63,32 @@ class SharedFeeds(GroupTest):
         a.call("set", feed="big", elements=elements)
         self.await_same(a, b, feed="big")
         self.assertEqual(b.call("describe", feed="big")["count"], 3000)
+
+    def test_one_member_evicts_for_all(self):
+        (first, a), (second, b) = self.start("a"), self.start("b")
+        a.call("define", feed="short", kind="array", retain={"seconds": 1})
+        for client in (a, b):
+            wait_for(lambda: len(client.call("group")["members"]) == 2, 10, "two members")
+        daemons = {member["member"]: daemon for daemon, client in ((first, a), (second, b))
+                   for member in client.call("group")["members"] if member.get("self")}
+        before = self.last_message()
+        a.call("insert", feed="short", elements=[{"n": 1}])
+        wait_for(lambda: b.call("describe", feed="short")["count"] == 0, 20, "eviction")
+        self.await_same(a, b, feed="short")
+        # The other member would propose its eviction a quarter of a second later. There are the element and one eviction.
+        time.sleep(0.5)
+        self.assertEqual(self.last_message(), before + 2)
+        # Without the member that acts first, another one does.
+        ahead = daemons[min(daemons)]
+        client = b if ahead is first else a
+        ahead.stop()
+        client.call("insert", feed="short", elements=[{"n": 2}])
+        wait_for(lambda: client.call("describe", feed="short")["count"] == 0, 20, "eviction by the other member")
+        ahead.resume()
+        self.await_same(a, b, feed="short")
+
+    def last_message(self):
+        return request(self.port, f"$JS.API.STREAM.INFO.{self.stream}", {})["state"]["last_seq"]
 
     def test_one_error_is_the_same_everywhere(self):
         (_, a), (_, b) = self.start("a"), self.start("b")
