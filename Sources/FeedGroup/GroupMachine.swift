@@ -207,7 +207,7 @@ final class GroupMachine {
     if name.hasPrefix("ack.") {
       didAcknowledge(input, UInt64(name.dropFirst(4)) ?? 0, now)
     } else if name == "bucket" {
-      if isCaughtUp { upkeep.checkBucket(input, table, rank: rank, now: now) }
+      if isCaughtUp, let former = upkeep.checkBucket(input, table, rank: rank, now: now) { trim(behind: former) }
     } else if name.hasPrefix("audit.") {
       handle(follower.didCompare(input, UInt64(name.dropFirst(6)) ?? 0, now: now), input, now)
     } else if name == "info" {
@@ -291,9 +291,7 @@ final class GroupMachine {
     case .joined: didJoin(message, place, now)
     case .mark: add(upkeep.didMark(place.stream, isCaughtUp: isCaughtUp))
     case .digest: compareDigests(now)
-    case .image:
-      upkeep.didHearOfImage()
-      if isOwn { trim() }
+    case .image: upkeep.didHearOfImage()
     case .configured: if sent != nil { didConfigure(nil) }
     case .conflict(let feed, let host): didRefuse(message, isOwn: sent != nil, feed, host)
     }
@@ -374,10 +372,10 @@ final class GroupMachine {
       + "one"
   }
 
-  /// Removes what a member that begins with the image before the newest one does not need. So two images exist, each with the
-  /// messages behind it, and servers that lose the newest one lose nothing.
-  private func trim() {
-    guard let former = table.formerImage else { return }
+  /// Removes what a member that begins with the image before the newest one does not need, once the servers have both. So two images
+  /// exist, each with the messages behind it, and servers that lose the newest one lose nothing.
+  private func trim(behind former: MemberTable.Image) {
+    guard let first = follower.state?.first, first < former.from else { return }
     purge(settings.bucketStream, before: former.first)
     purge(settings.stream, before: former.from)
   }

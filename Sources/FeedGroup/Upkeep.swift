@@ -121,22 +121,26 @@ struct Upkeep {
     imageDueAt = now &+ rank * 5 * Self.second
   }
 
-  /// Servers that were killed may have lost an image, without which nobody can join: another one is published.
-  mutating func checkBucket(_ input: GroupInput, _ table: MemberTable, rank: UInt64, now: UInt64) {
-    guard input.status == nil, let answer = JSONObject(input.bytes), let image = table.image else { return }
-    let isMissing: Bool
-    if let failure = JetStream.failure(answer) {
-      isMissing = failure.error == JetStream.Failure.streamNotFound
-    } else {
-      // The number of messages of each subject.
-      let counts = answer.object("state")?.numbers("subjects") ?? [:]
-      isMissing =
-        counts[PublishedImage.chunkSubject(settings, image.id)] != image.chunks
-        || counts[PublishedImage.subject(settings, image.name)] == nil
+  /// Compares what the servers have in the bucket with what was published. Servers that were killed may have lost an image, without
+  /// which nobody can join: another one is published. Returns the image before the newest one if the servers have both.
+  mutating func checkBucket(
+    _ input: GroupInput, _ table: MemberTable, rank: UInt64, now: UInt64
+  ) -> MemberTable.Image? {
+    guard input.status == nil, let answer = JSONObject(input.bytes), let image = table.image else { return nil }
+    let failure = JetStream.failure(answer)
+    if let failure, failure.error != JetStream.Failure.streamNotFound { return nil }
+    // The number of messages of each subject.
+    let counts = answer.object("state")?.numbers("subjects") ?? [:]
+    func isWhole(_ image: MemberTable.Image) -> Bool {
+      counts[PublishedImage.chunkSubject(settings, image.id)] == image.chunks
+        && counts[PublishedImage.subject(settings, image.name)] != nil
     }
-    guard isMissing, imageDueAt == nil, !imageIsUnderWay else { return }
-    // The news of an image that was just published may be on its way.
-    imageDueAt = now &+ 3 &* Self.second &+ rank * 5 * Self.second
+    if isWhole(image) { return table.formerImage.flatMap { isWhole($0) ? $0 : nil } }
+    if imageDueAt == nil && !imageIsUnderWay {
+      // The news of an image that was just published may be on its way.
+      imageDueAt = now &+ 3 &* Self.second &+ rank * 5 * Self.second
+    }
+    return nil
   }
 
   /// Returns a mark for an image that is due: one for all, or one for the next start of this host.
