@@ -163,7 +163,7 @@ extension Engine {
   package var connectionGauges: [(name: String, count: Int)] {
     [
       ("sessions", sessions.count), ("connections", sessions.quotas.connections), ("watches", watches.count),
-      ("users over quota", sessions.quotas.hasOverLimit ? 1 : 0), ("long answers", longAnswers.sessions.count),
+      ("users over quota", sessions.quotas.hasOverLimit ? 1 : 0), ("long answers", longAnswers.count),
       ("resumable sessions", sessions.hasResumable ? 1 : 0),
     ]
   }

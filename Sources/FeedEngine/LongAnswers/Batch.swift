@@ -2,8 +2,7 @@ import FeedJSON
 
 /// A JSON-RPC batch in progress: the answers so far, and the requests that were not executed yet.
 ///
-/// Most batches are executed in the turn that decodes them. Otherwise this object keeps a copy of the remaining
-/// requests.
+/// Most batches are executed in the turn that decodes them. Others are continued in the next turns.
 final class Batch {
   /// The frame of the answers so far, without its last bracket; empty if there are none.
   let answers = TurnBuffer()
@@ -48,22 +47,14 @@ final class Batch {
   /// Whether requests are left.
   var isUnfinished: Bool { rest != nil }
 
-  /// Copies the requests of `messages` from `first` on.
-  func keep(from first: JSONView, of messages: JSONView) {
-    let start = first.byteOffset - messages.byteOffset
-    bytes.append(UInt8(ascii: "["))
-    bytes.append(UnsafeRawBufferPointer(rebasing: messages.text[start...]))
-    rest = (try? scanner.scan(bytes.bytes))?.elements
-  }
-
   /// Copies all requests of `messages`, which is not empty.
-  func keep(all messages: JSONView) {
+  func keep(_ messages: JSONView) {
     bytes.append(messages.text)
     rest = (try? scanner.scan(bytes.bytes))?.elements
   }
 
   /// Copies all requests of an array that was scanned in parts, and takes its tokens.
-  func keep(all text: LongText, of message: UnsafeRawBufferPointer) {
+  func keep(_ text: LongText, of message: UnsafeRawBufferPointer) {
     assert(text.isComplete)
     bytes.append(message)
     swap(&scanner, &text.scanner)

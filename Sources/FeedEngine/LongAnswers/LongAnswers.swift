@@ -17,10 +17,8 @@ enum WorkCost {
 ///
 /// Later requests on the same connection wait, so responses keep the order of requests.
 protocol Job: AnyObject {
-  /// Whether the job waits for another event. It is not continued until one arrives.
+  /// Whether only something else lets the job go on, so that a turn looks at it at most once.
   var isWaiting: Bool { get }
-  /// Whether the job wants to begin work on the ``QueryStack``. It is not continued while that is not free.
-  var wantsStack: Bool { get }
   /// The memory of the job in bytes, charged to its user.
   var memory: Int { get }
   /// Does about `budget` units of work; see ``WorkCost``. Returns whether the answer is complete.
@@ -29,12 +27,14 @@ protocol Job: AnyObject {
   var frame: TurnBuffer? { get }
   /// Appends the members of the result. Not called if there is a frame.
   func appendResult(to out: inout ByteBuffer)
+  /// Ends the work, whose result nobody wants or which is complete.
+  func cancel()
 }
 
 extension Job {
   var isWaiting: Bool { false }
-  var wantsStack: Bool { false }
   var frame: TurnBuffer? { nil }
+  func cancel() {}
 }
 
 /// The request that a job answers. Outlives the frame of the request.
@@ -49,86 +49,48 @@ struct JobTicket {
   }
 }
 
-/// The sessions with an unfinished answer or JSON-RPC batch, in the order in which these started.
+/// The sessions with an unfinished answer or JSON-RPC batch. Users take turns, and so do the sessions of one user.
 ///
-/// Invariant: between the steps of a turn, a session is listed once exactly if its line is answering.
+/// Invariant: between the steps of a turn, a session whose line is answering is in the queue, at the place that its line has.
 struct LongAnswers {
   /// Units of work in one turn for all answers, and the same for all JSON-RPC batches.
   static let turnBudget = 2048
-  /// Units of work that a new answer may use immediately while others are unfinished.
-  static let firstPart = 128
-  /// The minimum units of work of one session in a turn, whatever the number of sessions.
-  private static let leastShare = 16
+  /// Units of work of one session until the next one has its turn, and of a new answer immediately while others are unfinished.
+  static let part = 128
 
-  private var listed: [Session] = []
-  /// The sessions after which the next turn begins, because the budget of the last one was used up.
-  private var last: (batch: Session?, answer: Session?) = (nil, nil)
-  /// The stack of queries that take several turns.
-  var queries = QueryStack()
+  private var queue = UserQueue<Session>()
+  /// The queries that take several turns.
+  var queries = ReadStack<QueryJob>()
 
-  var isEmpty: Bool { listed.isEmpty }
+  var isEmpty: Bool { queue.isEmpty }
+  var count: Int { queue.count }
 
-  /// A copy of the list of sessions.
-  var sessions: [Session] { listed }
-
-  /// The share of a turn's budget for each session: users get equal shares, and so do the sessions of one user.
-  /// O(sessions).
-  func shares() -> Shares {
-    var sessions: [UInt32: Int] = [:]
-    for session in listed { sessions[session.peer.uid, default: 0] += 1 }
-    return Shares(sessions: sessions)
-  }
-
-  struct Shares {
-    fileprivate let sessions: [UInt32: Int]
-
-    func share(of session: Session) -> Int {
-      let part = LongAnswers.turnBudget / max(1, sessions.count) / (sessions[session.peer.uid] ?? 1)
-      return max(LongAnswers.leastShare, part)
-    }
-  }
-
-  /// The sessions in the order in which a turn continues their batches, or their answers. O(sessions).
-  func order(ofBatches: Bool) -> [Session] {
-    let last = ofBatches ? last.batch : last.answer
-    guard let last, let place = listed.firstIndex(where: { $0 === last }) else { return listed }
-    return Array(listed[(place + 1)...] + listed[...place])
-  }
-
-  /// Records the session after which the budget of this turn was used up; nil if all had their share.
-  mutating func didContinue(batches: Bool, upTo session: Session?) {
-    if batches { last.batch = session } else { last.answer = session }
-  }
-
-  /// Moves the sessions of a user to the end of the list, so that the others get their turn first. O(sessions).
-  mutating func rotate(_ uid: UInt32) {
-    listed = listed.filter { $0.peer.uid != uid } + listed.filter { $0.peer.uid == uid }
-  }
-
+  /// Adds a session, unless it is there.
   mutating func add(_ session: Session) {
-    if !listed.contains(where: { $0 === session }) { listed.append(session) }
+    if session.line.place == nil { session.line.place = queue.append(session, of: session.peer.uid) }
   }
 
   mutating func remove(_ session: Session) {
-    listed.removeAll { $0 === session }
-    forgetLast()
+    guard let place = session.line.place.take() else { return }
+    queue.remove(at: place, of: session.peer.uid)
   }
 
-  /// Removes the sessions whose answers and batches are complete.
-  mutating func removeFinished() {
-    listed.removeAll { !$0.line.isAnswering }
-    if listed.isEmpty { forgetLast() }
+  /// Removes and returns the session whose turn it is; nil if there is none.
+  mutating func takeFirst() -> Session? {
+    let session = queue.takeFirst()
+    session?.line.place = nil
+    return session
   }
 
-  /// Forgets sessions that may be closed.
-  private mutating func forgetLast() { last = (nil, nil) }
+  /// Whether a session satisfies a condition. O(sessions).
+  func contains(where isMatch: (Session) -> Bool) -> Bool { queue.contains(where: isMatch) }
 
-  /// Traps in a debug build unless the list equals the set of answering sessions. O(connections).
+  /// Traps in a debug build unless each answering session is at its place in the queue. O(connections).
   func checkInvariants(_ sessions: some Sequence<Session>) {
     #if CHECK_INVARIANTS
-      precondition(Set(listed.map(ObjectIdentifier.init)).count == listed.count, "a session is listed twice")
+      queue.checkInvariants { session, uid, place in session.line.place == place && session.peer.uid == uid }
       for session in sessions where session.line.isAnswering {
-        precondition(listed.contains { $0 === session }, "an answer is under way and nobody continues it")
+        precondition(session.line.place != nil, "an answer is under way and nobody continues it")
       }
     #endif
   }
@@ -141,45 +103,47 @@ extension Engine {
     let ticket = JobTicket(reply, parameters)
     session.line.work = (job, ticket)
     // Most answers are complete after a first part. If others are unfinished, the new one waits for its share.
-    run(job, ticket, of: session, budget: longAnswers.isEmpty ? LongAnswers.turnBudget : LongAnswers.firstPart)
+    run(job, ticket, of: session, budget: longAnswers.isEmpty ? LongAnswers.turnBudget : LongAnswers.part)
     if session.line.work == nil { return }
     longAnswers.add(session)
     // A part may be as long as an element. A complete answer counts when it is written.
     outbox.shares.add(job.memory, of: session.peer.uid)
   }
 
-  /// Continues the unfinished answers, until the budget of the turn is used up.
-  func advanceAnswers() {
-    let shares = longAnswers.shares()
-    longAnswers.queries.beginTurn()
-    // The answer that has the stack may end in this turn. Then the next one is the first that wants it.
-    var wanting: [Session] = []
+  /// Lets the sessions with unfinished answers take turns, until the budget of the turn is used up.
+  ///
+  /// - Parameter body: does a part of the work of a session. Returns what it took; nil if no more can be done in this turn.
+  func continueAnswers(_ body: (Session) -> Int?) {
     var left = LongAnswers.turnBudget
-    var last: Session?
-    for session in longAnswers.order(ofBatches: false) where left > 0 && !hasLongAnswers {
-      guard let (job, ticket) = session.line.work else { continue }
-      if job.wantsStack {
-        wanting.append(session)
+    var waiting: [Session] = []
+    while left > 0, let session = longAnswers.takeFirst() {
+      let cost = body(session)
+      left -= cost ?? 0
+      if !session.line.isAnswering {
+        finishWork(of: session)
+      } else if cost == nil {
+        waiting.append(session)
       } else {
-        left -= run(job, ticket, of: session, budget: shares.share(of: session))
-        last = session
+        longAnswers.add(session)
       }
     }
-    longAnswers.didContinue(batches: false, upTo: left > 0 ? nil : last)
-    for session in wanting where longAnswers.queries.canBegin && !hasLongAnswers {
-      guard let (job, ticket) = session.line.work else { continue }
-      run(job, ticket, of: session, budget: shares.share(of: session))
-      longAnswers.rotate(session.peer.uid)
-    }
+    for session in waiting { longAnswers.add(session) }
+  }
+
+  /// Does a part of the unfinished answer of a session. Returns what it took; nil if no more can be done in this turn.
+  func advanceAnswer(of session: Session) -> Int? {
+    guard let (job, ticket) = session.line.work, !hasLongAnswers else { return nil }
+    return run(job, ticket, of: session, budget: LongAnswers.part)
   }
 
   /// Whether an unfinished answer or batch can be continued now.
   var hasAnswersToContinue: Bool {
-    longAnswers.sessions.contains { session in
-      if let work = session.line.work { return !work.job.isWaiting }
-      if session.line.batch == nil { return true }
-      return session.line.isEmpty && !session.line.isStalled && session.output.count <= limits.maxQueue
-    }
+    longAnswers.queries.hasWork
+      || longAnswers.contains { session in
+        if let work = session.line.work { return !work.job.isWaiting }
+        if session.line.batch == nil { return true }
+        return session.line.isEmpty && !session.line.isStalled && session.output.count <= limits.maxQueue
+      }
   }
 
   /// Cancels the unfinished answer to a peer that stopped reading. Its batch continues without the requests that only
@@ -200,9 +164,10 @@ extension Engine {
     resumeIfPossible(session)
   }
 
-  /// Advances a job, and answers its request if it is complete. Returns the units of work that it took, at least `budget`.
+  /// Advances a job, and answers its request if it is complete. Returns the units of work that it took, at least `budget`; nil if
+  /// it waits.
   @discardableResult
-  private func run(_ job: any Job, _ ticket: JobTicket, of session: Session, budget: Int) -> Int {
+  private func run(_ job: any Job, _ ticket: JobTicket, of session: Session, budget: Int) -> Int? {
     giveAll(to: session)
     let before = job.memory
     var isDone = true
@@ -214,7 +179,7 @@ extension Engine {
     }
     if isDone { session.line.work = nil }
     recount(session)
-    return max(budget, WorkCost.answering(bytes: max(0, job.memory - before)))
+    return !isDone && job.isWaiting ? nil : max(budget, WorkCost.answering(bytes: max(0, job.memory - before)))
   }
 
   /// Queues the complete answer of a job.

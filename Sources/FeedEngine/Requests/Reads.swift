@@ -130,15 +130,11 @@ extension Engine {
       if error.isTooLarge { throw limits.tooLargeFilter("\"path\" takes") }
       throw .badQuery(member: "path", text: text, offset: error.offset, reason: error.message)
     }
-    let source = QuerySource(feed, limits: limits, chargedTo: reply.session.snapshots)
-    let isSingle = (feed.kind as? ListKind)?.shape == .single
-    let places = try parameters.bool("places", default: false)
-    if !isSingle, let elementwise = path.elementwise() {
-      start(QueryJob(elementwise, over: source, places: places, on: longAnswers.queries), for: reply, parameters)
-    } else {
-      let job = DocumentQueryJob(path, over: source, isSingle: isSingle, places: places, on: longAnswers.queries)
-      start(job, for: reply, parameters)
-    }
+    let job = QueryJob(
+      path, over: feed, isSingle: (feed.kind as? ListKind)?.shape == .single,
+      places: try parameters.bool("places", default: false), limits: limits, chargedTo: reply.session.snapshots,
+      on: longAnswers.queries, of: reply.session.peer.uid)
+    start(job, for: reply, parameters)
   }
 
   /// Returns a path or a filter. One that is too long is not decoded.

@@ -14,9 +14,13 @@ struct RequestLine {
   /// Whether the stream ends after the last request.
   var isCut = false
   /// The answer that is computed in parts. Later requests wait.
-  var work: (job: any Job, ticket: JobTicket)?
+  var work: (job: any Job, ticket: JobTicket)? {
+    didSet { oldValue?.job.cancel() }
+  }
   /// The JSON-RPC batch in progress. Later requests wait.
   var batch: Batch?
+  /// The place of the connection in the queue of those with unfinished answers; nil if it is not there.
+  var place: Int?
 
   /// The maximum number of waiting requests that are not stored: their answers may be large, and all are written in one
   /// turn.

@@ -92,6 +92,11 @@ struct UserQueue<Element: AnyObject> {
     return nil
   }
 
+  /// Whether an element satisfies a condition. O(elements).
+  func contains(where isMatch: (Element) -> Bool) -> Bool {
+    lines.values.contains { $0.elements.contains { $0.map(isMatch) ?? false } }
+  }
+
   /// Traps in a debug build unless `isAt` holds for each element, its user and its place. O(elements).
   func checkInvariants(_ isAt: (Element, UInt32, Int) -> Bool) {
     #if DEBUG

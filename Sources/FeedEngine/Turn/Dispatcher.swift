@@ -303,43 +303,25 @@ struct Dispatcher: ~Copyable {
     }
     let batch = Batch(maxDepth: engine.limits.maxDepth)
     session.line.batch = batch
-    if long == nil && commits.storesAtOnce && !engine.longWork.isSliced {
-      // No request waits, so the tape of the array stays valid while its requests are executed.
-      var budget = arrayBudget
-      var elements = array.elements
-      while let message = elements.next() {
-        if !mayGoOn(session, budget) {
-          batch.keep(from: message, of: array)
-          break
-        }
-        budget -= cost(of: session) { _ = $0.dispatch(message, message.text, of: session) }
-      }
-      arrayBudget = max(0, budget)
-    } else {
-      if let long { batch.keep(all: long.text, of: long.bytes) } else { batch.keep(all: array) }
-      arrayBudget = max(0, dispatchRequests(of: batch, session, budget: arrayBudget))
-    }
+    if let long { batch.keep(long.text, of: long.bytes) } else { batch.keep(array) }
+    arrayBudget = max(0, dispatchRequests(of: batch, session, budget: arrayBudget))
     end(batch, of: session)
+    if session.line.isAnswering { engine.longAnswers.add(session) }
     engine.recount(session)
   }
 
   /// Continues the unfinished JSON-RPC batches, until the budget of the turn is used up.
   mutating func continueArrays() {
-    let shares = engine.longAnswers.shares()
-    var left = LongAnswers.turnBudget
-    var last: Session?
-    for session in engine.longAnswers.order(ofBatches: true) where left > 0 {
+    engine.continueAnswers { session in
       guard let batch = session.line.batch, session.line.work == nil, session.line.isEmpty, !session.line.isStalled
       else {
-        continue
+        return nil
       }
-      let share = shares.share(of: session)
-      left -= share - dispatchRequests(of: batch, session, budget: share)
-      last = session
+      let left = dispatchRequests(of: batch, session, budget: LongAnswers.part)
       end(batch, of: session)
       engine.recount(session)
+      return left < LongAnswers.part ? LongAnswers.part - left : nil
     }
-    engine.longAnswers.didContinue(batches: true, upTo: left > 0 ? nil : last)
   }
 
   /// Takes requests of a batch, for about `budget` units of work. Returns the unused budget.
@@ -348,13 +330,7 @@ struct Dispatcher: ~Copyable {
     var left = budget
     while mayGoOn(session, left), let message = batch.next() {
       var isTaken = true
-      left -= cost(of: session) {
-        if $0.commits.storesAtOnce && !$0.engine.longWork.isSliced {
-          _ = $0.dispatch(message, message.text, of: session)
-        } else {
-          isTaken = $0.dispatchElement(message.text, of: session)
-        }
-      }
+      left -= cost(of: session) { isTaken = $0.dispatchElement(message.text, of: session) }
       if !isTaken {
         batch.putBack()
         break
@@ -399,9 +375,7 @@ struct Dispatcher: ~Copyable {
   /// for a later turn.
   private mutating func end(_ batch: Batch, of session: Session) {
     if session.isClosing { return }
-    if session.line.work != nil || batch.isUnfinished || !session.line.isEmpty || engine.hasLongAnswers {
-      return engine.longAnswers.add(session)
-    }
+    if session.line.work != nil || batch.isUnfinished || !session.line.isEmpty || engine.hasLongAnswers { return }
     engine.sendAnswers(of: batch, to: session)
     session.line.batch = nil
   }
@@ -409,14 +383,12 @@ struct Dispatcher: ~Copyable {
   /// Continues long answers. Ends each JSON-RPC batch whose last request was answered.
   mutating func continueAnswers() {
     if engine.longAnswers.isEmpty { return }
-    engine.advanceAnswers()
-    for session in engine.longAnswers.sessions {
-      if let batch = session.line.batch, session.line.work == nil, session.line.isEmpty, !batch.isUnfinished {
-        end(batch, of: session)
-      }
-      if session.line.work == nil, session.line.batch == nil { engine.finishWork(of: session) }
+    engine.longAnswers.queries.advance { $0.workOnStack() }
+    engine.continueAnswers { session in
+      let cost = engine.advanceAnswer(of: session)
+      if let batch = session.line.batch { end(batch, of: session) }
+      return cost
     }
-    engine.longAnswers.removeFinished()
   }
 
   // MARK: The open batch

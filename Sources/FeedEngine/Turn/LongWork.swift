@@ -2,109 +2,72 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// A stack on which long work runs in slices, and the time of a slice.
-///
-/// The work and its caller never run at the same time.
-public protocol SliceRunner: AnyObject {
-  /// Whether each request that changes feeds is sliced as finely as possible. For tests.
-  var isEager: Bool { get }
-  /// Begins the slice of a turn.
-  func beginSlice()
-  /// The nanoseconds left of the slice of this turn; 0 if it is used up.
-  var timeLeft: UInt64 { get }
-  /// Runs `work` until it ends or calls ``suspend()``. Returns whether it has ended.
-  func run(_ work: @escaping () -> Void) -> Bool
-  /// Continues suspended work. Returns whether it has ended.
-  func resume() -> Bool
-  /// Suspends the work until ``resume()``. Called by the work.
-  func suspend()
-  /// Ends the stack. No work is under way.
-  func end()
-}
-
-extension SliceRunner {
-  /// Whether the slice of this turn is used up.
-  var isSliceOver: Bool { timeLeft == 0 }
-}
-
 /// The request that changes feeds and takes several turns.
 ///
 /// While it is under way, nothing else changes feeds. Others read the state before it, except in the time in which its
 /// change takes effect: then all that reads feeds waits (``isExclusive``).
 ///
-/// Without a ``SliceRunner`` all work is done at once. Invariant: the pace of commits stops only while work is under way.
+/// Invariant: the pace of commits stops only while work is under way.
 final class LongWork {
-  /// The work between two looks at the clock, in units of about a microsecond.
-  private static let unitsPerLook = 128
-
   private let commit: Commit
-  private let runner: (any SliceRunner)?
-  /// Whether work has begun and not ended.
-  private(set) var isUnderWay = false
+  private let stack: WorkStack
   /// Whether feeds are half changed, so that nothing may read them.
   private(set) var isExclusive = false
-  /// Whether the rest of the work is done without stopping.
-  private var isHurried = false
 
   init(_ commit: Commit, _ runner: (any SliceRunner)? = nil) {
     self.commit = commit
-    self.runner = runner
+    stack = WorkStack(runner)
   }
 
   /// Whether work can take several turns.
-  var isSliced: Bool { runner != nil }
+  var isSliced: Bool { stack.isSliced }
 
-  var isEager: Bool { runner?.isEager ?? false }
+  var isEager: Bool { stack.isEager }
+
+  /// Whether work has begun and not ended.
+  var isUnderWay: Bool { stack.isUnderWay }
 
   /// The memory in bytes that the work needs to undo what it has done. Not called by the work itself.
   var memory: Int { commit.undoMemory }
 
   /// Begins the slice of a turn.
-  func beginTurn() { runner?.beginSlice() }
+  func beginTurn() { stack.beginSlice() }
 
   /// The nanoseconds left of this turn for requests that change feeds; the maximum if they are not sliced.
-  var timeLeft: UInt64 { runner?.timeLeft ?? .max }
+  var timeLeft: UInt64 { stack.timeLeft }
   /// Whether the time of this turn for requests that change feeds is used up.
-  var isTurnOver: Bool { timeLeft == 0 }
+  var isTurnOver: Bool { stack.isSliceOver }
 
   /// Does work that changes feeds, at least a first slice of it. Returns whether it is done.
   ///
   /// - Parameters:
   ///   - steps: the elements that it is expected to take time for; see `expectedSteps`.
   func run(steps: Int, _ work: @escaping () -> Void) -> Bool {
+    guard isSliced else { return stack.run(work) }
     assert(!isUnderWay, "other work is under way")
-    guard let runner else {
-      work()
-      return true
-    }
-    isUnderWay = true
     commit.long.announce(steps: isEager ? .max : max(1, steps))
-    let units = isEager ? 0 : Self.unitsPerLook
+    let units = stack.unitsPerLook
     commit.pace.begin(units: units) { [unowned self] in
-      if !isHurried && runner.isSliceOver { suspend(runner) }
+      if stack.shallStop { suspend() }
       return units
     }
-    return end(runner.run(work))
+    return end(stack.run(work))
   }
 
   /// Does another slice of the work. Returns whether it is done.
-  func resume() -> Bool {
-    guard isUnderWay, let runner else { return true }
-    return end(runner.resume())
-  }
+  func resume() -> Bool { isUnderWay ? end(stack.resume()) : true }
 
   /// Does the rest of the work, and ends the thread.
   func finish() {
-    isHurried = true
-    while !resume() {}
-    isHurried = false
-    runner?.end()
+    let wasUnderWay = isUnderWay
+    stack.finish()
+    if wasUnderWay { _ = end(true) }
   }
 
-  private func suspend(_ runner: any SliceRunner) {
+  private func suspend() {
     isExclusive = !commit.long.isReadable
     commit.long.suspend()
-    runner.suspend()
+    stack.suspend()
     commit.long.resume()
     isExclusive = false
   }
@@ -113,7 +76,6 @@ final class LongWork {
     if isDone {
       commit.pace.end()
       commit.long.announce(steps: 0)
-      isUnderWay = false
     }
     return isDone
   }

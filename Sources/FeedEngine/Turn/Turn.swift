@@ -50,7 +50,7 @@ public struct Turn: ~Copyable {
   ) {
     self.engine = engine
     engine.longWork = LongWork(engine.commit, slices)
-    engine.longAnswers.queries = QueryStack(queries)
+    engine.longAnswers.queries = ReadStack(queries)
     engine.watches.catchUps = LongCatchUps(deltas)
     nextRelease = now
     reception = Reception(engine)

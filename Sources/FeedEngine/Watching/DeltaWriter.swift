@@ -113,12 +113,11 @@ extension Engine: CommitObserver {
   }
 
   /// Writes a delta frame. Returns an empty range if it does not fit a frame.
-  /// - Parameters:
-  ///   - publication: nil for a composed change of several commits.
-  ///   - pace: lets the writing stop between two rows. Nothing may then change feeds, or use the buffer.
+  ///
+  /// - Parameter publication: nil for a composed change of several commits.
   func appendDelta(
     to buffer: TurnBuffer, _ channel: FeedChannel, from: UInt64, _ change: borrowing Change,
-    _ publication: Publication? = nil, _ pace: Pace? = nil
+    _ publication: Publication? = nil
   ) -> Range<Int> {
     let start = buffer.bytes.count
     let hasManyRows = !channel.isCounting && change.size > Self.manyRows
@@ -130,14 +129,10 @@ extension Engine: CommitObserver {
     } else {
       if hasManyRows { buffer.bytes.reserve(limits.maxFrame) }
       buffer.bytes.append(UInt8(ascii: ","))
-      if let pace {
-        buffer.bytes.append(change) { pace.didWriteRows() }
-      } else {
-        buffer.bytes.append(change)
-      }
+      buffer.bytes.append(change)
       appendElements(
         to: &buffer.bytes, channel, change, publication?.updatedElement,
-        end: start + Frame.headerLength + limits.maxFrame, pace)
+        end: start + Frame.headerLength + limits.maxFrame)
       if let identities = channel.identities {
         let removed =
           publication == nil
@@ -146,10 +141,7 @@ extension Engine: CommitObserver {
         buffer.bytes.append(removed, end: start + Frame.headerLength + limits.maxFrame)
       }
     }
-    if let hint = publication?.hint {
-      buffer.bytes.append(",\"animation\":")
-      hint.withUnsafeBytes { buffer.bytes.append($0) }
-    }
+    if let hint = publication?.hint { buffer.bytes.append(animation: hint) }
     return endDelta(in: buffer, frame, isEnd: channel.feed.isGone)
   }
 
@@ -180,7 +172,7 @@ extension Engine: CommitObserver {
 
   /// Whether a delta with many rows does not fit a frame although only half of its elements counted, if they are as long as
   /// half of those that are looked at. Without the estimate a whole frame would be written to find that out.
-  private func isFarTooLarge(_ change: borrowing Change, _ feed: Feed) -> Bool {
+  func isFarTooLarge(_ change: borrowing Change, _ feed: Feed) -> Bool {
     let count = change.added.count &+ change.updated.count
     if count == 0 { return false }
     var lengths: [Int] = []
@@ -200,8 +192,7 @@ extension Engine: CommitObserver {
   /// Appends the elements of `added`, then of `updated`, and their types if rows may have types. Stops early if the
   /// frame would not end before `end`; the frame is then discarded.
   private func appendElements(
-    to out: inout ByteBuffer, _ channel: FeedChannel, _ change: borrowing Change, _ updated: ElementText?, end: Int,
-    _ pace: Pace?
+    to out: inout ByteBuffer, _ channel: FeedChannel, _ change: borrowing Change, _ updated: ElementText?, end: Int
   ) {
     let feed = channel.feed
     out.append(",\"elements\":[")
@@ -211,51 +202,16 @@ extension Engine: CommitObserver {
       out.append(element.text)
       isFirst = false
     } else {
-      var steps = Steps(pace, out.count)
-      for path in change.added where out.count <= end {
-        append(feed, path, &isFirst, to: &out)
-        steps.didWrite(upTo: out.count)
-      }
-      for path in change.updated where out.count <= end {
-        append(feed, path, &isFirst, to: &out)
-        steps.didWrite(upTo: out.count)
-      }
+      for path in change.added where out.count <= end { append(feed, path, &isFirst, to: &out) }
+      for path in change.updated where out.count <= end { append(feed, path, &isFirst, to: &out) }
     }
     out.append(UInt8(ascii: "]"))
     if isFirst || !channel.hasTypes(asOf: catalog.structureVersion) { return }
     out.append(",\"types\":[")
     isFirst = true
-    var steps = Steps(pace, out.count)
-    for path in change.added {
-      appendType(feed, path, &isFirst, to: &out)
-      steps.didWrite(upTo: out.count)
-    }
-    for path in change.updated {
-      appendType(feed, path, &isFirst, to: &out)
-      steps.didWrite(upTo: out.count)
-    }
+    for path in change.added { appendType(feed, path, &isFirst, to: &out) }
+    for path in change.updated { appendType(feed, path, &isFirst, to: &out) }
     out.append(UInt8(ascii: "]"))
-  }
-
-  /// Counts the rows that are written, if the writing may stop between two of them.
-  struct Steps {
-    private let pace: Pace?
-    private var rows = 0
-    private var end: Int
-
-    init(_ pace: Pace?, _ end: Int) {
-      self.pace = pace
-      self.end = end
-    }
-
-    @inline(__always)
-    mutating func didWrite(upTo count: Int) {
-      guard let pace else { return }
-      rows &+= 1
-      if rows & 63 > 0 { return }
-      pace.didWrite(bytes: count &- end)
-      end = count
-    }
   }
 
   @inline(__always)
@@ -271,6 +227,12 @@ extension Engine: CommitObserver {
 }
 
 extension ByteBuffer {
+  /// Appends `,"animation":…`.
+  mutating func append(animation hint: [UInt8]) {
+    append(",\"animation\":")
+    hint.withUnsafeBytes { append($0) }
+  }
+
   /// Appends `,"counts":[…]`: the number of rows of each section.
   mutating func append(countsOf feed: Feed) {
     append(",\"counts\":[")

@@ -1,6 +1,7 @@
 import FeedChange
 import FeedJSON
 import FeedModel
+import FeedWire
 
 /// A delta with many rows, which is encoded in parts, once for all watches that it brings from one revision to another.
 ///
@@ -18,6 +19,43 @@ final class LongDelta {
     case published(Change, Publication)
     /// The changes since `from`.
     case missed
+  }
+
+  /// The state of a feed to which a delta leads, read while the feed changes.
+  struct State {
+    let revision: UInt64
+    let content: Content
+    /// The identities of the rows; nil if they are not known, or not told.
+    let identities: PastIdentities?
+    let withTypes: Bool
+    /// Whether the feed was undefined.
+    let isEnd: Bool
+
+    enum Content {
+      case rows(added: FeedSnapshot, updated: FeedSnapshot)
+      /// The member `counts`, with the comma before it.
+      case counts([UInt8])
+    }
+
+    /// The present state.
+    ///
+    /// - Parameter watch: the memory of the rows is charged to its connection, also after that has closed.
+    init(for watch: Watch) {
+      let feed = watch.channel.feed
+      revision = feed.revision
+      withTypes = feed.hasTypes
+      isEnd = feed.isGone
+      identities = watch.channel.identities?.past(since: watch.queuedRevision)
+      if watch.channel.isCounting {
+        var counts = ByteBuffer()
+        counts.append(countsOf: feed)
+        content = .counts(Array(counts.bytes))
+      } else {
+        let memory = watch.session.snapshots
+        content = .rows(
+          added: feed.makeSnapshot(chargedTo: memory), updated: feed.makeSnapshot(chargedTo: memory))
+      }
+    }
   }
 
   let channel: FeedChannel
@@ -97,10 +135,62 @@ extension Engine {
 
   /// Encodes a delta and queues it for its receivers. Others work between two steps; receivers may leave meanwhile.
   private func encode(_ delta: LongDelta) {
-    guard case .published(let change, let publication) = delta.content else { return }
+    guard case .published(let change, _) = delta.content, let first = delta.receivers.first else { return }
     let frame = TurnBuffer()
-    _ = appendDelta(to: frame, delta.channel, from: delta.from, change, publication, commit.pace)
-    deliver(delta, frame, revision: delta.channel.feed.revision, commit.pace)
+    let state = LongDelta.State(for: first)
+    if !isFarTooLarge(change, delta.channel.feed) { write(change, of: delta, state, to: frame, commit.pace) }
+    deliver(delta, frame, revision: state.revision, commit.pace)
+  }
+
+  /// Writes a delta frame; nothing if it would be too long. Others work between two steps, and may change the feed.
+  func write(
+    _ change: Change, of delta: LongDelta, _ state: LongDelta.State, to buffer: TurnBuffer, _ pace: Pace
+  ) {
+    let frame = beginDelta(in: buffer, delta.channel, from: delta.from, to: state.revision)
+    switch state.content {
+    case .counts(let counts):
+      buffer.bytes.append(sectionsOf: change)
+      counts.withUnsafeBytes { buffer.bytes.append($0) }
+    case .rows(let added, let updated):
+      buffer.bytes.reserve(limits.maxFrame)
+      buffer.bytes.append(UInt8(ascii: ","))
+      buffer.bytes.append(change) { pace.didWriteRows() }
+      var rows = RowsWriter(withTypes: state.withTypes && !(change.added.isEmpty && change.updated.isEmpty))
+      rows.begin(&buffer.bytes)
+      append([(change.added, added), (change.updated, updated)], to: buffer, &rows, pace)
+      rows.end(&buffer.bytes)
+      if let identities = delta.channel.identities {
+        let removed =
+          switch delta.content {
+          case .published: identities.removedLast
+          case .missed:
+            state.identities?.removed(by: change, from: delta.from, to: state.revision, in: delta.channel.feed, pace)
+          }
+        buffer.bytes.append(removed, end: Frame.headerLength + limits.maxFrame) { pace.didWriteRows() }
+      }
+    }
+    if case .published(_, let publication) = delta.content, let hint = publication.hint {
+      buffer.bytes.append(animation: hint)
+    }
+    _ = endDelta(in: buffer, frame, isEnd: state.isEnd)
+  }
+
+  /// Writes the elements of rows, until they do not fit a frame.
+  private func append(
+    _ lists: [(paths: [IndexPath], snapshot: FeedSnapshot)], to buffer: TurnBuffer, _ rows: inout RowsWriter,
+    _ pace: Pace
+  ) {
+    let end = Frame.headerLength + limits.maxFrame
+    var written = buffer.bytes.count
+    for (paths, snapshot) in lists {
+      for path in paths where buffer.bytes.count + rows.typesSize <= end {
+        snapshot.skip(to: path) { pace.didSkipRows() }
+        _ = snapshot.next(max: 1) { rows.append($0.text, type: $0.type, to: &buffer.bytes) }
+        if rows.count & 63 > 0 { continue }
+        pace.didWrite(bytes: buffer.bytes.count &- written)
+        written = buffer.bytes.count
+      }
+    }
   }
 
   /// Queues an encoded delta for its receivers, which need a new snapshot if it is empty. Others work between two of them;
