@@ -76,7 +76,8 @@ public final class FileLog: CommitLog, ImageStore {
     if let skipped { state.skip(skipped) }
     let epoch = state.beginning == .continued ? state.epoch ?? freshEpoch : freshEpoch
     let facts = SegmentWriter.Facts(
-      epoch: epoch, previousEpoch: state.epoch ?? epoch, boot: boot, software: software, durability: durability)
+      epoch: epoch, previousEpoch: state.epoch ?? epoch, imageEpoch: state.facts.epoch, boot: boot,
+      software: software, durability: durability)
     do throws(SystemError) {
       return FileLog(state, files, facts, try LogNotices(), policy, vfs: vfs)
     } catch {

@@ -18,16 +18,20 @@ final class DurableEngine {
   /// - Parameters:
   ///   - path: the state directory, which is made if it is missing.
   ///   - isFaulty: whether the files are on the faulty disk.
+  ///   - files: the files of the log in place of those in the directory.
+  ///   - boot: the identity of the boot of the machine.
   ///   - now: the time of the first turn; later if a newer batch was stored.
   init(
     _ path: String, policy: ImagePolicy = ImagePolicy(), durability: Durability = .process,
     isFaulty: Bool = false, limits: Limits = Limits(), epoch: String? = nil, skipping: Int64? = nil,
-    skipsDamaged: Bool = false, now: Instant = Instant(nanoseconds: 1_000_000_000)
+    skipsDamaged: Bool = false, now: Instant = Instant(nanoseconds: 1_000_000_000),
+    files: (any LogDirectory)? = nil, boot: String = BootIdentity.current
   ) throws {
     try PrivateDirectory.make(path)
     log = try FileLog.open(
       path, durability: durability, freshEpoch: epoch ?? "epoch \(path)", policy: policy, software: "0",
-      skipping: skipping, skipsDamaged: skipsDamaged, files: isFaulty ? FaultyDirectory(path) : nil,
+      skipping: skipping, skipsDamaged: skipsDamaged, boot: boot,
+      files: files ?? (isFaulty ? FaultyDirectory(path) : nil),
       vfs: isFaulty ? "faulty" : nil)
     let identity = ServerIdentity(version: "0", epoch: log.epoch, pid: 1, uid: 0, durability: "process")
     engine = Engine(limits: limits, identity: identity, seed: 3, isDurable: true, now: now)

@@ -27,6 +27,9 @@ public final class Catalog {
   private var changesAtTrim = 0
   /// The number of changes of one row that take some megabytes.
   private static let manyChanges = 200_000
+  /// The words of histories that are moved at once to smaller memory: about two milliseconds. A history of the default size needs
+  /// no more.
+  private static let wordsToMove = 3 << 19
   /// The elements of feeds that are gone and of states that were replaced, and names of sections.
   let discarded = DiscardedElements()
 
@@ -214,7 +217,8 @@ public final class Catalog {
       let share = limits.maxHistoryBytes / feeds.count
       for feed in feeds { feed.history?.trim(bytes: share, before: moment) }
     }
-    for feed in feeds { feed.history?.compact() }
+    var words = Self.wordsToMove
+    for feed in feeds { words -= feed.history?.compact(moving: words) ?? 0 }
   }
 
   // MARK: Recovery

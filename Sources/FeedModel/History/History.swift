@@ -55,7 +55,7 @@ public final class History {
   }
 
   /// The bytes of the memory of the records.
-  var memory: Int { words.count * 4 + marks.count * MemoryLayout<Cursor>.stride }
+  var memory: Int { words.capacity * 4 + marks.count * MemoryLayout<Cursor>.stride }
 
   /// Prepares to append a change of so many entries (`Change.size`), so that this takes little time then. O(entries).
   func prepare(for entries: Int, _ pace: Pace) {
@@ -218,8 +218,14 @@ public final class History {
     #endif
   }
 
-  /// Frees the memory of discarded marks once they are many.
-  public func compact() {
+  /// Frees memory of discarded changes once it is much. Moves at most `most` words of the others, and returns how many it
+  /// moved.
+  func compact(moving most: Int) -> Int {
+    defer { compactMarks() }
+    return words.shrink(moving: most)
+  }
+
+  private func compactMarks() {
     let discarded = marks.indices.partitionPoint { marks[$0].ordinal < first.ordinal }
     if discarded * 8 > marks.count { marks.removeFirst(discarded) }
   }

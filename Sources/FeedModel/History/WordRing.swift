@@ -10,10 +10,13 @@ struct WordRing: ~Copyable {
   private(set) var start: UInt64 = 0
   private(set) var end: UInt64 = 0
 
+  /// The least number of words for which there is memory.
+  private static var least: Int { 64 }
+
   init() {
-    mask = 63
-    storage = .allocate(capacity: 64)
-    storage.initialize(repeating: 0, count: 64)
+    mask = UInt64(Self.least) &- 1
+    storage = .allocate(capacity: Self.least)
+    storage.initialize(repeating: 0, count: Self.least)
   }
 
   deinit {
@@ -88,16 +91,37 @@ struct WordRing: ~Copyable {
   private mutating func grow(to count: UInt64 = 0, _ pace: Pace? = nil) {
     var larger = (mask &+ 1) &* 2
     while larger < count { larger &*= 2 }
+    move(to: larger, pace)
+  }
+
+  /// The number of words for which there is memory.
+  var capacity: Int { Int(mask) &+ 1 }
+
+  /// Halves the memory as often as the words then still leave a quarter of it free. Moves at most `most` words. Returns the
+  /// number of words moved.
+  mutating func shrink(moving most: Int) -> Int {
+    var smaller = capacity
+    while smaller > Self.least, count <= smaller / 8 &* 3 { smaller /= 2 }
+    if smaller == capacity || count > most { return 0 }
+    move(to: UInt64(smaller))
+    return count
+  }
+
+  /// Moves the words to memory for so many, a power of two.
+  private mutating func move(to capacity: UInt64, _ pace: Pace? = nil) {
     // Unwritten words are never read, and initializing them would touch memory that may never be needed.
-    let copy = UnsafeMutablePointer<UInt32>.allocate(capacity: Int(larger))
+    let copy = UnsafeMutablePointer<UInt32>.allocate(capacity: Int(capacity))
     var position = start
     while position < end {
-      copy[Int(position & (larger &- 1))] = storage[Int(position & mask)]
-      position &+= 1
-      if position & 4095 == 0 { pace?.spend(16) }
+      // Up to a page, up to where one of the two begins again.
+      let (from, to) = (position & mask, position & (capacity &- 1))
+      let step = min(end &- position, UInt64(Self.wordsOfAPage), mask &+ 1 &- from, capacity &- to)
+      (copy + Int(to)).update(from: storage + Int(from), count: Int(step))
+      position &+= step
+      pace?.spend(4)
     }
     storage.deallocate()
     storage = copy
-    mask = larger &- 1
+    mask = capacity &- 1
   }
 }

@@ -149,8 +149,8 @@ struct FeedRecovery {
     }
   }
 
-  /// Restores the histories. Inconsistent histories, possible in an image without checksums, are ignored: watchers then
-  /// start with a snapshot.
+  /// Restores the histories. Those that are not whole changes in ascending order, possible in an image without checksums, are
+  /// ignored: watchers then start with a snapshot. Whether their rows fit the feed is not verified.
   private func readHistories(
     of feed: Feed, _ row: Int64, bases: String?, _ checksum: inout FeedChecksum
   ) throws(StorageError) {

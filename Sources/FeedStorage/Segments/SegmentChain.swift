@@ -196,7 +196,8 @@ struct SegmentChain {
       throw StorageError(
         .corrupt, path: path, reason: "row \(number) of the table log is not a segment, or out of place")
     }
-    let content = SegmentBytes(bytes, count: header.fileBytes)
+    // Nothing follows the last record. The size in the header may be that of any file.
+    let content = SegmentBytes(bytes, count: min(header.fileBytes, bytes.count + RecordHeader.byteCount))
     segments.append(Segment(header: header, checksum: checksum, content: .copy(content)))
   }
 

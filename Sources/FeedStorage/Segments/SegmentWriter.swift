@@ -61,6 +61,8 @@ struct SegmentWriter: ~Copyable {
     var epoch: String
     /// The epoch before the first segment of this run.
     var previousEpoch: String
+    /// The epoch of the image that this run began with; nil without one.
+    var imageEpoch: String?
     var boot: String
     var software: String
     var durability: Durability
@@ -176,7 +178,11 @@ struct SegmentWriter: ~Copyable {
     guard let last = end.last, !end.isCut, let file = last.segment.file, !facts.boot.isEmpty else { return false }
     let header = last.segment.header
     guard header == makeHeader(like: header) else { return false }
-    if last.contentEnd > last.offset { try file.writeZeros(last.offset..<last.contentEnd) }
+    if last.contentEnd > last.offset {
+      try file.writeZeros(last.offset..<last.contentEnd)
+      // After a loss of power, the note of a clean stop must not say that the log is whole.
+      try file.sync()
+    }
     if facts.durability == .disk { try rewrite(end) }
     current = Current(
       file: file, header: header, checksum: last.segment.checksum, name: last.segment.name, end: last.offset)
@@ -314,10 +320,7 @@ struct SegmentWriter: ~Copyable {
   private mutating func rotate(for bytes: Int, revision: UInt64, grows: Bool) throws(StorageError) {
     // A segment without batches is replaced.
     let replaced = segments.last.flatMap { $0.firstBatch == nextBatch ? $0 : nil }
-    let before = current?.header ?? former?.segment.header
-    let previousEpoch =
-      (replaced != nil && before?.number == replaced?.number ? before?.previousEpoch : before?.epoch)
-      ?? facts.previousEpoch
+    let previousEpoch = epoch(before: replaced?.number)
     let number = replaced?.number ?? lastNumber + 1
     var header = SegmentHeader(
       number: number, fileBytes: 0, firstBatch: nextBatch, firstRevision: revision,
@@ -355,6 +358,16 @@ struct SegmentWriter: ~Copyable {
     } catch {
       throw StorageError(error, path: "\(directory)/\(name)")
     }
+  }
+
+  /// The epoch of what the next segment follows: the segment or the image before it.
+  /// - Parameter replaced: the number of the segment that it replaces.
+  private func epoch(before replaced: UInt64?) -> String {
+    guard let last = current?.header ?? former?.segment.header else { return facts.previousEpoch }
+    if last.number != replaced { return last.epoch }
+    // The image may have been written in the epoch of the segment that is replaced.
+    if current == nil, segments.count == 1, let image = facts.imageEpoch { return image }
+    return last.previousEpoch
   }
 
   /// Returns a file with room for `needed` bytes: the spare, a new one, or the reserve.

@@ -121,7 +121,9 @@ import Testing
         let most = Int.random(in: 0..<4000, using: &random)
         let moment = UInt64(max(0, step - Int.random(in: 0..<80, using: &random)))
         history.trim(bytes: most, before: Instant(nanoseconds: moment))
-        history.compact()
+        _ = history.compact(moving: .max)
+        // At most three times what the records need, and the least memory of a ring and of its marks.
+        #expect(history.memory <= 3 * (history.bytes + 5 * history.count) + 1024, "seed \(seed)")
         let count = history.count
         #expect(history.bytes <= most || count == 0, "seed \(seed)")
         if kept.count > count { base = kept[kept.count - count - 1].to }
@@ -129,7 +131,6 @@ import Testing
         #expect(kept.allSatisfy { $0.at >= moment }, "seed \(seed)")
       }
       #expect(history.base == base && history.end == revision)
-      #expect(history.memory <= history.bytes + 5 * history.count + 64)
       for most in [0, 10, 100, 1000] {
         let rows = kept.reduce(0) { $0 + Self.plainWords($1.change) } / 2
         #expect(
@@ -249,7 +250,9 @@ import Testing
     let each = history.bytes / 5000
     history.trim(bytes: each * 100, before: Instant(nanoseconds: 0))
     #expect(history.count == 100 && history.base == 4900)
-    history.compact()
+    #expect(history.compact(moving: 0) == 0)
+    let full = history.memory
+    #expect(history.compact(moving: .max) == 300 && history.memory < full / 20)
     #expect(history.change(at: history.place(after: 4950))?.to == 4951)
     history.trim(bytes: 0, before: Instant(nanoseconds: 0))
     #expect(history.count == 0 && history.base == 5000 && history.reaches(5000) && !history.reaches(4999))
