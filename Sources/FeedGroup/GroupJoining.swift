@@ -214,52 +214,29 @@ struct GroupJoining: ~Copyable {
     return published
   }
 
-  /// Writes the chunks of an image to a file and verifies them.
+  /// Writes the chunks of an image to a file and verifies them. The leader of the bucket's stream is asked for each: a consumer may
+  /// be on a server whose copy lacks them.
   private mutating func load(_ published: PublishedImage, to path: String) throws(GroupError) {
     let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw .system("cannot create \(path)") }
     defer { close(file) }
-    requests += 1
-    let deliver = "\(subject)-chunks.\(requests)"
-    transport.follow(deliver)
-    let answer = try request(
-      JetStream.createConsumer(settings.bucketStream),
-      JetStream.consumer(
-        settings.bucketStream, deliver: deliver, from: 1, filter: PublishedImage.chunkSubject(settings, published.id)))
-    if let failure = JetStream.failure(answer) {
-      throw .badImage(settings.bucket, reason: failure.description)
-    }
-    var (hash, size, chunks) = (SHA256(), 0, 0)
-    var early = rest
-    rest = []
-    var heardAt = MonotonicClock.now
-    while chunks < published.chunks {
-      let items = early.isEmpty ? inbox.take(within: 1_000_000_000) : early
-      early = []
-      for item in items {
-        guard case .nats(.message(let message)) = item, message.subject == deliver else {
-          rest.append(item)
-          continue
-        }
-        if message.bytes.isEmpty {
-          if let reply = message.reply { _ = transport.publish(reply, reply: nil, identity: nil, rollup: nil, []) }
-          continue
-        }
-        heardAt = MonotonicClock.now
-        hash.update(message.bytes)
-        size += message.bytes.count
-        chunks += 1
-        guard write(file, message.bytes.baseAddress, message.bytes.count) == message.bytes.count else {
-          throw .system("cannot write \(path): free space on its file system")
-        }
+    let subject = JetStream.quoted(PublishedImage.chunkSubject(settings, published.id))
+    var (hash, size, next) = (SHA256(), 0, UInt64(1))
+    for number in 0..<published.chunks {
+      let answer = try request(
+        JetStream.message(settings.bucketStream), "{\"seq\":\(next),\"next_by_subj\":\(subject)}")
+      guard let message = answer.object("message"), let sequence = message.unsigned("seq"),
+        let chunk = message.string("data").flatMap(Base64.decode)
+      else {
+        throw .badImage(settings.bucket, reason: "the servers have \(number) of \(published.chunks) chunks")
       }
-      if MonotonicClock.now &- heardAt > 5_000_000_000 {
-        throw .badImage(settings.bucket, reason: "\(chunks) of \(published.chunks) chunks arrived")
+      next = sequence &+ 1
+      size += chunk.count
+      let written = chunk.withUnsafeBytes { bytes in
+        hash.update(bytes)
+        return write(file, bytes.baseAddress, bytes.count)
       }
-    }
-    if let name = answer.string("name") {
-      _ = transport.publish(
-        JetStream.deleteConsumer(settings.bucketStream, name), reply: nil, identity: nil, rollup: nil, [])
+      guard written == chunk.count else { throw .system("cannot write \(path): free space on its file system") }
     }
     let digest = "SHA-256=\(Base64.encode(hash.finish()))"
     guard size == published.size, digest == published.digest else {

@@ -30,14 +30,11 @@ enum JetStream {
 
   /// A consumer that sends all messages from one on to `subject`, in order and without acknowledgements. It ends by itself when
   /// nobody listens.
-  static func consumer(_ stream: String, deliver subject: String, from sequence: UInt64, filter: String? = nil)
-    -> String
-  {
-    let filter = filter.map { ",\"filter_subject\":\(quoted($0))" } ?? ""
-    return "{\"stream_name\":\"\(stream)\",\"config\":{\"deliver_subject\":\"\(subject)\","
+  static func consumer(_ stream: String, deliver subject: String, from sequence: UInt64) -> String {
+    "{\"stream_name\":\"\(stream)\",\"config\":{\"deliver_subject\":\"\(subject)\","
       + "\"deliver_policy\":\"by_start_sequence\",\"opt_start_seq\":\(sequence),\"ack_policy\":\"none\","
       + "\"replay_policy\":\"instant\",\"flow_control\":true,\"idle_heartbeat\":500000000,\"mem_storage\":true,"
-      + "\"num_replicas\":1\(filter)}}"
+      + "\"num_replicas\":1}}"
   }
 
   static func quoted(_ text: String) -> String {
