@@ -72,7 +72,10 @@ class GroupTest(unittest.TestCase):
     def start(self, name, *options, url=None):
         daemon = self.daemon(name, *options, url=url)
         daemon.start()
-        return daemon, daemon.ready()
+        client = daemon.ready()
+        # It accepts connections before it has read its configuration.
+        client.call("hello")
+        return daemon, client
 
     def await_same(self, *clients, feed="inbox", seconds=20):
         """Waits until all members have the same revision of a feed, and compares their digests."""

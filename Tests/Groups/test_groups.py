@@ -73,7 +73,8 @@ class SharedFeeds(GroupTest):
                    for member in client.call("group")["members"] if member.get("self")}
         before = self.last_message()
         a.call("insert", feed="short", elements=[{"n": 1}])
-        wait_for(lambda: b.call("describe", feed="short")["count"] == 0, 20, "eviction")
+        wait_for(lambda: self.last_message() >= before + 2, 20, "eviction")
+        wait_for(lambda: b.call("describe", feed="short")["count"] == 0, 20, "eviction on b")
         self.await_same(a, b, feed="short")
         # The other member would propose its eviction a quarter of a second later. There are the element and one eviction.
         time.sleep(0.5)
