@@ -51,6 +51,8 @@ struct WordRing: ~Copyable {
     }
   }
 
+  /// The words that are moved in a unit of work.
+  private static var wordsPerUnit: Int { 256 }
   /// The words of a page of memory.
   private static var wordsOfAPage: Int { 1024 }
 
@@ -118,7 +120,7 @@ struct WordRing: ~Copyable {
       let step = min(end &- position, UInt64(Self.wordsOfAPage), mask &+ 1 &- from, capacity &- to)
       (copy + Int(to)).update(from: storage + Int(from), count: Int(step))
       position &+= step
-      pace?.spend(4)
+      pace?.spend(Int(step) / Self.wordsPerUnit)
     }
     storage.deallocate()
     storage = copy
