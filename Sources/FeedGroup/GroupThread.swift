@@ -174,7 +174,6 @@ final class GroupThread: @unchecked Sendable {
   private var connectsAt: UInt64 = 0
   private var wasUnreachable = true
   private var isEnding = false
-  private var isAbandoned = false
 
   init(
     _ machine: GroupMachine, _ transport: NatsTransport, _ inbox: GroupInbox, _ notices: GroupNotices, replicas: Int

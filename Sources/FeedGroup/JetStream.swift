@@ -1,3 +1,5 @@
+import FeedJSON
+
 /// The requests to JetStream and its answers: JSON on subjects that begin with `$JS.API`, as nats.io documents them.
 enum JetStream {
   static let prefix = "$JS.API"
@@ -37,16 +39,11 @@ enum JetStream {
       + "\"num_replicas\":1}}"
   }
 
+  /// Returns a text as a JSON string.
   static func quoted(_ text: String) -> String {
-    var out = "\""
-    for scalar in text.unicodeScalars {
-      switch scalar {
-      case "\"": out += "\\\""
-      case "\\": out += "\\\\"
-      default: out.unicodeScalars.append(scalar)
-      }
-    }
-    return out + "\""
+    var out = ByteBuffer()
+    out.appendJSONString(text)
+    return String(decoding: out.bytes, as: UTF8.self)
   }
 
   /// The error in an answer.

@@ -225,8 +225,7 @@ struct MemberTable: Equatable {
     for (origin, other) in members where other.seen &+ Self.patience < time { members[origin] = nil }
     members[message.origin] = Member(
       member: member, host: host, version: facts.string("version") ?? "", pid: facts.int("pid") ?? 0, next: 2,
-      parts: nil,
-      seen: time, configured: configured)
+      parts: nil, seen: time, configured: configured)
     return .joined(replaced: replaced)
   }
 
@@ -282,6 +281,11 @@ extension MemberTable.Image {
     self.init(
       position: position, from: from, host: host, bytes: facts.int("bytes") ?? 0, moment: moment, name: name, id: id,
       chunks: chunks, first: first)
+  }
+
+  /// Reads what ``append(to:)`` wrote.
+  init?(_ facts: JSONObject) {
+    self.init(facts, host: facts.string("host") ?? "", moment: facts.unsigned("moment") ?? 0)
   }
 
   /// Appends the image as a JSON object.
@@ -380,12 +384,8 @@ extension MemberTable {
     needed = facts.unsigned("from")
     batchesSinceMark = facts.int("batchesSinceMark") ?? 0
     mark = facts.unsigned("mark") ?? 0
-    image = facts.object("image").flatMap {
-      Image($0, host: $0.string("host") ?? "", moment: $0.unsigned("moment") ?? 0)
-    }
-    formerImage = facts.object("formerImage").flatMap {
-      Image($0, host: $0.string("host") ?? "", moment: $0.unsigned("moment") ?? 0)
-    }
+    image = facts.object("image").flatMap(Image.init)
+    formerImage = facts.object("formerImage").flatMap(Image.init)
     for facts in facts.objects("members") {
       guard let origin = facts.string("origin").flatMap({ UInt64($0, radix: 16) }), let member = facts.string("member"),
         let host = facts.string("host"), let next = facts.unsigned("next")

@@ -10,6 +10,12 @@ import Testing
     payload.withUnsafeBytes { message.encoded($0) }
   }
 
+  /// Names of hosts and feeds may have any characters.
+  @Test func textsAreWrittenAsJSONStrings() {
+    let text = "line\nend\t\u{1}\u{7f}\"\\/é😀"
+    #expect(JSONObject("{\"host\":\(JetStream.quoted(text))}")?.string("host") == text)
+  }
+
   @Test func isParsedAsItWasEncoded() throws {
     let bytes = encoded()
     #expect(bytes.count == GroupMessage.byteCount + 8)
