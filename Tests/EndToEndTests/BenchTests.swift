@@ -10,6 +10,10 @@ import Testing
     try ClientCommand.finish(try ChildProcess(BuildProducts.program("feedbench"), arguments))
   }
 
+  /// Parts that take 15 seconds of the processor also at the smallest scale.
+  private static let longRuns =
+    TestEffort.isLong ? [["core", "--part", "fanout", "--part", "large", "--scale", "1"]] : []
+
   @Test(
     "Every command prints numbers, one object a line",
     arguments: [
@@ -22,8 +26,8 @@ import Testing
       ["view", "--count", "600", "--elements", "40"],
       ["socket", "--count", "600", "--watchers", "1", "--watchers", "3", "--snapshot", "500"],
       ["long", "--count", "300"],
-      ["core", "--part", "fanout", "--part", "large", "--scale", "1"],
-    ])
+      ["core", "--part", "memory", "--part", "nesting", "--scale", "1"],
+    ] + longRuns)
   func runs(_ arguments: [String]) throws {
     let outcome = try run(arguments + ["--runs", "1", "--json"])
     #expect(outcome.code == 0, "\(outcome.errors)")
