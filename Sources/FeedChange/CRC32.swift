@@ -1,4 +1,5 @@
 import CProcessor
+import FeedJSON
 
 /// An incremental CRC-32 as in zlib, gzip and PNG (polynomial 0xEDB88320, reflected).
 ///
@@ -18,10 +19,7 @@ public struct CRC32: Sendable, Equatable {
   @inlinable public var value: UInt32 { ~state }
 
   /// The digest as the protocol writes it: eight lower-case hexadecimal digits.
-  public var hex8: String {
-    let digits = String(value, radix: 16)
-    return String(repeating: "0", count: 8 - digits.utf8.count) + digits
-  }
+  public var hex8: String { padded(value, to: 8, radix: 16) }
 
   /// Appends one byte.
   public mutating func update(_ byte: UInt8) {

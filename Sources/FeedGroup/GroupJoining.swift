@@ -220,7 +220,7 @@ struct GroupJoining: ~Copyable {
     let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw .system("cannot create \(path)") }
     defer { close(file) }
-    let subject = JetStream.quoted(PublishedImage.chunkSubject(settings, published.id))
+    let subject = PublishedImage.chunkSubject(settings, published.id).quotedAsJSON
     var (hash, size, next) = (SHA256(), 0, UInt64(1))
     for number in 0..<published.chunks {
       let answer = try request(

@@ -15,7 +15,7 @@ enum JetStream {
 
   /// The stream with a group's log. A full one refuses new messages and keeps the old ones.
   static func logConfiguration(_ settings: GroupSettings, description: String, replicas: Int) -> String {
-    "{\"name\":\"\(settings.stream)\",\"subjects\":[\"\(settings.subject)\"],\"description\":\(quoted(description)),"
+    "{\"name\":\"\(settings.stream)\",\"subjects\":[\"\(settings.subject)\"],\"description\":\(description.quotedAsJSON),"
       + "\"retention\":\"limits\",\"storage\":\"file\",\"discard\":\"new\",\"max_consumers\":-1,\"max_msgs\":-1,"
       + "\"max_bytes\":-1,\"max_age\":0,\"max_msg_size\":-1,\"num_replicas\":\(replicas),"
       + "\"duplicate_window\":120000000000}"
@@ -37,13 +37,6 @@ enum JetStream {
       + "\"deliver_policy\":\"by_start_sequence\",\"opt_start_seq\":\(sequence),\"ack_policy\":\"none\","
       + "\"replay_policy\":\"instant\",\"flow_control\":true,\"idle_heartbeat\":500000000,\"mem_storage\":true,"
       + "\"num_replicas\":1}}"
-  }
-
-  /// Returns a text as a JSON string.
-  static func quoted(_ text: String) -> String {
-    var out = ByteBuffer()
-    out.appendJSONString(text)
-    return String(decoding: out.bytes, as: UTF8.self)
   }
 
   /// The error in an answer.

@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedModel
 
 /// The messages of this member on their way to the stream, and the origin that numbers them.
@@ -46,8 +47,8 @@ struct OwnMessages {
     outgoing.removeAll()
     add(
       .join,
-      "{\"member\":\"\(settings.member)\",\"host\":\(JetStream.quoted(settings.host)),\"version\":"
-        + "\(JetStream.quoted(settings.version)),\"pid\":\(settings.pid)}")
+      "{\"member\":\"\(settings.member)\",\"host\":\(settings.host.quotedAsJSON),\"version\":"
+        + "\(settings.version.quotedAsJSON),\"pid\":\(settings.pid)}")
     addConfigured()
     for message in waiting { outgoing.add(again: message) }
   }
@@ -62,7 +63,7 @@ struct OwnMessages {
 
   private mutating func addConfigured() {
     guard let configured else { return }
-    let members = configured.sorted { $0.key < $1.key }.map { "\(JetStream.quoted($0.key)):\($0.value)" }
+    let members = configured.sorted { $0.key < $1.key }.map { "\($0.key.quotedAsJSON):\($0.value)" }
     add(.configured, "{\"feeds\":{\(members.joined(separator: ","))}}")
   }
 

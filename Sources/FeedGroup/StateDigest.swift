@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedModel
 import FeedSystem
 
@@ -29,7 +30,7 @@ struct StateDigest: ~Copyable {
       if MonotonicClock.now >= deadline { return nil }
     }
     add(image.revision)
-    return Self.text(checksums.first) + Self.text(checksums.second)
+    return padded(checksums.first, to: 8, radix: 16) + padded(checksums.second, to: 8, radix: 16)
   }
 
   private mutating func read(_ feed: FeedImage) {
@@ -83,10 +84,5 @@ struct StateDigest: ~Copyable {
     checksums.first = CRC32C.of(part, after: checksums.first)
     // Another polynomial would cost more; the count makes the two sums differ.
     checksums.second = withUnsafeBytes(of: bytes) { CRC32C.of($0, after: checksums.second ^ checksums.first) }
-  }
-
-  private static func text(_ number: UInt32) -> String {
-    let text = String(number, radix: 16)
-    return String(repeating: "0", count: 8 - text.count) + text
   }
 }

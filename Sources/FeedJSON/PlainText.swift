@@ -18,7 +18,20 @@ package func counted(_ count: some BinaryInteger, _ noun: String, plural: String
   "\(grouped(count)) \(count == 1 ? noun : plural ?? noun + "s")"
 }
 
+/// Formats a number with leading zeros, so that it has at least `width` digits: `007`, or `00ff` with radix 16.
+package func padded(_ number: some BinaryInteger, to width: Int, radix: Int = 10, uppercase: Bool = false) -> String {
+  let digits = String(number, radix: radix, uppercase: uppercase)
+  return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
+}
+
 extension String {
+  /// The text as a JSON string, with quotes.
+  package var quotedAsJSON: String {
+    var out = ByteBuffer()
+    out.appendJSONString(self)
+    return String(decoding: out.bytes, as: UTF8.self)
+  }
+
   /// The text in one line that is safe to print: each character that could control a terminal is replaced by U+FFFD.
   ///
   /// Messages quote names and values that other programs sent.

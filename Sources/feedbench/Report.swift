@@ -113,8 +113,7 @@ enum Figures {
     let scaled = Int((value.magnitude * Double(scale)).rounded())
     let sign = value < 0 && scaled > 0 ? "-" : ""
     if decimals == 0 { return "\(sign)\(grouped(scaled))" }
-    let fraction = "\(scaled % scale)"
-    return "\(sign)\(scaled / scale).\(String(repeating: "0", count: decimals - fraction.utf8.count))\(fraction)"
+    return "\(sign)\(scaled / scale).\(padded(scaled % scale, to: decimals))"
   }
 
   /// Aligns `text` to the right of a column.

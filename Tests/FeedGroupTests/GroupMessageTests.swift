@@ -13,7 +13,7 @@ import Testing
   /// Names of hosts and feeds may have any characters.
   @Test func textsAreWrittenAsJSONStrings() {
     let text = "line\nend\t\u{1}\u{7f}\"\\/é😀"
-    #expect(JSONObject("{\"host\":\(JetStream.quoted(text))}")?.string("host") == text)
+    #expect(JSONObject("{\"host\":\(text.quotedAsJSON)}")?.string("host") == text)
   }
 
   @Test func isParsedAsItWasEncoded() throws {

@@ -84,7 +84,7 @@ final class SimulatedStream {
   func receive(_ member: Int, _ subject: String, identity: String?, _ bytes: [UInt8]) -> String? {
     if now < leaderlessUntil { return nil }
     if subject.hasPrefix("$JS.API.STREAM.INFO") {
-      return "{\"config\":{\"description\":\(JetStream.quoted(self.identity.text)),\"num_replicas\":3},\"state\":"
+      return "{\"config\":{\"description\":\(self.identity.text.quotedAsJSON),\"num_replicas\":3},\"state\":"
         + "{\"first_seq\":\(stored.isEmpty ? 0 : 1),\"last_seq\":\(stored.count),\"messages\":\(stored.count)}}"
     }
     if subject.hasPrefix("$JS.API.CONSUMER.CREATE") {

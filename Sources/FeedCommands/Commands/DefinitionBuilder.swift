@@ -95,7 +95,7 @@ extension DefinitionBuilder {
     if let path = section.path { params.add("section", path) }
     if let order = section.order { params.add("sectionOrder", order) }
     retention.add(to: &params)
-    if !children.isEmpty { params.add("children", json: children.map(Operands.quoted)) }
+    if !children.isEmpty { params.add("children", json: children.map(\.quotedAsJSON)) }
     if let current { params.add("current", current) }
     slots.add(to: &params)
     view.add(to: &params)
@@ -239,9 +239,9 @@ extension DefinitionBuilder {
         for content in contents { object.add(content.type, content.feed) }
         params.add("contents", json: object.finish())
       }
-      if !pattern.isEmpty { params.add("pattern", json: pattern.map(Operands.quoted)) }
-      if !header.isEmpty { params.add("header", json: header.map(Operands.quoted)) }
-      if !repeatables.isEmpty { params.add("repeatables", json: repeatables.map(Operands.quoted)) }
+      if !pattern.isEmpty { params.add("pattern", json: pattern.map(\.quotedAsJSON)) }
+      if !header.isEmpty { params.add("header", json: header.map(\.quotedAsJSON)) }
+      if !repeatables.isEmpty { params.add("repeatables", json: repeatables.map(\.quotedAsJSON)) }
       if let defaultType { params.add("default", defaultType) }
       if let types { params.add("types", types) }
       if !fixed.isEmpty {

@@ -134,8 +134,7 @@ enum TerminalFilter {
         continue
       }
       filtered.append(UnsafeRawBufferPointer(rebasing: bytes[copied..<index]))
-      let digits = String(value, radix: 16)
-      filtered.append(string: "\\u" + String(repeating: "0", count: 4 - digits.utf8.count) + digits)
+      filtered.append(string: "\\u" + padded(value, to: 4, radix: 16))
       index += length
       copied = index
     }

@@ -193,7 +193,7 @@ extension Show {
   /// Prints the names of feeds and bins, one on each line, even in a pipe; as JSON strings only with `--json`.
   static func feedNames(_ result: JSONView, _ console: Console) {
     for name in names(ofFeeds: result) {
-      console.print(console.wantsJSON ? Operands.quoted(name) : console.isJSON ? name : name.inLine)
+      console.print(console.wantsJSON ? name.quotedAsJSON : console.isJSON ? name : name.inLine)
     }
   }
 

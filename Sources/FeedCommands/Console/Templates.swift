@@ -189,7 +189,7 @@ enum TextFilter: String, Equatable, Sendable, CaseIterable {
 
   func apply(to text: String) -> String {
     switch self {
-    case .json: Self.inLine(Array(Operands.quoted(text).utf8))
+    case .json: Self.inLine(Array(text.quotedAsJSON.utf8))
     case .markup: Self.escaped(text)
     }
   }

@@ -7,7 +7,7 @@ enum Operands {
   private static let maxDepth = 10_000
 
   /// Returns the JSON of an identity: a JSON number or string unchanged, any other word as a string.
-  static func id(_ word: String) -> String { isScalar(word) ? word : quoted(word) }
+  static func id(_ word: String) -> String { isScalar(word) ? word : word.quotedAsJSON }
 
   /// Whether a word is a JSON number or string.
   static func isScalar(_ word: String) -> Bool { isJSON(word, of: [.number, .string]) }
@@ -20,14 +20,7 @@ enum Operands {
   }
 
   /// Returns the JSON of a child: an index unchanged, any other word as a name.
-  static func child(_ word: String) -> String { Int(word).map { "\($0)" } ?? quoted(word) }
-
-  /// Returns a text as a JSON string.
-  static func quoted(_ text: String) -> String {
-    var buffer = ByteBuffer()
-    buffer.appendJSONString(text)
-    return String(decoding: buffer.bytes, as: UTF8.self)
-  }
+  static func child(_ word: String) -> String { Int(word).map { "\($0)" } ?? word.quotedAsJSON }
 
   /// Whether a text can only be a JSON object, if it is JSON.
   static func beginsObject(_ text: String) -> Bool { text.drop { " \t\n\r".contains($0) }.hasPrefix("{") }

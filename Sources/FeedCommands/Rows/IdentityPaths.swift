@@ -32,7 +32,7 @@ struct IdentityPaths {
     let places = paths(in: section).compactMap { MemberPath(jsonPath: $0.text)?.names }
     if places.contains([]) { return id }
     let text = String(decoding: id, as: UTF8.self)
-    let members = places.map { $0.reversed().reduce(text) { "{\(Operands.quoted($1)):\($0)}" }.dropFirst().dropLast() }
+    let members = places.map { $0.reversed().reduce(text) { "{\($1.quotedAsJSON):\($0)}" }.dropFirst().dropLast() }
     return Array("{\(members.joined(separator: ","))}".utf8)
   }
 }

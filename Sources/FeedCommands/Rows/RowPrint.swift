@@ -33,8 +33,7 @@ struct RowPrint: Equatable {
   }
 
   var text: [UInt8] {
-    let hex = String(digest, radix: 16)
-    let text = Array("[\"\(String(repeating: "0", count: Self.digits - hex.utf8.count))\(hex)\",".utf8)
+    let text = Array("[\"\(padded(digest, to: Self.digits, radix: 16))\",".utf8)
     return text + (id ?? Array("null".utf8)) + (isAccepted ? [UInt8(ascii: "]")] : Self.refused)
   }
 }

@@ -51,7 +51,7 @@ struct ExportedFeed {
 
   /// Returns the parameters of `define`.
   func parameters(replace: Bool, animation: String? = nil) -> String {
-    let hint = animation.map { ",\"animation\":\(Operands.quoted($0))" } ?? ""
+    let hint = animation.map { ",\"animation\":\($0.quotedAsJSON)" } ?? ""
     return "{\(definition)\(replace ? ",\"replace\":true" : "")\(hint)}"
   }
 
@@ -82,7 +82,7 @@ struct ExportedFeed {
         .refused(
           RemoteError(
             code: RemoteError.unknownFeed, message: "unknown feed \"\(name)\"",
-            data: Array("{\"feed\":\(Operands.quoted(name))}".utf8))))
+            data: Array("{\"feed\":\(name.quotedAsJSON)}".utf8))))
     }
     return result
   }

@@ -122,7 +122,7 @@ struct SnapshotStream {
     var types: [String?] = []
     func end() {
       guard isJSON, next > 0 else { return }
-      let list = types.map { $0.map(Operands.quoted) ?? "null" }.joined(separator: ",")
+      let list = types.map { $0.map(\.quotedAsJSON) ?? "null" }.joined(separator: ",")
       console.printRaw("]" + (types.contains { $0 != nil } ? ",\"types\":[\(list)]" : "") + "}")
       types = []
     }

@@ -93,7 +93,7 @@ extension NotificationLines {
       case "elements":
         params.add("elements", json: rows.compactMap { $0.element.map(Self.text) })
       case "types":
-        params.add("types", json: rows.map { $0.type.map(Operands.quoted) ?? "null" })
+        params.add("types", json: rows.map { $0.type.map(\.quotedAsJSON) ?? "null" })
       case "last": params.add("last", gone != nil)
       case let name?: params.add(name, json: Self.text(member.value))
       case nil: continue
@@ -151,7 +151,7 @@ extension NotificationLines {
         }
         if !moves.isEmpty { params.add("moves", json: moves) }
       case "elements": params.add("elements", json: listed.compactMap { $0.element.map(Self.text) })
-      case "types": params.add("types", json: listed.map { $0.type.map(Operands.quoted) ?? "null" })
+      case "types": params.add("types", json: listed.map { $0.type.map(\.quotedAsJSON) ?? "null" })
       case let name?: params.add(name, json: Self.text(member.value))
       case nil: continue
       }

@@ -83,10 +83,7 @@ struct TextCursor {
 }
 
 /// Returns `value` in upper-case hexadecimal, with at least four digits.
-func hexadecimal(_ value: UInt32) -> String {
-  let digits = String(value, radix: 16, uppercase: true)
-  return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
-}
+func hexadecimal(_ value: UInt32) -> String { padded(value, to: 4, radix: 16, uppercase: true) }
 
 /// Whether a name can begin with this byte: a letter, `_`, or a byte of a scalar outside ASCII.
 func isNameFirst(_ byte: UInt8) -> Bool {

@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedModel
 import FeedSystem
 
@@ -39,10 +40,7 @@ struct SegmentHeader: Equatable {
     return (Self.fixedBytes + texts + Self.page - 1) / Self.page * Self.page
   }
 
-  static func name(of number: UInt64) -> String {
-    let digits = "\(number)"
-    return "log-" + String(repeating: "0", count: max(0, 6 - digits.utf8.count)) + digits
-  }
+  static func name(of number: UInt64) -> String { "log-" + padded(number, to: 6) }
 
   /// The number in the name of a segment; nil for any other name.
   static func number(in name: String) -> UInt64? {

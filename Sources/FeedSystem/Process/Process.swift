@@ -158,7 +158,9 @@ public enum OpenFileLimit {
 /// Unpredictable random numbers from the kernel, which do not repeat.
 public enum Random {
   /// Returns 128 random bits as 32 hexadecimal digits.
-  public static func hex128() throws(SystemError) -> String { digits(try number()) + digits(try number()) }
+  public static func hex128() throws(SystemError) -> String {
+    padded(try number(), to: 16, radix: 16) + padded(try number(), to: 16, radix: 16)
+  }
 
   /// Returns 64 random bits.
   public static func number() throws(SystemError) -> UInt64 {
@@ -166,10 +168,5 @@ public enum Random {
     let count = retryingInterrupts { getrandom(&bits, MemoryLayout<UInt64>.size, 0) }
     guard count == MemoryLayout<UInt64>.size else { throw .last("get random bytes") }
     return bits
-  }
-
-  private static func digits(_ value: UInt64) -> String {
-    let text = String(value, radix: 16)
-    return String(repeating: "0", count: 16 - text.count) + text
   }
 }

@@ -1,4 +1,5 @@
 import CLinux
+import FeedJSON
 import Glibc
 
 /// The clock for deadlines and durations: nanoseconds since an unspecified start. It never goes backwards.
@@ -29,14 +30,10 @@ public enum WallClock {
     var seconds = time_t(nanoseconds / 1_000_000_000)
     var parts = tm()
     gmtime_r(&seconds, &parts)
-    func digits(_ value: Int, _ width: Int) -> String {
-      let text = "\(value)"
-      return String(repeating: "0", count: max(width - text.utf8.count, 0)) + text
-    }
     let date =
-      "\(digits(Int(parts.tm_year) + 1900, 4))-\(digits(Int(parts.tm_mon) + 1, 2))-\(digits(Int(parts.tm_mday), 2))"
-    let clock = "\(digits(Int(parts.tm_hour), 2)):\(digits(Int(parts.tm_min), 2)):\(digits(Int(parts.tm_sec), 2))"
-    return "\(date)T\(clock).\(digits(Int(nanoseconds / 1_000_000 % 1000), 3))Z"
+      "\(padded(parts.tm_year + 1900, to: 4))-\(padded(parts.tm_mon + 1, to: 2))-\(padded(parts.tm_mday, to: 2))"
+    let clock = "\(padded(parts.tm_hour, to: 2)):\(padded(parts.tm_min, to: 2)):\(padded(parts.tm_sec, to: 2))"
+    return "\(date)T\(clock).\(padded(nanoseconds / 1_000_000 % 1000, to: 3))Z"
   }
 }
 
