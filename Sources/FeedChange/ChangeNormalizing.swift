@@ -4,12 +4,13 @@ extension Change {
   /// Returns the same change without moves that have no effect: those of rows that keep their order among the rows that
   /// stay. It removes as many moves as possible.
   ///
+  /// So the change of two states can be made by listing all rows as deleted and added, and those of both states as moved.
   /// A composition contains such moves when a row moves away and back. The row is listed as updated instead, unless the
   /// move keeps its element; then the row is not listed.
   ///
   /// O(size + m log m) for m moves.
   ///
-  /// - Parameter step: called after each eight moves that are compared.
+  /// - Parameter step: called after each eight moves that are compared, and after about as much other work.
   public func normalizingMoves(step: () -> Void = {}) -> Change {
     let withoutEffect = movesWithoutEffect(step)
     if withoutEffect.isEmpty { return self }
@@ -17,65 +18,90 @@ extension Change {
     var removed = (
       deleted: [Bool](repeating: false, count: deleted.count), added: [Bool](repeating: false, count: added.count)
     )
-    for place in withoutEffect {
-      removed.deleted[Int(moves[place].deleted)] = true
-      removed.added[Int(moves[place].added)] = true
+    // Ascending, as the added rows of these moves are.
+    var replaced: [IndexPath] = []
+    replaced.reserveCapacity(withoutEffect.count)
+    for (number, place) in withoutEffect.enumerated() {
+      if number & 63 == 63 { step() }
+      let move = moves[place]
+      removed.deleted[Int(move.deleted)] = true
+      removed.added[Int(move.added)] = true
+      if !move.keepsElement { replaced.append(added[Int(move.added)]) }
     }
-    var result = self
-    let newDeleted = result.deleted.removeMarked(removed.deleted)
-    let newAdded = result.added.removeMarked(removed.added)
-    result.moves = moves.compactMap { move in
-      if removed.deleted[Int(move.deleted)] { return nil }
-      return Move(
-        deleted: newDeleted[Int(move.deleted)], added: newAdded[Int(move.added)], keepsElement: move.keepsElement)
+    var result = Change(sectionsDeleted: sectionsDeleted, sectionsAdded: sectionsAdded)
+    let newDeleted = deleted.copy(to: &result.deleted, without: removed.deleted, step)
+    let newAdded = added.copy(to: &result.added, without: removed.added, step)
+    result.moves.reserveCapacity(moves.count - withoutEffect.count)
+    for (number, move) in moves.enumerated() {
+      if number & 63 == 63 { step() }
+      if removed.deleted[Int(move.deleted)] { continue }
+      result.moves.append(
+        Move(
+          deleted: newDeleted[Int(move.deleted)], added: newAdded[Int(move.added)], keepsElement: move.keepsElement))
     }
-    for place in result.transfers.indices {
-      result.transfers[place].added = newAdded[Int(result.transfers[place].added)]
+    result.transfers.reserveCapacity(transfers.count)
+    for (number, known) in transfers.enumerated() {
+      if number & 63 == 63 { step() }
+      result.transfers.append(
+        Transfer(from: known.from, added: newAdded[Int(known.added)], keepsElement: known.keepsElement))
     }
-    let replaced = withoutEffect.lazy.map { moves[$0] }.filter { !$0.keepsElement }.map { added[Int($0.added)] }
-    result.updated = mergeAscending(updated, replaced.sorted())
+    result.updated = mergeAscending(updated, replaced)
     return result
   }
 
   /// The indexes of a largest set of moves whose rows keep their order among each other and among the rows that stay.
   private func movesWithoutEffect(_ step: () -> Void) -> [Int] {
     if moves.isEmpty { return [] }
-    let gapBefore = deleted.gaps()
-    let gapAfter = added.gaps()
+    let gapBefore = deleted.gaps(step)
+    let gapAfter = added.gaps(step)
     var map = SectionMap(removed: sectionsDeleted, inserted: sectionsAdded.map(\.at))
-    let candidates = moves.indices.filter { place in
-      let move = moves[place]
+    var candidates: [Int] = []
+    var places: [UInt32] = []
+    candidates.reserveCapacity(moves.count)
+    places.reserveCapacity(moves.count)
+    for (number, move) in moves.enumerated() {
+      if number & 63 == 63 { step() }
       let section = map.map(deleted[Int(move.deleted)].section)
-      return section == added[Int(move.added)].section && gapBefore[Int(move.deleted)] == gapAfter[Int(move.added)]
+      guard section == added[Int(move.added)].section, gapBefore[Int(move.deleted)] == gapAfter[Int(move.added)]
+      else { continue }
+      candidates.append(number)
+      places.append(move.added)
     }
-    let order = longestIncreasing(candidates.map { moves[$0].added }, step: step)
-    return order.map { candidates[$0] }
+    var order = longestIncreasing(places, step: step)
+    for index in order.indices {
+      if index & 255 == 255 { step() }
+      order[index] = candidates[order[index]]
+    }
+    return order
   }
 }
 
 extension Array where Element == IndexPath {
   /// For each of these ascending rows, the number of rows of its section before it that are not in this list.
-  package func gaps() -> [UInt32] {
+  ///
+  /// - Parameter step: called after about a microsecond of work.
+  package func gaps(_ step: () -> Void = {}) -> [UInt32] {
+    var gaps: [UInt32] = []
+    gaps.reserveCapacity(count)
     var start = 0
-    return indices.map { place in
+    for place in indices {
       if self[place].section != self[start].section { start = place }
-      return self[place].row &- UInt32(truncatingIfNeeded: place - start)
+      gaps.append(self[place].row &- UInt32(truncatingIfNeeded: place - start))
+      if place & 255 == 255 { step() }
     }
+    return gaps
   }
 
-  /// Removes the marked entries. Returns the new index of each old entry.
-  fileprivate mutating func removeMarked(_ marked: [Bool]) -> [UInt32] {
+  /// Copies the entries that are not marked to an empty list. Returns the new index of each entry.
+  fileprivate func copy(to kept: inout Self, without marked: [Bool], _ step: () -> Void) -> [UInt32] {
     var places: [UInt32] = []
     places.reserveCapacity(count)
-    var kept = 0
+    kept.reserveCapacity(count)
     for place in indices {
-      places.append(UInt32(truncatingIfNeeded: kept))
-      if !marked[place] {
-        self[kept] = self[place]
-        kept += 1
-      }
+      places.append(UInt32(truncatingIfNeeded: kept.count))
+      if !marked[place] { kept.append(self[place]) }
+      if place & 255 == 255 { step() }
     }
-    removeLast(count - kept)
     return places
   }
 }

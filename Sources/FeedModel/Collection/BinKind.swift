@@ -104,7 +104,7 @@ final class BinKind: DerivedKind, SingleSectionKind {
       if row == known.from.row { inPlace += 1 }
     }
     if inPlace == rows.count && inPlace == entries.count && changed.isEmpty { return .empty }
-    return .between(rows, Array(0..<shown.count), changed: changed, pace)
+    return .between(rows, shown.count, pace) { !changed.contains($0) }
   }
 
   var stepsPerRow: Int { 0 }

@@ -86,13 +86,6 @@ extension SingleSectionKind {
   func element(at path: IndexPath) -> ElementText { shown.element(at: Int(path.row)) }
   func type(at path: IndexPath) -> UnsafeRawBufferPointer { shown.type(at: Int(path.row)) }
   var bins: [Feed] { [] }
-
-  /// The change that deletes `count` rows and adds all current rows.
-  func replacement(of count: Int) -> Change {
-    Change(
-      deleted: (0..<UInt32(count)).map { IndexPath(section: 0, row: $0) },
-      added: (0..<UInt32(shown.count)).map { IndexPath(section: 0, row: $0) })
-  }
 }
 
 extension FeedKind {

@@ -138,79 +138,52 @@ extension ListState {
   /// - Parameter tick: returns the time of the next step.
   /// - Throws: `noIdentity`, `duplicateIdentity` for a repeated identity, `limitExceeded`. The caller rolls back.
   func setByIdentity(_ wanted: [JSONView], _ tick: () -> Instant, _ log: UndoLog) throws(FeedError) {
-    step.removeAll(keepingCapacity: true)
     let pace = log.pace
     let known = try rowsByIdentity(of: wanted, pace)
-    /// The rows that are kept, in their new order.
-    var kept: [Int] = []
-    kept.reserveCapacity(known.count)
-    for row in known {
-      if row >= 0 { kept.append(row) }
-      if kept.count & 63 == 0 { pace.spend() }
-    }
-    let staying = longestIncreasing(kept) { pace.spend() }
-    var fates = [RowFate](repeating: .removed, count: rows.count, pace)
-    for (place, row) in kept.enumerated() {
-      fates[row] = .moved
+    /// For each row, its new row; -1 if its element is removed.
+    var places = [Int](repeating: -1, count: rows.count, pace)
+    for (place, row) in known.enumerated() {
+      if row >= 0 { places[row] = place }
       if place & 63 == 0 { pace.spend() }
     }
-    for (number, place) in staying.enumerated() {
-      fates[kept[place]] = .stays
-      if number & 63 == 0 { pace.spend() }
-    }
+    step = .between(places, wanted.count, pace) { _ in true }
     var handles: [UInt32] = []
     handles.reserveCapacity(rows.count)
     rows.forEach(in: 0..<rows.count) { handle in
       handles.append(handle)
       if handles.count & 63 == 0 { pace.spend() }
     }
-
-    /// The indexes in `deleted` of rows that do not stay.
-    var places = [UInt32](repeating: 0, count: rows.count, pace)
-    step.deleted.reserveCapacity(rows.count - staying.count)
-    for row in fates.indices {
-      if row & 31 == 0 { pace.spend() }
-      if fates[row] == .stays { continue }
-      places[row] = UInt32(step.deleted.count)
-      step.deleted.append(IndexPath(section: 0, row: UInt32(row)))
-    }
     for path in step.deleted.reversed() {
-      let handle = handles[Int(path.row)]
-      removeRow(section: 0, at: Int(path.row), log)
-      if fates[Int(path.row)] == .removed { removeElement(handle, log) }
+      let row = Int(path.row)
+      removeRow(section: 0, at: row, log)
+      if places[row] < 0 { removeElement(handles[row], log) }
       pace.spend()
     }
+    /// For each entry of `added`, whether it shows another element than before.
+    var isChanged = [Bool](repeating: false, count: step.added.count, pace)
+    var next = 0
     for (row, given) in wanted.enumerated() {
       pace.spend(2)
       identities?.makeRoom(pace)
       let element = try compact(given, index: row)
       _ = try identities?.find(identityOf: element, index: row)
-      let path = IndexPath(section: 0, row: UInt32(row))
       let now = tick()
+      let isAdded = next < step.added.count && step.added[next].row == row
+      if isAdded { next += 1 }
       if known[row] < 0 {
         try addRow(element, at: row, now: now, log)
-        step.added.append(path)
         continue
       }
       let handle = handles[known[row]]
-      let isChanged = try exchange(handle, element, now: now, log)
-      if fates[known[row]] == .stays {
-        if isChanged { step.updated.append(path) }
-        continue
+      let differs = try exchange(handle, element, now: now, log)
+      if isAdded {
+        insertRow(handle, section: 0, at: row, key: 0, log)
+        isChanged[next - 1] = differs
+      } else if differs {
+        step.updated.append(IndexPath(section: 0, row: UInt32(row)))
       }
-      insertRow(handle, section: 0, at: row, key: 0, log)
-      step.moves.append(
-        Move(deleted: places[known[row]], added: UInt32(step.added.count), keepsElement: !isChanged))
-      step.added.append(path)
     }
-    step.moves.sort(pace) { $0.deleted < $1.deleted }
-  }
-
-  /// What happens to a row.
-  private enum RowFate {
-    case removed
-    case moved
-    case stays
+    step.markChanged(isChanged, pace)
   }
 
   /// The current row of the identity of each element; -1 for a new element.

@@ -20,10 +20,13 @@ extension ManagedState {
     listOldRows(middles.map(\.old), &plan, &paths)
     for (section, group) in groups.enumerated() {
       for row in middles[section].new {
-        plan.news.append(try newRow(group.entries[row], section, row, rows, paths, &plan.kept))
+        let new = try newRow(group.entries[row], section, row, rows, paths)
+        if let known = new.known, plan.kept.updateValue(plan.news.count, forKey: known) != nil {
+          throw notUnique(new.entry)
+        }
+        plan.news.append(new)
       }
     }
-    plan.chooseStaying(paths)
     return plan
   }
 
@@ -98,8 +101,7 @@ extension ManagedState {
   }
 
   private func newRow(
-    _ entry: Int, _ section: Int, _ row: Int, _ rows: ManagedRows, _ paths: [UInt32: IndexPath],
-    _ kept: inout Set<UInt32>
+    _ entry: Int, _ section: Int, _ row: Int, _ rows: ManagedRows, _ paths: [UInt32: IndexPath]
   ) throws(FeedError) -> ManagedPlan.NewRow {
     let path = IndexPath(section: UInt32(section), row: UInt32(row))
     let known = try withObject(entry, of: rows) { object throws(FeedError) in
@@ -107,7 +109,7 @@ extension ManagedState {
     }
     guard identifiedBy == definition.id, let known else { return .init(entry: entry, path: path, known: nil) }
     // A row outside the middles is already matched by an equal row.
-    guard paths[known] != nil, kept.insert(known).inserted else { throw notUnique(entry) }
+    if paths[known] == nil { throw notUnique(entry) }
     return .init(entry: entry, path: path, known: known)
   }
 

@@ -144,8 +144,6 @@ struct ManagedPlan {
     let path: IndexPath
     /// The existing row with the same identity; nil if the row is added.
     let known: UInt32?
-    /// Whether the existing row keeps its order among the rows that stay.
-    var stays = false
   }
 
   /// An existing row, between the equal ends of its section.
@@ -164,33 +162,28 @@ struct ManagedPlan {
   var olds: [OldRow] = []
   /// The new rows, ascending.
   var news: [NewRow] = []
-  /// The rows that stay among `olds`.
-  var staying: Set<UInt32> = []
-  /// The rows among `olds` that still exist afterwards.
-  var kept: Set<UInt32> = []
+  /// The rows among `olds` that still exist afterwards, each with its index in `news`.
+  var kept: [UInt32: Int] = [:]
 
-  /// Marks the rows that stay. `paths` has the current paths of the known rows.
-  mutating func chooseStaying(_ paths: [UInt32: IndexPath]) {
-    var start = 0
-    while start < news.count {
-      var end = start
-      while end < news.count, news[end].path.section == news[start].path.section { end += 1 }
-      chooseStaying(in: start..<end, paths)
-      start = end
+  /// The change, as if no element changed.
+  ///
+  /// - Parameter isByValue: whether the sections have the values of a column.
+  func change(isByValue: Bool) -> Change {
+    var change = Change(added: news.map(\.path))
+    for (section, after) in after.enumerated() where after == nil { change.sectionsDeleted.append(UInt32(section)) }
+    for (section, before) in before.enumerated() where before == nil {
+      change.sectionsAdded.append(SectionAddition(at: UInt32(section), name: names[section], isByValue: isByValue))
     }
-  }
-
-  private mutating func chooseStaying(in range: Range<Int>, _ paths: [UInt32: IndexPath]) {
-    guard let first = range.first, let section = before[Int(news[first].path.section)] else { return }
-    var candidates: [(place: Int, row: UInt32)] = []
-    for place in range {
-      guard let known = news[place].known, let path = paths[known], path.section == UInt32(section) else { continue }
-      candidates.append((place, path.row))
+    for old in olds {
+      let added = kept[old.handle].map { UInt32($0) }
+      if after[Int(old.path.section)] == nil {
+        if let added { change.transfers.append(Transfer(from: old.path, added: added, keepsElement: true)) }
+      } else {
+        let deleted = UInt32(change.deleted.count)
+        if let added { change.moves.append(Move(deleted: deleted, added: added, keepsElement: true)) }
+        change.deleted.append(old.path)
+      }
     }
-    for index in longestIncreasing(candidates.map(\.row)) {
-      let place = candidates[index].place
-      news[place].stays = true
-      if let known = news[place].known { staying.insert(known) }
-    }
+    return change.normalizingMoves()
   }
 }

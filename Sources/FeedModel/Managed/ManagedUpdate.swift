@@ -8,57 +8,45 @@ extension ManagedState {
     _ plan: ManagedPlan, _ rows: ManagedRows, of feed: Feed, in commit: Commit
   ) throws(FeedError) -> Change {
     let (log, now) = (commit.log, commit.tick())
-    var change = Change()
-    var places = FormerPlaces()
-    for old in plan.olds where !plan.staying.contains(old.handle) {
-      if plan.after[Int(old.path.section)] == nil {
-        places.departed[old.handle] = old.path
-      } else {
-        places.deleted[old.handle] = UInt32(change.deleted.count)
-        change.deleted.append(old.path)
-      }
-    }
-    removeRows(plan, log)
-    arrangeSections(plan, feed, &change, commit)
+    var change = plan.change(isByValue: definition.section != nil)
+    removeRows(plan, change.deleted, log)
+    if !change.hasSameSections { arrangeSections(plan, feed, commit) }
+    /// For each entry of `added`, whether it shows another element than before.
+    var isChanged = [Bool](repeating: false, count: change.added.count)
+    var next = 0
     for new in plan.news {
-      try withObject(new.entry, of: rows) { object throws(FeedError) in
-        try put(new, try compact(object, index: new.entry), places, at: now, &change, log)
+      let isAdded = next < change.added.count && change.added[next] == new.path
+      let differs = try withObject(new.entry, of: rows) { object throws(FeedError) in
+        try put(new, try compact(object, index: new.entry), isAdded: isAdded, at: now, log)
+      }
+      if isAdded {
+        isChanged[next] = differs
+        next += 1
+      } else if differs {
+        change.updated.append(new.path)
       }
     }
-    change.moves.sort { $0.deleted < $1.deleted }
-    change.transfers.sort { $0.from < $1.from }
+    change.markChanged(isChanged, log.pace)
     identifyAnew(commit)
     return change
   }
 
-  /// Where the rows were that leave their places.
-  private struct FormerPlaces {
-    /// For each row that is deleted or moves, its index in the change's `deleted`.
-    var deleted: [UInt32: UInt32] = [:]
-    /// For each row of a deleted section, its path.
-    var departed: [UInt32: IndexPath] = [:]
-  }
-
-  /// Removes the rows that are deleted or move, in reverse.
-  private func removeRows(_ plan: ManagedPlan, _ log: UndoLog) {
-    for old in plan.olds.reversed() where !plan.staying.contains(old.handle) {
+  /// Removes the rows that do not stay, in reverse: those of `deleted`, and of deleted sections.
+  private func removeRows(_ plan: ManagedPlan, _ deleted: [IndexPath], _ log: UndoLog) {
+    var deleted = deleted[...]
+    for old in plan.olds.reversed() {
+      if deleted.last == old.path {
+        deleted.removeLast()
+      } else if plan.after[Int(old.path.section)] != nil {
+        continue
+      }
       removeRow(section: Int(old.path.section), at: Int(old.path.row), log)
-      if !plan.kept.contains(old.handle) { removeElement(old.handle, log) }
+      if plan.kept[old.handle] == nil { removeElement(old.handle, log) }
     }
   }
 
   /// Removes and adds sections. Deleted sections are empty by now.
-  private func arrangeSections(
-    _ plan: ManagedPlan, _ feed: Feed, _ change: inout Change, _ commit: Commit
-  ) {
-    for (section, after) in plan.after.enumerated() where after == nil {
-      change.sectionsDeleted.append(UInt32(section))
-    }
-    for (section, before) in plan.before.enumerated() where before == nil {
-      change.sectionsAdded.append(
-        SectionAddition(at: UInt32(section), name: plan.names[section], isByValue: definition.section != nil))
-    }
-    if change.hasSameSections { return }
+  private func arrangeSections(_ plan: ManagedPlan, _ feed: Feed, _ commit: Commit) {
     let former = sections
     sections = plan.before.enumerated().map { section, before in
       before.map { former[$0] }
@@ -73,31 +61,21 @@ extension ManagedState {
     }
   }
 
+  /// Gives a row its element, and its place if it is added. Returns whether a known row shows another element than before.
   private func put(
-    _ new: ManagedPlan.NewRow, _ object: JSONView, _ places: FormerPlaces, at now: Instant,
-    _ change: inout Change, _ log: UndoLog
-  ) throws(FeedError) {
+    _ new: ManagedPlan.NewRow, _ object: JSONView, isAdded: Bool, at now: Instant, _ log: UndoLog
+  ) throws(FeedError) -> Bool {
     let (section, row) = (Int(new.path.section), Int(new.path.row))
     if let known = new.known {
       let differs = try exchange(known, object, new.entry, at: now, log)
-      if new.stays {
-        if differs { change.updated.append(new.path) }
-        return
-      }
-      insertRow(known, section: section, at: row, key: 0, log)
-      let added = UInt32(change.added.count)
-      if let place = places.deleted[known] {
-        change.moves.append(Move(deleted: place, added: added, keepsElement: !differs))
-      } else if let path = places.departed[known] {
-        change.transfers.append(Transfer(from: path, added: added, keepsElement: !differs))
-      }
-    } else {
-      guard try find(identityOf: object, index: new.entry) == nil else { throw notUnique(new.entry) }
-      try checkRoom(for: object, isNew: true)
-      let handle = add(try makeText(object), at: now, log)
-      insertRow(handle, section: section, at: row, key: 0, log)
+      if isAdded { insertRow(known, section: section, at: row, key: 0, log) }
+      return differs
     }
-    change.added.append(new.path)
+    guard try find(identityOf: object, index: new.entry) == nil else { throw notUnique(new.entry) }
+    try checkRoom(for: object, isNew: true)
+    let handle = add(try makeText(object), at: now, log)
+    insertRow(handle, section: section, at: row, key: 0, log)
+    return false
   }
 
   /// Replaces the element of a row. Returns whether its text or type changed.

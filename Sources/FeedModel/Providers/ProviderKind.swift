@@ -238,10 +238,7 @@ extension Change {
   fileprivate mutating func addSections(of feed: Feed, at section: inout Int, _ pace: Pace) {
     for content in feed.sections {
       sectionsAdded.append(SectionAddition(at: UInt32(section), name: content.name, isByValue: content.isByValue))
-      for row in 0..<content.count {
-        added.append(IndexPath(section: UInt32(section), row: UInt32(row)))
-        if row & 255 == 255 { pace.spend() }
-      }
+      added.append(rows: content.count, of: section, pace)
       section += 1
     }
   }

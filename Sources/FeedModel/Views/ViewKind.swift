@@ -72,7 +72,7 @@ final class ViewKind: DerivedKind, SingleSectionKind {
     let after = shown.presentRows(pace)
     try catalog.checkRowsOfViews(above: feed, added: after.count - before.count)
     let isSame = former.source === fresh.source
-    let change = isSame ? Change.between(before, after, pace) : replacement(of: before.count)
+    let change = isSame ? Self.change(from: before, to: after, pace) : replacement(of: before.count, pace)
     catalog.commit.finishOperation(on: feed.number, result: change)
     catalog.commit.publisher.open(feed.number)
   }
@@ -126,7 +126,7 @@ final class ViewKind: DerivedKind, SingleSectionKind {
   private func redefinition(from former: ViewPlan, _ count: Int, _ source: Change, _ pace: Pace) -> Change {
     let before = shown.publishedRows(of: count, as: former, pace)
     shown.rebuild()
-    guard former.source === plan.source else { return replacement(of: before.count) }
+    guard former.source === plan.source else { return replacement(of: before.count, pace) }
     let map = FlatChange(source, pace)
     var changed = Set<Int>(minimumCapacity: map.replaced.count)
     for row in map.replaced {
@@ -134,6 +134,31 @@ final class ViewKind: DerivedKind, SingleSectionKind {
       if row & 15 == 15 { pace.spend() }
     }
     let kept = map.isIdentity ? before : before.map(pace) { map.map($0)?.index ?? -1 }
-    return Change.between(kept, shown.presentRows(pace), changed: changed, pace)
+    return Self.change(from: kept, to: shown.presentRows(pace), changed: changed, pace)
+  }
+
+  /// The change that deletes `count` rows and adds all current rows.
+  private func replacement(of count: Int, _ pace: Pace) -> Change {
+    .between([Int](repeating: -1, count: count, pace), shown.count, pace) { _ in false }
+  }
+
+  /// The change between two states of the view, by the present places of their rows in the source; negative if they are gone.
+  ///
+  /// - Parameter changed: the rows of the source whose element changed.
+  private static func change(
+    from before: [Int], to after: [Int], changed: Set<Int> = [], _ pace: Pace
+  ) -> Change {
+    var places = [Int: Int](minimumCapacity: after.count)
+    for (place, row) in after.enumerated() {
+      places[row] = place
+      if place & 15 == 15 { pace.spend() }
+    }
+    var placesAfter: [Int] = []
+    placesAfter.reserveCapacity(before.count)
+    for row in before {
+      placesAfter.append(places[row] ?? -1)
+      if placesAfter.count & 15 == 0 { pace.spend() }
+    }
+    return .between(placesAfter, after.count, pace) { changed.isEmpty || !changed.contains(after[$0]) }
   }
 }
