@@ -20,6 +20,24 @@
     return (quoteOrControl | solidus) & tops
   }
 
+  /// Skips 32 bytes at a time while all of them are plain in a string. Returns the first position that was not skipped; fewer
+  /// than 32 plain bytes may follow it.
+  @inline(never)
+  static func skipPlain(_ start: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>) -> UnsafePointer<UInt8> {
+    var p = start
+    while end - p >= 32 {
+      // The test of `stringStops`, of four words at once.
+      let w = UnsafeRawPointer(p).loadUnaligned(as: SIMD4<UInt64>.self)
+      let quoteOrControl = (w ^ SIMD4(repeating: ones &* 0x02)) &- SIMD4(repeating: ones &* 0x21)
+      let solidus = (w ^ SIMD4(repeating: ones &* 0x5C)) &- SIMD4(repeating: ones)
+      let four = quoteOrControl | solidus
+      let two = four.lowHalf | four.highHalf
+      guard (two.x | two.y) & tops == 0 else { break }
+      p += 32
+    }
+    return p
+  }
+
   /// The bytes that are not decimal digits.
   @inline(__always) static func nonDigits(_ w: UInt64) -> UInt64 {
     let x = w ^ (ones &* 0x30)

@@ -128,8 +128,8 @@ import Testing
     }
   }
 
-  @Test func escapesAtEveryOffsetInAWord() throws {
-    for length in 0..<20 {
+  @Test func escapesAtEveryOffset() throws {
+    for length in Array(0..<20) + [71, 72, 73, 140, 210] {
       for special in ["\"", "\\", "\n", "\u{1}", "é"] {
         for place in 0...length {
           let text = String(repeating: "x", count: place) + special + String(repeating: "y", count: length - place)

@@ -52,6 +52,24 @@ import Testing
     #expect(ReferenceReader.read(Array(text.utf8)) == nil, "\(text)")
   }
 
+  /// Plain bytes are skipped in blocks. A byte that is not plain is found wherever it is, whatever follows it.
+  @Test func stringsEndAtEveryOffset() {
+    let stops: [(bytes: [UInt8], kind: JSONError.Kind?)] = [
+      (Array("\\n".utf8), nil), (Array("é".utf8), nil), ([0x7F], nil), ([0x1F], .invalidString), ([0x80], .invalidUTF8),
+      (Array("\\x".utf8), .invalidEscape), ([0x22], .trailingBytes),
+    ]
+    for length in [0, 1, 7, 8, 9, 17, 63, 64, 65, 100, 200, 300] {
+      for place in 0...length {
+        for stop in stops {
+          let before = [UInt8](repeating: 0x78, count: place)
+          let bytes = [0x22] + before + stop.bytes + [UInt8](repeating: 0x79, count: length - place) + [0x22]
+          let expected = stop.kind.map { JSONError(offset: stop.bytes == [0x22] ? place + 2 : place + 1, kind: $0) }
+          if scanFailure(bytes) != expected { Issue.record("\(stop.bytes) at \(place) of \(length)") }
+        }
+      }
+    }
+  }
+
   @Test func errorMessagesAreDistinct() {
     let messages = (0..<64).compactMap { JSONError.Kind(rawValue: $0) }.map { JSONError(offset: 0, kind: $0).message }
     #expect(messages.count == 10)

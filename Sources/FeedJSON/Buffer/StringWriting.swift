@@ -37,7 +37,7 @@ extension ByteBuffer {
       if end - p >= 8 {
         let stops = Words.stringStops(Words.load(p))
         guard stops != 0 else {
-          p += 8
+          p = Words.skipPlain(p + 8, end)
           continue
         }
         p += Words.firstIndex(stops)

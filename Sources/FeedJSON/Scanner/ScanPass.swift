@@ -226,6 +226,8 @@ extension ScanPass {
       let stops = Words.stringStops(Words.load(p))
       if _slowPath(stops == 0) {
         p += 8
+        // Short strings have ended by now.
+        if p - start > 16 { p = Words.skipPlain(p, end) }
         continue
       }
       p += Words.firstIndex(stops)

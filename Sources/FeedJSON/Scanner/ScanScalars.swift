@@ -79,7 +79,7 @@ struct StringTail {
       if end - tail.end >= 8 {
         let stops = Words.stringStops(Words.load(tail.end))
         if stops == 0 {
-          tail.end += 8
+          tail.end = Words.skipPlain(tail.end + 8, end)
           continue
         }
         tail.end += Words.firstIndex(stops)
