@@ -72,15 +72,20 @@ package struct Intake: ~Copyable {
   private var used = 0
   private(set) var pieces: [Piece] = []
   /// The bytes that the turn may still take.
-  private var room = turnCapacity
+  private(set) var room = turnCapacity
 
-  /// The maximum bytes that a turn takes from one connection, so that a fast sender does not delay the others.
+  /// The maximum bytes of short requests that a turn takes from one connection, so that a fast sender does not delay the others.
   package static let bytesPerTurn = 64 << 10
   /// The maximum bytes that a turn takes from all connections. Requests of so many bytes are executed within a few milliseconds.
   package static let turnCapacity = 128 << 10
-  /// The maximum length of an incomplete frame that is copied in front of new input. A longer one is read into its held
-  /// buffer.
-  static let shortInput = 4096
+  /// The length from which frames are long. A turn may take more bytes of a connection whose frames are long: a byte of theirs
+  /// takes less time than one of short requests.
+  static let longFrame = 4096
+  /// The bytes that must be left for another connection.
+  private static let least = 8192
+  /// The maximum length of an incomplete frame that is copied in front of new input, while the turn has room. If its bytes come
+  /// one by one, each costs two such copies, about four microseconds.
+  private static let mostHeld = 32 << 10
 
   init() {
     memory = .allocate(byteCount: Self.turnCapacity, alignment: 4096)
@@ -89,16 +94,25 @@ package struct Intake: ~Copyable {
   deinit { memory.deallocate() }
 
   /// Whether the turn can take input of another connection.
-  var hasRoom: Bool { room >= 2 * Self.shortInput }
+  var hasRoom: Bool { room >= Self.least }
 
-  /// The bytes that the turn may take from one connection.
-  var share: Int { min(room, Self.bytesPerTurn) }
+  /// The bytes of short requests that the turn may take from one connection.
+  private var share: Int { min(room, Self.bytesPerTurn) }
 
-  /// Returns memory to read the input of a connection into, after a gap for its held bytes.
+  /// Whether so many held bytes are copied in front of new input. A longer incomplete frame is read into its held buffer.
+  func fits(held: Int) -> Bool { held <= min(Self.mostHeld, room / 2) }
+
+  /// Returns memory to read the input of a connection into, after a gap for its held bytes: its share of the turn.
   ///
-  /// - Precondition: the turn has room, and `held` is at most ``shortInput``.
+  /// - Precondition: the turn has room, and ``fits(held:)``.
   func space(behind held: Int) -> UnsafeMutableRawBufferPointer {
     UnsafeMutableRawBufferPointer(rebasing: memory[(used &+ held)..<(used &+ share)])
+  }
+
+  /// Returns memory for more of the input of a connection, after so many bytes of it: all that the turn may take. Nil if there
+  /// is no more.
+  func rest(behind taken: Int) -> UnsafeMutableRawBufferPointer? {
+    taken < room ? UnsafeMutableRawBufferPointer(rebasing: memory[(used &+ taken)..<(used &+ room)]) : nil
   }
 
   /// Adds bytes that were read into ``space(behind:)``, and moves the held bytes in front of them.

@@ -62,10 +62,10 @@ struct Reception: ~Copyable {
     guard case .incomplete = Frame.first(in: session.input.held.bytes, maxFrame: engine.limits.maxFrame) else {
       return intake.addHeld(session)
     }
-    if session.input.held.count > Intake.shortInput {
-      readLong(session, &link, &delivery)
-    } else {
+    if intake.fits(held: session.input.held.count) {
       readShort(session, &link, &delivery)
+    } else {
+      readLong(session, &link, &delivery)
     }
   }
 
@@ -82,7 +82,10 @@ struct Reception: ~Copyable {
   private mutating func readShort(
     _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
-    switch link.read(session.id, into: intake.space(behind: session.input.held.count)) {
+    let space = intake.space(behind: session.input.held.count)
+    switch link.read(session.id, into: space) {
+    case .bytes(let count) where count == space.count && hasLongFrames(session, space):
+      intake.didRead(count + readMore(session, behind: count, &link, &delivery), of: session)
     case .bytes(let count): intake.didRead(count, of: session)
     case .wouldBlock: updateReading(session, &link, &delivery)
     case .end: endInput(session, isDeaf: false, &link, &delivery)
@@ -90,12 +93,37 @@ struct Reception: ~Copyable {
     }
   }
 
+  /// Whether the first frame of the held bytes and of those behind them is long.
+  private func hasLongFrames(_ session: Session, _ space: UnsafeMutableRawBufferPointer) -> Bool {
+    let held = session.input.held
+    let start = held.count > 0 ? held.bytes : UnsafeRawBufferPointer(space)
+    return switch Frame.first(in: start, maxFrame: engine.limits.maxFrame) {
+    case .complete(let payload): payload.count >= Intake.longFrame
+    case .incomplete(let total): total ?? 0 >= Intake.longFrame
+    case .badLength: false
+    }
+  }
+
+  /// Reads on into the rest of the turn's memory. Returns the number of bytes.
+  private func readMore(
+    _ session: Session, behind count: Int, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
+  ) -> Int {
+    guard let space = intake.rest(behind: session.input.held.count + count) else { return 0 }
+    switch link.read(session.id, into: space) {
+    case .bytes(let more): return more
+    case .failed: hangUp(session, &delivery)
+    // The next read finds the end again.
+    case .wouldBlock, .end: break
+    }
+    return 0
+  }
+
   /// Reads into the held buffer, at most to the end of the frame at its beginning.
   private mutating func readLong(
     _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
-    let share = intake.share
-    var budget = share
+    let most = intake.room
+    var budget = most
     reading: while budget > 0,
       case .incomplete(let total) = Frame.first(in: session.input.held.bytes, maxFrame: engine.limits.maxFrame)
     {
@@ -111,7 +139,7 @@ struct Reception: ~Copyable {
       case .failed: return endInput(session, isDeaf: true, &link, &delivery)
       }
     }
-    intake.addHeld(session, read: share - budget)
+    intake.addHeld(session, read: most - budget)
   }
 
   /// Ends the input of a connection, which holds no whole frame: held frames are executed before it is read.

@@ -44,6 +44,21 @@ import Testing
     #expect(turns.allSatisfy { (2...5).contains($0) }, "\(turns)")
   }
 
+  /// The whole turn is used for a connection whose frames are long: the rest of a frame is not read by a turn of its own.
+  @Test func longFramesShareTurns() {
+    let client = harness.connect(uid: 1001)
+    let pad = String(repeating: "x", count: 20_000)
+    let frame = EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"pad":"\#(pad)"}}"#)
+    harness.supply(client, Array([[UInt8]](repeating: frame, count: 60).joined()))
+    var answers: [Int] = []
+    while answers.reduce(0, +) < 60 {
+      harness.turnOnce()
+      answers.append(harness.take(client).count)
+    }
+    #expect(answers.count <= 10, "\(answers)")
+    #expect(answers.allSatisfy { $0 <= Intake.turnCapacity / frame.count }, "\(answers)")
+  }
+
   @Test func inputOfAClosedConnectionIsForgotten() {
     let (many, one) = flood(40)
     harness.turnOnce()
