@@ -50,11 +50,24 @@ struct SlotsRun: Sendable {
 public final class SlotsLayout: Sendable {
   /// The rows of one type in one run.
   private struct Appearance {
-    var run: Int
+    /// The first row of the first pass, before fixed rows are inserted, and the number of rows of a pass.
+    let start, length: Int
+    let passes: Int
     /// The first row of the type that the run shows.
-    var first: Int
+    let first: Int
     /// Where `slots` has the positions of the type in a pass, ascending.
-    var slots: Range<Int>
+    let slots: Range<Int>
+
+    var end: Int { start &+ passes &* length }
+
+    /// The pass that shows a row of the type, and the index of its position among those of the type.
+    @inline(__always)
+    func place(of row: Int) -> (pass: Int, slot: Int) {
+      // Most types have one position in a pass. A division takes longer than the rest of the search.
+      if slots.count == 1 { return (row &- first, 0) }
+      let (pass, slot) = (row &- first).quotientAndRemainder(dividingBy: slots.count)
+      return (pass, slot)
+    }
   }
 
   /// The number of rows of the list.
@@ -106,7 +119,8 @@ public final class SlotsLayout: Sendable {
       result.ofType.append(result.all.count..<result.all.count + found.count)
       for (run, first, slots) in found {
         let places = result.slots.count..<result.slots.count + slots.count
-        result.all.append(Appearance(run: run, first: first, slots: places))
+        let (start, length, passes) = (runs[run].start, runs[run].emissions.count, runs[run].passes)
+        result.all.append(Appearance(start: start, length: length, passes: passes, first: first, slots: places))
         result.slots += slots
       }
     }
@@ -140,11 +154,11 @@ public final class SlotsLayout: Sendable {
   ///
   /// Without the fixed rows, a list shows the rows of each type in order from the first.
   func count(of type: Int, beforeBase base: Int) -> Int {
-    let place = ofType[type].partitionPoint { runs[appearances[$0].run].start < base } - 1
+    let place = ofType[type].partitionPoint { appearances[$0].start < base } - 1
     guard place >= ofType[type].lowerBound else { return 0 }
     let appearance = appearances[place]
-    let run = runs[appearance.run]
-    let (pass, slot) = (min(base, run.end) - run.start).quotientAndRemainder(dividingBy: run.emissions.count)
+    let offset = min(base, appearance.end) - appearance.start
+    let (pass, slot) = offset.quotientAndRemainder(dividingBy: appearance.length)
     let before = appearance.slots.partitionPoint { slots[$0] < slot } - appearance.slots.lowerBound
     return appearance.first + pass * appearance.slots.count + before
   }
@@ -161,11 +175,9 @@ public final class SlotsLayout: Sendable {
     let place = places.partitionPoint { appearances[$0].first <= item.index } &- 1
     guard place >= places.lowerBound else { return nil }
     let appearance = appearances[place]
-    let (pass, slot) = (item.index - appearance.first).quotientAndRemainder(dividingBy: appearance.slots.count)
-    guard pass < runs[appearance.run].passes else { return nil }
-    // Accessed in place: a copy of the run would count a reference to its list.
-    return runs[appearance.run].start + pass * runs[appearance.run].emissions.count
-      + slots[appearance.slots.lowerBound + slot]
+    let (pass, slot) = appearance.place(of: item.index)
+    guard pass < appearance.passes else { return nil }
+    return appearance.start &+ pass &* appearance.length &+ slots[appearance.slots.lowerBound &+ slot]
   }
 
   /// The run of a row without the fixed rows, its offset in the run, and the number of rows to the end of the run.
