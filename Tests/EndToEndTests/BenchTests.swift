@@ -30,7 +30,7 @@ import Testing
     ] + longRuns)
   func runs(_ arguments: [String]) throws {
     let outcome = try run(arguments + ["--runs", "1", "--json"])
-    #expect(outcome.code == 0, "\(outcome.errors)")
+    expectEqual(outcome.code, 0, "\(outcome.errors)")
     #expect(outcome.lines.count >= 2)
     for line in outcome.lines { #expect(try measurement(line, of: arguments[0]), "\(line)") }
   }
@@ -48,18 +48,18 @@ import Testing
 
   @Test func tableNamesItsUnits() throws {
     let outcome = try run(["json", "--count", "20", "--runs", "1"])
-    #expect(outcome.code == 0)
-    #expect(outcome.lines.first == "objects of 250 bytes")
+    expectEqual(outcome.code, 0)
+    expectEqual(outcome.lines.first, "objects of 250 bytes")
     #expect(outcome.lines.dropFirst().allSatisfy { $0.contains(" ns ") })
   }
 
   @Test func helpListsCommandsAndOptions() throws {
     let help = try run(["--help"])
-    #expect(help.code == 0)
+    expectEqual(help.code, 0)
     for command in ["json", "query", "model", "engine", "sections", "tree", "view", "socket", "long", "core"] {
       #expect(help.output.contains("\n  \(command) "))
       let own = try run([command, "--help"])
-      #expect(own.code == 0)
+      expectEqual(own.code, 0)
       #expect(own.output.contains(command == "core" ? "--scale N" : "--count N"))
     }
   }
@@ -75,14 +75,14 @@ import Testing
   ])
   func wrongCommandLineIsRefused(_ arguments: [String], message: String) throws {
     let outcome = try run(arguments)
-    #expect(outcome.code == 2)
+    expectEqual(outcome.code, 2)
     #expect(outcome.output.isEmpty)
-    #expect(outcome.errors == "feedbench: \(message); run 'feedbench --help'\n")
+    expectEqual(outcome.errors, "feedbench: \(message); run 'feedbench --help'\n")
   }
 
   @Test func missingDaemonIsNamed() throws {
     let outcome = try run(["socket", "--count", "10", "--runs", "1", "--socket", "/nonexistent/feedd.sock"])
-    #expect(outcome.code == 1)
+    expectEqual(outcome.code, 1)
     #expect(outcome.errors.contains("/nonexistent/feedd.sock"))
   }
 }

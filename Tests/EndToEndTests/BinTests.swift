@@ -23,32 +23,32 @@ struct BinTests {
   @Test("An update adds, updates, moves or deletes")
   func update() throws {
     let watcher = try session.watch("mine")
-    #expect(try update(1, "apple").change == "-[] +[[0,0]] ~[]")
-    #expect(try watcher.delta()["elements"] == #"[{"id":1,"value":"apple"}]"#)
-    #expect(try update(2, "avocado").change == "-[] +[[0,1]] ~[]")
-    #expect(try update(3, "banana").change == "-[] +[[1,0]] ~[]")
+    try expectEqual(update(1, "apple").change, "-[] +[[0,0]] ~[]")
+    try expectEqual(watcher.delta()["elements"], #"[{"id":1,"value":"apple"}]"#)
+    try expectEqual(update(2, "avocado").change, "-[] +[[0,1]] ~[]")
+    try expectEqual(update(3, "banana").change, "-[] +[[1,0]] ~[]")
     // Present and still accepted: updated. Equal: unchanged.
-    #expect(try update(1, "apricot").change == "-[] +[] ~[[0,0]]")
+    try expectEqual(update(1, "apricot").change, "-[] +[] ~[[0,0]]")
     let same = try update(1, "apricot")
-    #expect(same.change == "-[] +[] ~[]")
-    #expect(same["revision"].int == (try session.ask("sync", "{}")["revision"].int))
+    expectEqual(same.change, "-[] +[] ~[]")
+    expectEqual(same["revision"].int, (try session.ask("sync", "{}")["revision"].int))
     // Accepted by another bin: moved.
     let moved = try update(1, "cherry")
-    #expect(moved.change == "-[[0,0]] +[[2,0]] ~[]")
-    #expect(moved["moves"] == "[[0,0]]")
+    expectEqual(moved.change, "-[[0,0]] +[[2,0]] ~[]")
+    expectEqual(moved["moves"], "[[0,0]]")
     // Accepted by no bin: deleted.
-    #expect(try update(1, "date").change == "-[[2,0]] +[] ~[]")
-    #expect(try update(9, "egg").change == "-[] +[] ~[]")
-    #expect(try watcher.notifications().count == 5)
+    try expectEqual(update(1, "date").change, "-[[2,0]] +[] ~[]")
+    try expectEqual(update(9, "egg").change, "-[] +[] ~[]")
+    try expectEqual(watcher.notifications().count, 5)
   }
 
   @Test("Deleting an absent element changes nothing")
   func delete() throws {
     _ = try update(1, "apple")
     _ = try update(2, "avocado")
-    #expect(try session.ask("delete", #"{"feed":"mine","id":1}"#).change == "-[[0,0]] +[] ~[]")
-    #expect(try session.ask("delete", #"{"feed":"mine","id":1}"#).change == "-[] +[] ~[]")
-    #expect(try session.rows("mine") == [[#"{"id":2,"value":"avocado"}"#], [], []])
+    try expectEqual(session.ask("delete", #"{"feed":"mine","id":1}"#).change, "-[[0,0]] +[] ~[]")
+    try expectEqual(session.ask("delete", #"{"feed":"mine","id":1}"#).change, "-[] +[] ~[]")
+    try expectEqual(session.rows("mine"), [[#"{"id":2,"value":"avocado"}"#], [], []])
   }
 
   @Test("Sections, counts and elements are read by position")
@@ -57,11 +57,11 @@ struct BinTests {
     _ = try update(2, "banana")
     _ = try update(3, "blueberry")
     let feed = try session.ask("describe", #"{"feed":"mine"}"#)
-    #expect(feed["sections"].elements.compactMap { $0["name"].string } == ["mine/a", "mine/b", "mine/c"])
-    #expect(feed["counts"] == "[1,2,0]")
+    expectEqual(feed["sections"].elements.compactMap { $0["name"].string }, ["mine/a", "mine/b", "mine/c"])
+    expectEqual(feed["counts"], "[1,2,0]")
     let element = try session.ask("get", #"{"feed":"mine","at":[1,1]}"#)
-    #expect(element["element"] == #"{"id":3,"value":"blueberry"}"#)
-    #expect(try session.ask("get", #"{"feed":"mine","at":[1,2]}"#)["element"] == "null")
+    expectEqual(element["element"], #"{"id":3,"value":"blueberry"}"#)
+    try expectEqual(session.ask("get", #"{"feed":"mine","at":[1,2]}"#)["element"], "null")
   }
 
   @Test("Redefined bins filter the existing elements")
@@ -76,15 +76,16 @@ struct BinTests {
       {"name":"c","filter":"match(@.value, 'c.*')"}]}
       """)
     let delta = try watcher.delta()
-    #expect(delta.change == "-[] +[[0,1]] ~[]")
-    #expect(delta["sections"] == #"{"deleted":[1],"added":[]}"#)
-    #expect(try session.rows("mine") == [[#"{"id":1,"value":"apple"}"#, #"{"id":2,"value":"banana"}"#], []])
+    expectEqual(delta.change, "-[] +[[0,1]] ~[]")
+    expectEqual(delta["sections"], #"{"deleted":[1],"added":[]}"#)
+    try expectEqual(session.rows("mine"), [[#"{"id":1,"value":"apple"}"#, #"{"id":2,"value":"banana"}"#], []])
   }
 
   @Test("An element without identity makes the whole request fail")
   func withoutIdentity() throws {
-    #expect(try session.refusal("update", #"{"feed":"mine","element":{"value":"apple"}}"#) == -32003)
-    #expect(try session.refusal("update", #"{"feed":"mine","elements":[{"id":1,"value":"a"},{"id":null}]}"#) == -32003)
-    #expect(try session.rows("mine") == [[], [], []])
+    try expectEqual(session.refusal("update", #"{"feed":"mine","element":{"value":"apple"}}"#), -32003)
+    try expectEqual(
+      session.refusal("update", #"{"feed":"mine","elements":[{"id":1,"value":"a"},{"id":null}]}"#), -32003)
+    try expectEqual(session.rows("mine"), [[], [], []])
   }
 }

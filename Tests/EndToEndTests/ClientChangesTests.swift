@@ -10,8 +10,8 @@ import Testing
   {
     let client = ClientCommand(daemon)
     let define = try ClientCommand.finish(client.start(["define", "f"] + definition))
-    #expect(define.code == 0, "\(define.errors)")
-    for id in ids { #expect(try client.run("push", "f", "{\"id\":\"\(id)\",\"p\":1}").code == 0) }
+    expectEqual(define.code, 0, "\(define.errors)")
+    for id in ids { try expectEqual(client.run("push", "f", "{\"id\":\"\(id)\",\"p\":1}").code, 0) }
     return client
   }
 
@@ -21,9 +21,9 @@ import Testing
   ) throws -> [String] {
     let watcher = try client.start(["watch", "f", "--count", "\(count)"] + options)
     try daemon.waitForWatcher(of: "f", client)
-    for words in changes { #expect(try ClientCommand.finish(client.start(words)).code == 0, "\(words)") }
+    for words in changes { try expectEqual(ClientCommand.finish(client.start(words)).code, 0, "\(words)") }
     let outcome = try ClientCommand.finish(watcher)
-    #expect(outcome.code == 0, "\(outcome.errors)")
+    expectEqual(outcome.code, 0, "\(outcome.errors)")
     return outcome.lines
   }
 
@@ -37,11 +37,10 @@ import Testing
     for words in [
       ["move", "f", "2", "0"], ["push", "f", "{\"id\":\"b\",\"p\":2}"], ["delete", "f", "a"],
       ["insert", "f", "--at", "1", "{\"id\":\"d\",\"p\":3}"],
-    ] { #expect(try ClientCommand.finish(client.start(words)).code == 0) }
+    ] { try expectEqual(ClientCommand.finish(client.start(words)).code, 0) }
     let lines = try ClientCommand.finish(watcher).lines
     let initial = options.isEmpty ? ["  [0,0] a 1", "  [0,1] b 1", "  [0,2] c 1"] : []
-    #expect(
-      lines == initial + ["> [0,2]->[0,0] c 1", "~ [0,2] b 2", "- [0,1] a gone", "+ [0,1] d 3"])
+    expectEqual(lines, initial + ["> [0,2]->[0,0] c 1", "~ [0,2] b 2", "- [0,1] a gone", "+ [0,1] d 3"])
   }
 
   @Test("a row that moves because its element changed has the sign of both") func movedAndUpdated() throws {
@@ -54,7 +53,7 @@ import Testing
         ["push", "f", "{\"id\":\"c\",\"p\":2}"], ["push", "f", "{\"id\":\"b\",\"p\":9}"],
         ["patch", "f", "b", "{\"p\":8}"],
       ])
-    #expect(shown == [">~ [1,2]->[1,0] c 2", ">~ [1,2]->[0,0] b 9", "~ [0,0] b 8"])
+    expectEqual(shown, [">~ [1,2]->[1,0] c 2", ">~ [1,2]->[0,0] b 9", "~ [0,0] b 8"])
   }
 
   /// Such a row is not paired in the protocol, and its section is not in `deleted`.
@@ -62,12 +61,12 @@ import Testing
   {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", #"{"feed":"f","kind":"collection","section":"$.s"}"#).code == 0)
-    #expect(try client.run("push", "f", #"{"id":1,"s":"a"}"#, #"{"id":2,"s":"b"}"#).code == 0)
+    try expectEqual(client.run("define", #"{"feed":"f","kind":"collection","section":"$.s"}"#).code, 0)
+    try expectEqual(client.run("push", "f", #"{"id":1,"s":"a"}"#, #"{"id":2,"s":"b"}"#).code, 0)
     let shown = try lines(
       client, daemon, "--template", "{id}{s|}", count: 3,
       [["push", "f", #"{"id":1,"s":"b"}"#], ["delete", "f", "1", "2"]])
-    #expect(shown == ["  [0,0] 1a", "  [1,0] 2b", ">~ [0,0]->[0,1] 1b", "- [0,0] 2", "- [0,1] 1"])
+    expectEqual(shown, ["  [0,0] 1a", "  [1,0] 2b", ">~ [0,0]->[0,1] 1b", "- [0,0] 2", "- [0,1] 1"])
   }
 
   @Test("--only and --where let through what a script wants, at its true place") func filters() throws {
@@ -81,19 +80,18 @@ import Testing
       let client = try list(daemon, "--kind", "array", "--id", "$.id")
       let watcher = try client.start(["watch", "f", "--count", "\(count)"] + options)
       try daemon.waitForWatcher(of: "f", client)
-      for words in changes { #expect(try ClientCommand.finish(client.start(words)).code == 0, "\(words)") }
+      for words in changes { try expectEqual(ClientCommand.finish(client.start(words)).code, 0, "\(words)") }
       // The end of the changes, if the count is not reached.
-      #expect(try client.run("undefine", "f").code == 0)
+      try expectEqual(client.run("undefine", "f").code, 0)
       return try ClientCommand.finish(watcher).lines
     }
     let template = "{id} {p|}"
-    #expect(
-      try shown("--template", template, "--only", "added", "--where", "@.p > 5", count: 1)
-        == ["+ [0,3] x 9", "+ [0,5] z 8"])
-    #expect(try shown("--template", template, "--only", "moved", count: 1) == ["> [0,4]->[0,0] y 2"])
-    #expect(
-      try shown("--template", template, "--only", "updated,deleted", "--where", "@.p > 5", count: 2)
-        == ["~ [0,0] a 7", "- [0,5] z "])
+    try expectEqual(
+      shown("--template", template, "--only", "added", "--where", "@.p > 5", count: 1), ["+ [0,3] x 9", "+ [0,5] z 8"])
+    try expectEqual(shown("--template", template, "--only", "moved", count: 1), ["> [0,4]->[0,0] y 2"])
+    try expectEqual(
+      shown("--template", template, "--only", "updated,deleted", "--where", "@.p > 5", count: 2),
+      ["~ [0,0] a 7", "- [0,5] z "])
     let added = #"[{"id":"x","p":9},{"id":"z","p":8}]"#
     let json = try shown("--where", "@.p > 5", count: 4).map { try JSONValue($0)["params"] }
     try #require(json.count == 4)
@@ -111,19 +109,19 @@ import Testing
     let daemon = try DaemonProcess()
     let client = try list(daemon, "--kind", "array", "--id", "$.id", ids: [])
     let elements = [1, 7, 8, 2, 9, 3].map { "{\"id\":\($0),\"p\":\($0)}" }
-    #expect(try ClientCommand.finish(client.start(["push", "f"] + elements)).code == 0)
+    try expectEqual(ClientCommand.finish(client.start(["push", "f"] + elements)).code, 0)
     let parts = try client.run("watch", "f", "--where", "@.p > 5", "--snapshot-only").lines.map {
       try JSONValue($0)["params"]
     }
-    #expect(parts.map { "\($0["at"].text)\($0["last"].text)" } == ["[0,1]false", "[0,4]true"])
-    #expect(parts.map(\.["elements"].text) == [#"[{"id":7,"p":7},{"id":8,"p":8}]"#, #"[{"id":9,"p":9}]"#])
+    expectEqual(parts.map { "\($0["at"].text)\($0["last"].text)" }, ["[0,1]false", "[0,4]true"])
+    expectEqual(parts.map(\.["elements"].text), [#"[{"id":7,"p":7},{"id":8,"p":8}]"#, #"[{"id":9,"p":9}]"#])
   }
 
   /// A feed with sections by value, `s/1` of the number and `s/"1"` of the text, and what happens there.
   private func sections(_ daemon: DaemonProcess) throws -> ClientCommand {
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", #"{"feed":"s","kind":"collection","section":"$.k"}"#).code == 0)
-    #expect(try client.run("push", "s", #"{"id":1,"k":1}"#, #"{"id":2,"k":"1"}"#, #"{"id":3,"k":"1"}"#).code == 0)
+    try expectEqual(client.run("define", #"{"feed":"s","kind":"collection","section":"$.k"}"#).code, 0)
+    try expectEqual(client.run("push", "s", #"{"id":1,"k":1}"#, #"{"id":2,"k":"1"}"#, #"{"id":3,"k":"1"}"#).code, 0)
     return client
   }
 
@@ -139,9 +137,10 @@ import Testing
     let lines = try client.start(["watch", "s", "--section", word, "--template", "{id}", "--count", "6"])
     let json = try client.start(["watch", "s", "--section", word, "--no-initial", "--count", "5"])
     try daemon.waitForWatcher(of: "s", client, count: 2)
-    for words in Self.passages { #expect(try ClientCommand.finish(client.start(words)).code == 0, "\(words)") }
-    #expect(
-      try ClientCommand.finish(lines).lines == [
+    for words in Self.passages { try expectEqual(ClientCommand.finish(client.start(words)).code, 0, "\(words)") }
+    try expectEqual(
+      ClientCommand.finish(lines).lines,
+      [
         "  [1,0] 2", "  [1,1] 3", "+ [1,2] 4", "+ [1,3] 1", "~ [1,0] 2", "- [1,1] 3", "- [1,1] 4",
       ])
     let deltas = try ClientCommand.finish(json).lines.map { try JSONValue($0)["params"] }
@@ -149,10 +148,10 @@ import Testing
     func lists(_ names: String...) -> [String] {
       deltas.map { delta in names.map { delta[$0].text }.joined(separator: " ") }
     }
-    #expect(lists("deleted", "deletedIDs") == ["[] []", "[] []", "[] []", "[[1,1]] [3]", "[[1,1]] [4]"])
-    #expect(lists("added", "updated") == ["[[1,2]] []", "[[1,3]] []", "[] [[1,0]]", "[] []", "[] []"])
-    #expect(
-      lists("elements") == [#"[{"id":4,"k":"1"}]"#, #"[{"id":1,"k":"1"}]"#, #"[{"id":2,"k":"1","n":1}]"#, "[]", "[]"])
+    expectEqual(lists("deleted", "deletedIDs"), ["[] []", "[] []", "[] []", "[[1,1]] [3]", "[[1,1]] [4]"])
+    expectEqual(lists("added", "updated"), ["[[1,2]] []", "[[1,3]] []", "[] [[1,0]]", "[] []", "[] []"])
+    expectEqual(
+      lists("elements"), [#"[{"id":4,"k":"1"}]"#, #"[{"id":1,"k":"1"}]"#, #"[{"id":2,"k":"1","n":1}]"#, "[]", "[]"])
     #expect(deltas.allSatisfy { !$0.has("moves") })
   }
 
@@ -165,13 +164,13 @@ import Testing
         "1",
       ])
     try daemon.waitForWatcher(of: "s", client)
-    for words in Self.passages { #expect(try ClientCommand.finish(client.start(words)).code == 0, "\(words)") }
-    #expect(try ClientCommand.finish(left).lines == ["- [1,1] 3"])
-    #expect(try client.run("define", "t", "--bin", "x", "--bin", "y").code == 0)
-    #expect(try client.run("define", "u", "--bin", "x").code == 0)
-    #expect(try client.run("define", "both", "--kind", "composed", "--child", "t", "--child", "u").code == 0)
+    for words in Self.passages { try expectEqual(ClientCommand.finish(client.start(words)).code, 0, "\(words)") }
+    try expectEqual(ClientCommand.finish(left).lines, ["- [1,1] 3"])
+    try expectEqual(client.run("define", "t", "--bin", "x", "--bin", "y").code, 0)
+    try expectEqual(client.run("define", "u", "--bin", "x").code, 0)
+    try expectEqual(client.run("define", "both", "--kind", "composed", "--child", "t", "--child", "u").code, 0)
     let ambiguous = try client.run("watch", "both", "--section", "x", "--template", "{id}")
-    #expect(ambiguous.code == 2)
+    expectEqual(ambiguous.code, 2)
     #expect(ambiguous.errors.contains("section 'x' of 'both' is ambiguous: t/x, u/x; give the whole name"))
     let whole = try client.run("watch", "both", "--section", "t/x", "--snapshot-only")
     #expect(whole.code == 0 && whole.errors == "")
@@ -183,33 +182,34 @@ import Testing
     let daemon = try DaemonProcess(["--max-frame", "4096", "--max-element-bytes", "1024"])
     let client = try sections(daemon)
     let expected = #"[{"name":"s/1","key":1,"count":1},{"name":"s/\"1\"","key":"1","count":2}]"#
-    #expect(try client.run("watch", "s", "--counts", "--count", "1").json["sections"].text == expected)
-    #expect(
-      try client.run("watch", "s", "--counts", "--verify", "--count", "1").lines.first.map {
+    try expectEqual(client.run("watch", "s", "--counts", "--count", "1").json["sections"].text, expected)
+    try expectEqual(
+      client.run("watch", "s", "--counts", "--verify", "--count", "1").lines.first.map {
         try JSONValue($0)["sections"].text
-      } == expected)
+      }, expected)
     let state = daemon.directory.file("state")
     let trigger = try client.start(["trigger", "s", "--state", state, "--section", #""1""#, "--initial", "--", "cat"])
     try trigger.output.wait(lines: 2)
     trigger.signal(SIGTERM)
     let changes = try ClientCommand.finish(trigger).lines.map { try JSONValue($0) }
-    #expect(
-      changes.map { "\($0["id"].text) \($0["section"].text) \($0["key"].text)" } == [
+    expectEqual(
+      changes.map { "\($0["id"].text) \($0["section"].text) \($0["key"].text)" },
+      [
         #"2 "s/\"1\"" "1""#, #"3 "s/\"1\"" "1""#,
       ])
     // A reset lists them as well.
     let path = daemon.directory.file("seen")
     try SmallFile.replace(path, with: Array(#"{"epoch":"other","revision":5}"#.utf8))
-    #expect(
-      try ClientCommand.finish(client.start(["watch", "s", "--since-file", path, "--count", "1"])).lines.first.map {
+    try expectEqual(
+      ClientCommand.finish(client.start(["watch", "s", "--since-file", path, "--count", "1"])).lines.first.map {
         try JSONValue($0)["params"]["sections"].text
-      } == expected)
+      }, expected)
     // A feed that does not fit a frame is put together by the client.
     let text = String(repeating: "x", count: 900)
     for id in 1...6 {
-      #expect(try client.run("push", "s", #"{"id":\#(id),"k":\#(id < 3 ? "1" : #""1""#),"t":"\#(text)"}"#).code == 0)
+      try expectEqual(client.run("push", "s", #"{"id":\#(id),"k":\#(id < 3 ? "1" : #""1""#),"t":"\#(text)"}"#).code, 0)
     }
-    #expect(try client.run("snapshot", "s").json["sections"].elements.map(\.["key"].text) == ["1", #""1""#])
+    try expectEqual(client.run("snapshot", "s").json["sections"].elements.map(\.["key"].text), ["1", #""1""#])
   }
 
   @Test(
@@ -222,7 +222,7 @@ import Testing
     ])
   func wrongFilters(options: [String], error: String) throws {
     let outcome = try ClientCommand.finish(ClientCommand(socket: "/nowhere").start(["watch", "f"] + options))
-    #expect(outcome.code == 2)
+    expectEqual(outcome.code, 2)
     #expect(outcome.errors.contains(error), "\(outcome.errors)")
   }
 }
@@ -239,12 +239,12 @@ extension ClientChangesTests {
       let client = try list(daemon, "--bin", "all")
       let first = try ClientCommand.finish(
         client.start(["watch", "f", "--since-file", path, "--count", "1"] + options))
-      #expect(first.code == 0)
-      #expect(try daemon.stop() == 0)
+      expectEqual(first.code, 0)
+      try expectEqual(daemon.stop(), 0)
     }
     let daemon = try DaemonProcess(directory: directory)
     let client = try list(daemon, "--bin", "all", ids: [])
-    #expect(try ClientCommand.finish(client.start(["push", "f"] + elements)).code == 0)
+    try expectEqual(ClientCommand.finish(client.start(["push", "f"] + elements)).code, 0)
     try check(client, daemon, path)
   }
 
@@ -258,12 +258,13 @@ extension ClientChangesTests {
       let outcome = try ClientCommand.finish(client.start(words))
       let lines = outcome.lines
       let old = options.isEmpty ? ["  [0,0] b 1"] : []
-      #expect(
-        lines == ["! reset: the daemon began a new history; signs compare with the rows shown before"] + old
+      expectEqual(
+        lines,
+        ["! reset: the daemon began a new history; signs compare with the rows shown before"] + old
           + ["+ [0,1] n 1", "~ [0,2] c 2", "- [0,0] a "])
       // The next run resumes.
-      #expect(try client.run("push", "f", "{\"id\":\"m\",\"p\":1}").code == 0)
-      #expect(try ClientCommand.finish(client.start(words)).lines == ["+ [0,3] m 1"])
+      try expectEqual(client.run("push", "f", "{\"id\":\"m\",\"p\":1}").code, 0)
+      try expectEqual(ClientCommand.finish(client.start(words)).lines, ["+ [0,3] m 1"])
     }
   }
 
@@ -274,11 +275,11 @@ extension ClientChangesTests {
       let outcome = try ClientCommand.finish(client.start(words))
       let part = try outcome.json["params"]
       #expect(part["reset"] == "true" && part["last"] == "true")
-      #expect(part["sections"] == #"[{"name":"f/all","count":3}]"#)
-      #expect(part["added"] == "[[0,1]]")
+      expectEqual(part["sections"], #"[{"name":"f/all","count":3}]"#)
+      expectEqual(part["added"], "[[0,1]]")
       if options.isEmpty {
         #expect(part["at"] == "[0,0]" && part["elements"].text == "[\(Self.after.joined(separator: ","))]")
-        #expect(part["updated"] == "[[0,2]]")
+        expectEqual(part["updated"], "[[0,2]]")
         #expect(part["deleted"] == "[[0,0]]" && part["deletedIDs"] == #"["a"]"#)
       } else {
         #expect(part["at"] == "[0,1]" && part["elements"].text == "[\(Self.after[1])]")
@@ -292,8 +293,9 @@ extension ClientChangesTests {
       try SmallFile.replace(path, with: Array("{\"epoch\":\"other\",\"revision\":5}".utf8))
       let words = ["watch", "f", "--since-file", path, "--count", "1"]
       let lines = try ClientCommand.finish(client.start(words + ["--no-initial", "--template", "{id}"])).lines
-      #expect(
-        lines == [
+      expectEqual(
+        lines,
+        [
           "! reset: the daemon began a new history; the rows from before are not known, so ? marks each row",
           "? [0,0] b", "? [0,1] n", "? [0,2] c",
         ])
@@ -309,16 +311,16 @@ extension ClientChangesTests {
     let client = try list(first, "--bin", "all")
     let watcher = try client.start("watch", "f", "--reconnect", "--template", "{id}", "--count", "3")
     try watcher.output.wait(lines: 3)
-    #expect(try client.run("push", "f", "{\"id\":\"d\",\"p\":1}").code == 0)
+    try expectEqual(client.run("push", "f", "{\"id\":\"d\",\"p\":1}").code, 0)
     try watcher.output.wait(lines: 4)
-    #expect(try first.stop() == 0)
+    try expectEqual(first.stop(), 0)
     let second = try DaemonProcess(directory: directory)
     try watcher.errors.wait(for: "waiting for the feed f")
-    #expect(
-      try client.run("define", #"{"feed":"f","kind":"collection","bins":[{"name":"all"}]}"#).code == 0)
+    try expectEqual(client.run("define", #"{"feed":"f","kind":"collection","bins":[{"name":"all"}]}"#).code, 0)
     let lines = try ClientCommand.finish(watcher).lines
-    #expect(
-      lines.dropFirst(4) == [
+    expectEqual(
+      lines.dropFirst(4),
+      [
         "! reset: the daemon began a new history; signs compare with the rows shown before", "- [0,0] a", "- [0,1] b",
         "- [0,2] c", "- [0,3] d",
       ])
@@ -338,14 +340,14 @@ extension ClientChangesTests {
     let pipeline = try client.startShell(script)
     try pipeline.output.wait(lines: 1)
     let start = try client.revision(of: "f")
-    for id in 1...10 { #expect(try client.run("push", "f", "{\"id\":\(id)}").code == 0) }
+    for id in 1...10 { try expectEqual(client.run("push", "f", "{\"id\":\(id)}").code, 0) }
     try pipeline.write("go\n")
     let outcome = try ClientCommand.finish(pipeline)
-    #expect(outcome.lines.count == 2)
-    #expect(try revision() == start + 1)
+    expectEqual(outcome.lines.count, 2)
+    try expectEqual(revision(), start + 1)
     let rest = try client.run("watch", "f", "--since-file", path, "--count", "1").json["params"]
     #expect(rest["from"].int == start + 1 && rest["elements"].elements.count == 9)
-    #expect(try revision() == start + 10)
+    try expectEqual(revision(), start + 10)
   }
 
   /// The reader is a socket whose peer closes with unread bytes in its queue, which the kernel then discards.
@@ -373,9 +375,9 @@ extension ClientChangesTests {
     // The client looks again and again whether the line was taken, and saves its position then.
     while access(path, F_OK) != 0 { usleep(1000) }
     let start = try client.revision(of: "f")
-    #expect(try client.run("push", "f", "{\"id\":\"b\"}").code == 0)
+    try expectEqual(client.run("push", "f", "{\"id\":\"b\"}").code, 0)
     try reader.write("go\n")
-    #expect(try ClientCommand.finish(reader).code == 0)
-    #expect(try JSONValue(SmallFile.read(path).text)["revision"].int == start)
+    try expectEqual(ClientCommand.finish(reader).code, 0)
+    try expectEqual(JSONValue(SmallFile.read(path).text)["revision"].int, start)
   }
 }

@@ -6,82 +6,81 @@ struct ClientConditionTests {
   /// Of many programs that claim one element at the same time, exactly one gets it.
   @Test func exactlyOneClaims() throws {
     let client = ClientCommand(try DaemonProcess())
-    #expect(try client.run("push", "todo", "--define", "{\"id\":\"a\"}", "{\"id\":\"b\"}").code == 0)
+    try expectEqual(client.run("push", "todo", "--define", "{\"id\":\"a\"}", "{\"id\":\"b\"}").code, 0)
     let claims = try (0..<12).map { number in
       try client.start("patch", "todo", "b", "{\"owner\":\(number)}", "--where", "!@.owner")
     }
     let outcomes = try claims.map { try ClientCommand.finish($0) }
     let winners = outcomes.indices.filter { outcomes[$0].code == 0 }
-    #expect(winners.count == 1)
-    #expect(outcomes.filter { $0.code == 1 }.count == 11)
-    #expect(try client.run("get", "todo", "b").json["element"]["owner"].int == winners.first)
+    expectEqual(winners.count, 1)
+    expectEqual(outcomes.filter { $0.code == 1 }.count, 11)
+    try expectEqual(client.run("get", "todo", "b").json["element"]["owner"].int, winners.first)
     for outcome in outcomes where outcome.code == 1 { #expect(outcome.output == "" && outcome.errors != "") }
-    #expect(try client.run("patch", "todo", "c", "{\"owner\":1}", "--where", "!@.owner").code == 1)
-    #expect(try client.run("patch", "todo", "a", "{\"owner\":1}", "--where", "@.owner").code == 1)
-    #expect(try client.run("patch", "todo", "a", "{\"owner\":1}", "--where", "@[").code == 1)
-    #expect(try client.run("delete", "todo", "b", "--where", "@.owner == 99").code == 1)
-    #expect(try client.run("delete", "todo", "b", "--where", "@.owner == \(winners[0])").code == 0)
-    #expect(try client.run("query", "todo", "$[*].id").lines == ["\"a\""])
+    try expectEqual(client.run("patch", "todo", "c", "{\"owner\":1}", "--where", "!@.owner").code, 1)
+    try expectEqual(client.run("patch", "todo", "a", "{\"owner\":1}", "--where", "@.owner").code, 1)
+    try expectEqual(client.run("patch", "todo", "a", "{\"owner\":1}", "--where", "@[").code, 1)
+    try expectEqual(client.run("delete", "todo", "b", "--where", "@.owner == 99").code, 1)
+    try expectEqual(client.run("delete", "todo", "b", "--where", "@.owner == \(winners[0])").code, 0)
+    try expectEqual(client.run("query", "todo", "$[*].id").lines, ["\"a\""])
   }
 
   @Test func pushesOfAbsentElements() throws {
     let client = ClientCommand(try DaemonProcess())
-    #expect(try client.run("push", "f", "--define", "--absent", "{\"id\":1}").code == 0)
+    try expectEqual(client.run("push", "f", "--define", "--absent", "{\"id\":1}").code, 0)
     let refused = try client.run("push", "f", "--absent", "{\"id\":2}", "{\"id\":1,\"n\":2}")
-    #expect(refused.code == 1)
-    #expect(try client.run("query", "f", "$[*]").lines == ["{\"id\":1}"])
+    expectEqual(refused.code, 1)
+    try expectEqual(client.run("query", "f", "$[*]").lines, ["{\"id\":1}"])
     // On standard input, each element is judged.
     let lines = try client.run("push", "f", "--absent", input: "{\"id\":3}\n{\"id\":1,\"n\":2}\n{\"id\":4}\n")
-    #expect(lines.code == 1)
+    expectEqual(lines.code, 1)
     #expect(lines.errors.hasPrefix("feedclient: line 2, column 1: "))
-    #expect(try lines.json["pushed"].int == 2)
-    #expect(try client.run("push", "f", "--where", "@.id > 2", "{\"id\":3,\"n\":1}", "{\"id\":4,\"n\":1}").code == 0)
-    #expect(try client.run("push", "f", "--where", "@.id > 3", "{\"id\":3,\"n\":2}", "{\"id\":4,\"n\":2}").code == 1)
-    #expect(
-      try client.run("query", "f", "$[*]").lines == ["{\"id\":1}", "{\"id\":3,\"n\":1}", "{\"id\":4,\"n\":1}"])
-    #expect(try client.run("push", "f", "--where", "@", "--absent", "{\"id\":3}").code == 2)
-    #expect(try client.run("define", "l", "--kind", "array").code == 0)
+    try expectEqual(lines.json["pushed"].int, 2)
+    try expectEqual(client.run("push", "f", "--where", "@.id > 2", "{\"id\":3,\"n\":1}", "{\"id\":4,\"n\":1}").code, 0)
+    try expectEqual(client.run("push", "f", "--where", "@.id > 3", "{\"id\":3,\"n\":2}", "{\"id\":4,\"n\":2}").code, 1)
+    try expectEqual(client.run("query", "f", "$[*]").lines, ["{\"id\":1}", "{\"id\":3,\"n\":1}", "{\"id\":4,\"n\":1}"])
+    try expectEqual(client.run("push", "f", "--where", "@", "--absent", "{\"id\":3}").code, 2)
+    try expectEqual(client.run("define", "l", "--kind", "array").code, 0)
     let list = try client.run("push", "l", "--absent", "1")
-    #expect(list.code == 2)
-    #expect(list.errors == "feedclient: push: --where and --absent need a collection, or an array with identity\n")
+    expectEqual(list.code, 2)
+    expectEqual(list.errors, "feedclient: push: --where and --absent need a collection, or an array with identity\n")
   }
 
   @Test("a deletion says which elements are not there, and --strict exits with 1") func missingElements() throws {
     let client = ClientCommand(try DaemonProcess())
     let elements = (1...9).map { "{\"id\":\($0)}" }
-    #expect(try client.run("push", "f", "--define", input: elements.joined()).code == 0)
+    try expectEqual(client.run("push", "f", "--define", input: elements.joined()).code, 0)
     let some = try client.run("delete", "f", "1", "lamp", "2", "77")
-    #expect(some.code == 0)
-    #expect(try some.json["deleted"].elements.count == 2)
-    #expect(some.errors == "feedclient: 'f' has no element \"lamp\"\nfeedclient: 'f' has no element 77\n")
+    expectEqual(some.code, 0)
+    try expectEqual(some.json["deleted"].elements.count, 2)
+    expectEqual(some.errors, "feedclient: 'f' has no element \"lamp\"\nfeedclient: 'f' has no element 77\n")
     let none = try client.run("delete", "f", "--strict", "1")
-    #expect(none.code == 1)
-    #expect(try none.json["deleted"] == "[]")
-    #expect(none.errors == "feedclient: 'f' has no element 1\n")
-    #expect(try client.run("delete", "f", "--strict", "3").code == 0)
+    expectEqual(none.code, 1)
+    try expectEqual(none.json["deleted"], "[]")
+    expectEqual(none.errors, "feedclient: 'f' has no element 1\n")
+    try expectEqual(client.run("delete", "f", "--strict", "3").code, 0)
     let quiet = try client.run("delete", "f", "-q", "3", "4")
-    #expect(quiet == ClientCommand.Outcome(code: 0, output: "", errors: ""))
-    #expect(try client.run("delete", "f", "--strict", "-q", "3").errors == "feedclient: 'f' has no element 3\n")
+    expectEqual(quiet, ClientCommand.Outcome(code: 0, output: "", errors: ""))
+    try expectEqual(client.run("delete", "f", "--strict", "-q", "3").errors, "feedclient: 'f' has no element 3\n")
     // Of many that delete one element, exactly one does.
     let all = try (0..<8).map { _ in try client.start("delete", "f", "--strict", "5") }
-    #expect(try all.map { try ClientCommand.finish($0).code }.sorted() == [0] + Array(repeating: 1, count: 7))
+    try expectEqual(all.map { try ClientCommand.finish($0).code }.sorted(), [0] + Array(repeating: 1, count: 7))
     // Of very many, the first are named, and the others are deleted all the same.
     let unknown = (100..<300).map { "\($0)" }
     let many = try ClientCommand.finish(client.start(["delete", "f"] + unknown + ["6"]))
-    #expect(many.errors.split(separator: "\n").count == 101)
-    #expect(try client.run("query", "f", "$[*].id").lines == ["7", "8", "9"])
-    #expect(try client.run("delete", "f", "--strict", "--where", "@.id == 7").code == 2)
-    #expect(try client.run("delete", "nowhere", "1").code == 1)
+    expectEqual(many.errors.split(separator: "\n").count, 101)
+    try expectEqual(client.run("query", "f", "$[*].id").lines, ["7", "8", "9"])
+    try expectEqual(client.run("delete", "f", "--strict", "--where", "@.id == 7").code, 2)
+    try expectEqual(client.run("delete", "nowhere", "1").code, 1)
   }
 
   @Test func movesNextToOtherElements() throws {
     let client = ClientCommand(try DaemonProcess())
-    #expect(try client.run("define", "q", "--kind", "array", "--id", "$.id").code == 0)
-    #expect(try client.run("push", "q", "{\"id\":1}", "{\"id\":2}", "{\"id\":3}", "{\"id\":\"x\"}").code == 0)
+    try expectEqual(client.run("define", "q", "--kind", "array", "--id", "$.id").code, 0)
+    try expectEqual(client.run("push", "q", "{\"id\":1}", "{\"id\":2}", "{\"id\":3}", "{\"id\":\"x\"}").code, 0)
     func move(_ words: String..., order: [String]) throws {
       let outcome = try ClientCommand.finish(client.start(["move", "q"] + words))
-      #expect(outcome.code == 0, "\(outcome.errors)")
-      #expect(try client.run("query", "q", "$[*].id").lines == order)
+      expectEqual(outcome.code, 0, "\(outcome.errors)")
+      try expectEqual(client.run("query", "q", "$[*].id").lines, order)
     }
     try move("0", "end", order: ["2", "3", "\"x\"", "1"])
     try move("--id", "x", "--before", "2", order: ["\"x\"", "2", "3", "1"])
@@ -93,10 +92,10 @@ struct ClientConditionTests {
     try move("--id", "x", "end", "--where", "@.id == 'x'", order: ["1", "3", "2", "\"x\""])
     try move("x", "--after", "1", order: ["1", "\"x\"", "3", "2"])
     try move("x", "end", order: ["1", "3", "2", "\"x\""])
-    #expect(try client.run("move", "q", "--id", "x", "0", "--where", "@.id == 1").code == 1)
+    try expectEqual(client.run("move", "q", "--id", "x", "0", "--where", "@.id == 1").code, 1)
     let missing = try client.run("move", "q", "--id", "x", "--before", "99")
-    #expect(missing.code == 1)
-    #expect(missing.errors == "feedclient: 'q' has no element 99\n")
+    expectEqual(missing.code, 1)
+    expectEqual(missing.errors, "feedclient: 'q' has no element 99\n")
     for (words, message) in [
       (["0", "1", "--before", "2"], "TO and --before exclude each other"),
       (["0", "--after", "1", "--before", "2"], "--before and --after exclude each other"),
@@ -104,15 +103,15 @@ struct ClientConditionTests {
       (["1.5", "1"], "FROM '1.5': expected a row, from 0 on"),
     ] {
       let refused = try ClientCommand.finish(client.start(["move", "q"] + words))
-      #expect(refused.code == 2)
-      #expect(refused.errors == "feedclient: move: \(message)\n")
+      expectEqual(refused.code, 2)
+      expectEqual(refused.errors, "feedclient: move: \(message)\n")
     }
     // While others move rows, each move goes where it was asked to.
     let movers = try (0..<6).map { number in
       try client.start("move", "q", "--id", number % 2 == 0 ? "1" : "2", "--after", "3")
     }
-    for mover in movers { #expect(try ClientCommand.finish(mover).code == 0) }
-    #expect(try client.run("move", "q", "--id", "1", "--after", "3").code == 0)
-    #expect(try client.run("query", "q", "$[*].id").lines == ["3", "1", "2", "\"x\""])
+    for mover in movers { try expectEqual(ClientCommand.finish(mover).code, 0) }
+    try expectEqual(client.run("move", "q", "--id", "1", "--after", "3").code, 0)
+    try expectEqual(client.run("query", "q", "$[*].id").lines, ["3", "1", "2", "\"x\""])
   }
 }

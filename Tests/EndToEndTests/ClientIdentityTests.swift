@@ -15,12 +15,12 @@ import Testing
 
   private func client(_ daemon: DaemonProcess, defining feeds: [String] = feeds) throws -> ClientCommand {
     let client = ClientCommand(daemon)
-    for feed in feeds { #expect(try client.run("define", feed).code == 0) }
+    for feed in feeds { try expectEqual(client.run("define", feed).code, 0) }
     return client
   }
 
   private func run(_ client: ClientCommand, _ commands: [[String]]) throws {
-    for words in commands { #expect(try ClientCommand.finish(client.start(words)).code == 0, "\(words)") }
+    for words in commands { try expectEqual(ClientCommand.finish(client.start(words)).code, 0, "\(words)") }
   }
 
   /// Writes a position without the rows of the feed, as a program that keeps only positions does.
@@ -83,9 +83,9 @@ import Testing
     _ = try ClientCommand.finish(other)
     let words = ["watch", "home", "--section", "b", "--since-file", path, "--count", "1", "--template", "{id}"]
     // The row of a section that was deleted meanwhile may have been one.
-    #expect(try ClientCommand.finish(client.start(words)).lines == ["- [2,1] 8.5", "- [1,0] z"])
+    try expectEqual(ClientCommand.finish(client.start(words)).lines, ["- [2,1] 8.5", "- [1,0] z"])
     try run(client, [["push", "b", #"{"id":9}"#], ["push", "a", #"{"key":"x","s":"1"}"#]])
-    #expect(try ClientCommand.finish(client.start(words)).lines == ["+ [1,1] 9"])
+    try expectEqual(ClientCommand.finish(client.start(words)).lines, ["+ [1,1] 9"])
   }
 
   @Test("the identity of a row is where the feed of its section has it") func severalPlaces() throws {
@@ -95,8 +95,7 @@ import Testing
     try daemon.waitForWatcher(of: "home", client)
     try run(client, [["push", "b", #"{"id":8,"key":9}"#], ["push", "a", #"{"key":"x","id":8}"#]])
     try run(client, [["delete", "b", "8"], ["delete", "a", "x"]])
-    #expect(
-      try ClientCommand.finish(watcher).lines == ["+ [0,0] 9|8", "+ [0,0] x|8", "- [1,0] |8", "- [0,0] x|"])
+    try expectEqual(ClientCommand.finish(watcher).lines, ["+ [0,0] 9|8", "+ [0,0] x|8", "- [1,0] |8", "- [0,0] x|"])
   }
 
   private static let list = [#"{"feed":"f","kind":"array","id":"$.id"}"#]
@@ -120,12 +119,12 @@ import Testing
     let move = #""deleted":[[0,2]],"added":[[0,0]],"updated":[],"moves":[[0,0]],"elements":[{"id":"c","p":8}]"#
     let none = #""added":[],"updated":[],"elements":[]"#
     let delete = #""deleted":[[0,1],[0,2]],\#(none)"#
-    #expect(lines[0] == [delta(2, move), delta(3, delete)])
-    #expect(lines[1] == [delta(2, #"\#(move),"deletedIDs":["c"]"#), delta(3, #"\#(delete),"deletedIDs":["a","b"]"#)])
-    #expect(lines[2] == [delta(3, #"\#(delete),"deletedIDs":["a","b"]"#)])
-    #expect(lines[3] == [delta(2, #"\#(move),"deletedIDs":["c"]"#)])
+    expectEqual(lines[0], [delta(2, move), delta(3, delete)])
+    expectEqual(lines[1], [delta(2, #"\#(move),"deletedIDs":["c"]"#), delta(3, #"\#(delete),"deletedIDs":["a","b"]"#)])
+    expectEqual(lines[2], [delta(3, #"\#(delete),"deletedIDs":["a","b"]"#)])
+    expectEqual(lines[3], [delta(2, #"\#(move),"deletedIDs":["c"]"#)])
     // What a row was is known without the snapshot being shown.
-    #expect(lines[4] == [delta(3, #""deleted":[[0,1]],\#(none),"deletedIDs":["a"]"#)])
+    expectEqual(lines[4], [delta(3, #""deleted":[[0,1]],\#(none),"deletedIDs":["a"]"#)])
   }
 
   @Test("what nobody knows is null or empty") func unknown() throws {
@@ -145,7 +144,7 @@ import Testing
       let delta = try JSONValue(lines(options).first)["params"]
       #expect(delta["deleted"] == "[[0,1],[0,2]]" && delta.has("deletedIDs") && delta["deletedIDs"] == "null")
     }
-    #expect(try lines(["--template", "{id|?}"]) == ["- [0,1]", "- [0,2]"])
+    try expectEqual(lines(["--template", "{id|?}"]), ["- [0,1]", "- [0,2]"])
   }
 
   @Test("the rows of a file of positions name what a restarted daemon does not know") func restart() throws {
@@ -157,9 +156,9 @@ import Testing
       let daemon = try DaemonProcess(state, directory: directory)
       let client = try client(daemon, defining: Self.list)
       try run(client, Self.three)
-      #expect(try ClientCommand.finish(client.start(words)).code == 0)
+      try expectEqual(ClientCommand.finish(client.start(words)).code, 0)
       try run(client, [["delete", "f", "b"], ["delete", "f", "a"]])
-      #expect(try daemon.stop() == 0)
+      try expectEqual(daemon.stop(), 0)
     }
     let client = ClientCommand(try DaemonProcess(state, directory: directory))
     let delta = try ClientCommand.finish(client.start(words)).json["params"]
@@ -182,8 +181,9 @@ import Testing
     try second.output.wait(lines: 1)
     second.signal(SIGTERM)
     let changes = try ClientCommand.finish(second).json["changes"].elements
-    #expect(
-      changes.map { "\($0["kind"].text) \($0["id"].text)" } == [
+    expectEqual(
+      changes.map { "\($0["kind"].text) \($0["id"].text)" },
+      [
         #""deleted" "x""#, #""deleted" "z""#, #""updated" 85e-1"#,
       ])
   }

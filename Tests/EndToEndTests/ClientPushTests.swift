@@ -7,100 +7,99 @@ struct ClientPushTests {
   @Test func argumentsArePushedAsOneCommit() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "f", "--bin", "big=@.n > 1", "--bin", "all").code == 0)
+    try expectEqual(client.run("define", "f", "--bin", "big=@.n > 1", "--bin", "all").code, 0)
     let pushed = try client.run("push", "f", "{\"id\":1,\"n\":1}", "{\"id\":2, \"n\":2.50}")
-    #expect(pushed.code == 0)
-    #expect(pushed.errors == "")
-    #expect(pushed.output == "{\"revision\":2,\"deleted\":[],\"added\":[[0,0],[1,0],[1,1]],\"updated\":[]}\n")
-    #expect(try client.run("range", "f", "1", "0", "9").lines == ["{\"id\":1,\"n\":1}", "{\"id\":2,\"n\":2.50}"])
-    #expect(
-      try client.run("get", "f", "2").output
-        == "{\"element\":{\"id\":2,\"n\":2.50},\"type\":null,\"at\":[[0,0],[1,1]],\"found\":true,\"revision\":2}\n")
-    #expect(try client.run("delete", "f", "1", "\"2\"").json["deleted"] == "[[1,0]]")
-    #expect(try client.run("set", "f", "{\"id\":7}").json["added"] == "[[1,0]]")
-    #expect(try client.run("query", "f", "$[*].id").lines == ["7"])
+    expectEqual(pushed.code, 0)
+    expectEqual(pushed.errors, "")
+    expectEqual(pushed.output, "{\"revision\":2,\"deleted\":[],\"added\":[[0,0],[1,0],[1,1]],\"updated\":[]}\n")
+    try expectEqual(client.run("range", "f", "1", "0", "9").lines, ["{\"id\":1,\"n\":1}", "{\"id\":2,\"n\":2.50}"])
+    try expectEqual(
+      client.run("get", "f", "2").output,
+      "{\"element\":{\"id\":2,\"n\":2.50},\"type\":null,\"at\":[[0,0],[1,1]],\"found\":true,\"revision\":2}\n")
+    try expectEqual(client.run("delete", "f", "1", "\"2\"").json["deleted"], "[[1,0]]")
+    try expectEqual(client.run("set", "f", "{\"id\":7}").json["added"], "[[1,0]]")
+    try expectEqual(client.run("query", "f", "$[*].id").lines, ["7"])
   }
 
   @Test func singleKeepsTheLastOfSeveralElements() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "s", "--kind", "single").code == 0)
+    try expectEqual(client.run("define", "s", "--kind", "single").code, 0)
     let pushed = try client.run("push", "s", "1", "2", "3")
-    #expect(pushed.output == "{\"revision\":2,\"deleted\":[],\"added\":[[0,0]],\"updated\":[]}\n")
-    #expect(try client.run("get", "s", "--at", "0,0").json["element"].int == 3)
+    expectEqual(pushed.output, "{\"revision\":2,\"deleted\":[],\"added\":[[0,0]],\"updated\":[]}\n")
+    try expectEqual(client.run("get", "s", "--at", "0,0").json["element"].int, 3)
   }
 
   @Test func pushWithoutElementsReportsNoRevision() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     let pushed = try client.run("push", "f", "--define", "-")
-    #expect(pushed.code == 0)
-    #expect(pushed.output == "{\"feed\":\"f\",\"pushed\":0,\"refused\":0}\n")
+    expectEqual(pushed.code, 0)
+    expectEqual(pushed.output, "{\"feed\":\"f\",\"pushed\":0,\"refused\":0}\n")
   }
 
   @Test func invalidJSONExitsWith2() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "f").code == 0)
-    #expect(try client.run("push", "f", "{bad").code == 2)
-    #expect(try client.run("set", "f", input: "{bad\n").code == 2)
+    try expectEqual(client.run("define", "f").code, 0)
+    try expectEqual(client.run("push", "f", "{bad").code, 2)
+    try expectEqual(client.run("set", "f", input: "{bad\n").code, 2)
     let lines = try client.run("push", "f", input: "{bad\n{\"id\":1}\n")
-    #expect(lines.code == 2)
+    expectEqual(lines.code, 2)
     let summary = try lines.json
     #expect(summary["feed"].string == "f" && summary["pushed"].int == 1 && summary["refused"].int == 1)
-    #expect(try client.run("push", "f", input: "{}\n").code == 1)
-    #expect(try client.run("push", "f", input: "{bad\n{}\n").code == 1)
+    try expectEqual(client.run("push", "f", input: "{}\n").code, 1)
+    try expectEqual(client.run("push", "f", input: "{bad\n{}\n").code, 1)
   }
 
   @Test func setWithoutInputRequiresADash() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
+    try expectEqual(client.run("push", "f", "--define", "{\"id\":1}").code, 0)
     let refused = try client.run("set", "f", input: " \n")
-    #expect(refused.code == 2)
+    expectEqual(refused.code, 2)
     #expect(refused.errors.contains("to remove all elements, give '-'"))
-    #expect(try client.run("snapshot", "f").json["sections"].elements.map { $0["count"].int } == [1])
-    #expect(try client.run("set", "f", "-").code == 0)
-    #expect(try client.run("snapshot", "f").json["sections"].elements.map { $0["count"].int } == [0])
+    try expectEqual(client.run("snapshot", "f").json["sections"].elements.map { $0["count"].int }, [1])
+    try expectEqual(client.run("set", "f", "-").code, 0)
+    try expectEqual(client.run("snapshot", "f").json["sections"].elements.map { $0["count"].int }, [0])
   }
 
   @Test("an undefined feed is refused, or defined with --define") func undefinedFeeds() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     let refused = try client.run("push", "f", "{\"id\":1}")
-    #expect(refused.code == 1)
-    #expect(
-      refused.errors
-        == "feedclient: there is no feed 'f'; define it with: feedclient define f, or give --define\n")
-    #expect(try client.run("push", "f", "-", input: "{\"id\":1}").code == 1)
-    #expect(try client.run("feeds").output == "")
+    expectEqual(refused.code, 1)
+    expectEqual(
+      refused.errors, "feedclient: there is no feed 'f'; define it with: feedclient define f, or give --define\n")
+    try expectEqual(client.run("push", "f", "-", input: "{\"id\":1}").code, 1)
+    try expectEqual(client.run("feeds").output, "")
     let pushed = try client.run("push", "f", "--define", "{\"id\":1}")
-    #expect(pushed.code == 0)
-    #expect(pushed.errors == "feedclient: defined 'f' as a collection with one bin, all, and the identity at $.id\n")
-    #expect(try client.run("describe", "f").json["kind"].string == "collection")
+    expectEqual(pushed.code, 0)
+    expectEqual(pushed.errors, "feedclient: defined 'f' as a collection with one bin, all, and the identity at $.id\n")
+    try expectEqual(client.run("describe", "f").json["kind"].string, "collection")
   }
 
   @Test func patchWithoutAPatchIsAUsageError() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("push", "f", "--define", "{\"id\":3}").code == 0)
+    try expectEqual(client.run("push", "f", "--define", "{\"id\":3}").code, 0)
     let refused = try client.run("patch", "f", "3")
-    #expect(refused.code == 2)
-    #expect(refused.errors == "feedclient: patch: missing argument PATCH, a JSON object\n")
+    expectEqual(refused.code, 2)
+    expectEqual(refused.errors, "feedclient: patch: missing argument PATCH, a JSON object\n")
     let missing = "feedclient: patch: missing argument"
     for (words, errors) in [
       (["f"], "\(missing) ID or PATCH, a JSON object\n"), (["f", "--at", "0"], "\(missing) PATCH, a JSON object\n"),
       (["f", "3", "{"], "feedclient: patch: PATCH is not JSON: the text ends inside a value at byte 1\n"),
     ] {
       let refused = try ClientCommand.finish(client.start(["patch"] + words))
-      #expect(refused.code == 2)
-      #expect(refused.errors == errors)
+      expectEqual(refused.code, 2)
+      expectEqual(refused.errors, errors)
     }
-    #expect(try client.run("patch", "f", "3", "\n {\"a\":1}").code == 0)
-    #expect(try client.run("define", "s", "--kind", "single").code == 0)
-    #expect(try client.run("put", "s", "{\"a\":1}").code == 0)
-    #expect(try client.run("patch", "s", " {\"b\":2}").code == 0)
-    #expect(try client.run("snapshot", "s").json["sections"][0]["elements"] == #"[{"a":1,"b":2}]"#)
+    try expectEqual(client.run("patch", "f", "3", "\n {\"a\":1}").code, 0)
+    try expectEqual(client.run("define", "s", "--kind", "single").code, 0)
+    try expectEqual(client.run("put", "s", "{\"a\":1}").code, 0)
+    try expectEqual(client.run("patch", "s", " {\"b\":2}").code, 0)
+    try expectEqual(client.run("snapshot", "s").json["sections"][0]["elements"], #"[{"a":1,"b":2}]"#)
   }
 
   @Test func missingArgumentsOfMoveAreNamed() throws {
@@ -109,51 +108,49 @@ struct ClientPushTests {
       (["u"], "FROM or --id ID"), (["u", "3"], "TO"), (["u", "--id", "2"], "TO"),
     ] {
       let outcome = try ClientCommand.finish(client.start(["move"] + words))
-      #expect(outcome.code == 2)
-      #expect(outcome.errors == "feedclient: move: missing argument \(missing)\n")
+      expectEqual(outcome.code, 2)
+      expectEqual(outcome.errors, "feedclient: move: missing argument \(missing)\n")
     }
   }
 
   @Test func argumentsThatAreNotUTF8AreRefused() throws {
     let client = ClientCommand(socket: "/nonexistent/socket")
     let outcome = try ClientCommand.finish(client.startShell("$0 push f \"$(printf '\"a\\377b\"')\""))
-    #expect(outcome.code == 2)
-    #expect(outcome.errors == "feedclient: argument 3 is not UTF-8: '\"a\u{FFFD}b\"'\n")
+    expectEqual(outcome.code, 2)
+    expectEqual(outcome.errors, "feedclient: argument 3 is not UTF-8: '\"a\u{FFFD}b\"'\n")
     let daemon = try ClientCommand.finish(client.startShell("${0%feedclient}feedd --socket \"$(printf '/\\377')\""))
-    #expect(daemon.code == 2)
-    #expect(daemon.errors == "feedd: argument 2 is not UTF-8: '/\u{FFFD}'\n")
+    expectEqual(daemon.code, 2)
+    expectEqual(daemon.errors, "feedd: argument 2 is not UTF-8: '/\u{FFFD}'\n")
   }
 
   @Test func changesOfABinNameItsCollection() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "f", "--bin", "urgent=@.p > 8").code == 0)
+    try expectEqual(client.run("define", "f", "--bin", "urgent=@.p > 8").code, 0)
     for refused in [
       try client.run("push", "f/urgent", "{\"id\":1}"), try client.run("delete", "f/urgent", "--where", "@.p == 9"),
     ] {
-      #expect(refused.code == 1)
-      #expect(refused.errors == "feedclient: feed \"f/urgent\" is of kind bin; give its collection \"f\"\n")
+      expectEqual(refused.code, 1)
+      expectEqual(refused.errors, "feedclient: feed \"f/urgent\" is of kind bin; give its collection \"f\"\n")
     }
     for refused in [
       try client.run("push", "f/urgnt", "{\"id\":1}"), try client.run("push", "f/urgnt", "{\"id\":1}", "--define"),
     ] {
-      #expect(refused.code == 1)
-      #expect(
-        refused.errors == "feedclient: there is no bin 'f/urgnt'; push to f, whose bins select its elements\n")
+      expectEqual(refused.code, 1)
+      expectEqual(refused.errors, "feedclient: there is no bin 'f/urgnt'; push to f, whose bins select its elements\n")
     }
-    #expect(try client.run("define", "list", "--kind", "array").code == 0)
+    try expectEqual(client.run("define", "list", "--kind", "array").code, 0)
     let refused = try client.run("delete", "list", "--where", "@ == 1")
-    #expect(refused.code == 1)
-    #expect(
-      refused.errors
-        == "feedclient: feed \"list\" is of kind array; the command needs a feed of kind collection or array with \"id\"\n"
-    )
+    expectEqual(refused.code, 1)
+    expectEqual(
+      refused.errors,
+      "feedclient: feed \"list\" is of kind array; the command needs a feed of kind collection or array with \"id\"\n")
   }
 
   @Test func linesAreBatchedAndEachRefusedLineIsReported() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "f").code == 0)
+    try expectEqual(client.run("define", "f").code, 0)
     var input = ""
     for line in 1...3000 {
       switch line {
@@ -164,17 +161,17 @@ struct ClientPushTests {
       }
     }
     let pushed = try client.run("push", "f", "-", input: input)
-    #expect(pushed.code == 1)
+    expectEqual(pushed.code, 1)
     let summary = try pushed.json
     #expect(summary["feed"].string == "f" && summary["pushed"].int == 2997 && summary["refused"].int == 2)
     #expect(summary["revision"].int != nil)
     let complaints = pushed.errors.split(separator: "\n")
-    #expect(complaints.count == 2)
+    expectEqual(complaints.count, 2)
     #expect(complaints.contains { $0.hasPrefix("feedclient: line 700, column 1: ") })
     #expect(complaints.contains { $0.hasPrefix("feedclient: line 1500, column 7: not JSON: ") })
     // The last line of an identity wins, whatever was refused in between.
-    #expect(try client.run("get", "f", "699").json["element"]["line"].int == 2699)
-    #expect(try client.run("get", "f", "700").json["element"]["line"].int == 2700)
+    try expectEqual(client.run("get", "f", "699").json["element"]["line"].int, 2699)
+    try expectEqual(client.run("get", "f", "700").json["element"]["line"].int, 2700)
     // There are far fewer requests than lines.
     #expect(try #require(client.run("stats", "--json").json["commits"].int) < 100)
   }
@@ -182,7 +179,7 @@ struct ClientPushTests {
   @Test func linesAreSentAsTheyArrive() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "f").code == 0)
+    try expectEqual(client.run("define", "f").code, 0)
     let watcher = try client.start("watch", "f", "--no-initial")
     let pusher = try client.start("push", "f")
     try daemon.waitForWatcher(of: "f", client)
@@ -191,19 +188,19 @@ struct ClientPushTests {
       try watcher.output.wait(for: "\"elements\":[{\"id\":\(id)}]")
     }
     pusher.closeInput()
-    #expect(try pusher.waitForExit() == 0)
+    try expectEqual(pusher.waitForExit(), 0)
   }
 
   @Test func batchesOfLargeElementsStayWithinAFrame() throws {
     // Each element has a quarter of the size of a frame, so that a batch must end before it exceeds a frame.
     let daemon = try DaemonProcess(["--max-frame", "64K", "--max-element-bytes", "60K"])
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "f").code == 0)
+    try expectEqual(client.run("define", "f").code, 0)
     let text = String(repeating: "x", count: 16 << 10)
     var input = (1...40).map { "{\"id\":\($0),\"text\":\"\(text)\"}\n" }.joined()
     input += "{\"id\":99,\"text\":\"\(String(repeating: "x", count: 70 << 10))\"}\n"
     let pushed = try client.run("push", "f", input: input)
-    #expect(pushed.errors == "feedclient: line 41, column 1: the element is longer than the daemon's frames allow\n")
+    expectEqual(pushed.errors, "feedclient: line 41, column 1: the element is longer than the daemon's frames allow\n")
     let summary = try pushed.json
     #expect(summary["pushed"].int == 40 && summary["refused"].int == 1)
   }
@@ -212,7 +209,7 @@ struct ClientPushTests {
   func refusals() throws {
     let daemon = try DaemonProcess(["--max-element-bytes", "2K", "--max-elements", "400", "--max-depth", "20"])
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "f").code == 0)
+    try expectEqual(client.run("define", "f").code, 0)
     var lines = (1...400).map { "{\"id\":\($0)}" }
     lines[10] = "{\"id\":11,\"deep\":\(String(repeating: "[", count: 17))\(String(repeating: "]", count: 17))}"
     lines[20] = "{\"id\":21,\"long\":\"\(String(repeating: "x", count: 3000))\"}"
@@ -221,16 +218,16 @@ struct ClientPushTests {
     lines[50] = "{\"id\":51,\"surrogate\":\"\\ud800\"}"
     lines += (401...410).map { "{\"id\":\($0)}" }
     let pushed = try client.run("push", "f", input: "\u{FEFF}" + lines.joined(separator: "\r\n"))
-    #expect(pushed.code == 1)
+    expectEqual(pushed.code, 1)
     let named = pushed.errors.split(separator: "\n").compactMap {
       Int($0.dropFirst("feedclient: line ".count).prefix { $0.isNumber })
     }
     // Four of the first 400 are refused, so four of the last ten find room.
-    #expect(named.sorted() == [11, 21, 31, 41] + Array(405...410))
-    #expect(try pushed.json["pushed"].int == 400)
-    #expect(try pushed.json["refused"].int == 10)
-    #expect(try client.run("query", "f", "$[*].id").lines.count == 400)
-    #expect(try client.run("get", "f", "51").json["element"] == #"{"id":51,"surrogate":"\ud800"}"#)
+    expectEqual(named.sorted(), [11, 21, 31, 41] + Array(405...410))
+    try expectEqual(pushed.json["pushed"].int, 400)
+    try expectEqual(pushed.json["refused"].int, 10)
+    try expectEqual(client.run("query", "f", "$[*].id").lines.count, 400)
+    try expectEqual(client.run("get", "f", "51").json["element"], #"{"id":51,"surrogate":"\ud800"}"#)
   }
 
   @Test(
@@ -254,44 +251,45 @@ struct ClientPushTests {
     let daemon = try DaemonProcess(["--max-element-bytes", "2K", "--max-depth", "20"])
     let client = ClientCommand(daemon)
     for (feed, words) in [("f", ["set", "f", "-"]), ("l", ["insert", "l", "--at", "0", "-"])] {
-      #expect(try client.run("define", feed, "--id", "$.id", "--kind", feed == "f" ? "collection" : "array").code == 0)
+      try expectEqual(
+        client.run("define", feed, "--id", "$.id", "--kind", feed == "f" ? "collection" : "array").code, 0)
       let outcome = try ClientCommand.finish(client.start(words), input: input)
-      #expect(outcome.code == code)
+      expectEqual(outcome.code, code)
       let errors = outcome.errors.split(separator: "\n")
-      #expect(errors.count == messages.count + 1)
+      expectEqual(errors.count, messages.count + 1)
       for (error, message) in zip(errors, messages) { #expect(error.hasPrefix("feedclient: \(message)"), "\(error)") }
-      #expect(errors.last == "feedclient: \(words[0]): nothing was changed, because one commit has all elements")
-      #expect(try client.run("query", feed, "$[*]").lines == [])
+      expectEqual(errors.last, "feedclient: \(words[0]): nothing was changed, because one commit has all elements")
+      try expectEqual(client.run("query", feed, "$[*]").lines, [])
     }
   }
 
   @Test("a value on standard input is exactly one, after a byte order mark") func values() throws {
     let client = ClientCommand(try DaemonProcess())
-    #expect(try client.run("define", "-", input: "\u{FEFF}{\"feed\":\"f\"}\n").code == 0)
-    #expect(try client.run("call", "verify", "-", input: "\u{FEFF}\n {\"feed\":\"f\"}").code == 0)
+    try expectEqual(client.run("define", "-", input: "\u{FEFF}{\"feed\":\"f\"}\n").code, 0)
+    try expectEqual(client.run("call", "verify", "-", input: "\u{FEFF}\n {\"feed\":\"f\"}").code, 0)
     for (input, message) in [
       ("{\"feed\":\"f\"}\n2", "line 2, column 1: unexpected text after the value"), ("", "standard input is empty"),
       ("{}\u{FEFF}", "line 1, column 3: not JSON: unexpected byte order mark (U+FEFF)"),
       ("[1,]", "line 1, column 4: not JSON: unexpected byte"),
     ] {
       let refused = try client.run("call", "verify", "-", input: input)
-      #expect(refused.code == 2)
-      #expect(refused.errors == "feedclient: call: PARAMS: \(message)\n")
+      expectEqual(refused.code, 2)
+      expectEqual(refused.errors, "feedclient: call: PARAMS: \(message)\n")
     }
   }
 
   @Test("a change of many rows is counted in a pipe, and listed with --json") func counts() throws {
     let client = ClientCommand(try DaemonProcess())
-    #expect(try client.run("define", "f").code == 0)
+    try expectEqual(client.run("define", "f").code, 0)
     let elements = (1...1001).map { "{\"id\":\($0)}" }
     let input = elements.joined(separator: "\n")
-    #expect(
-      try client.run("set", "f", input: input).output
-        == "{\"revision\":2,\"counts\":{\"deleted\":0,\"added\":1001,\"updated\":0}}\n")
-    #expect(try client.run("--json", "delete", "f", "--where", "@.id > 0").json["deleted"].elements.count == 1001)
-    #expect(try client.run("set", "f", input: elements.dropLast().joined()).json["added"].elements.count == 1000)
+    try expectEqual(
+      client.run("set", "f", input: input).output,
+      "{\"revision\":2,\"counts\":{\"deleted\":0,\"added\":1001,\"updated\":0}}\n")
+    try expectEqual(client.run("--json", "delete", "f", "--where", "@.id > 0").json["deleted"].elements.count, 1001)
+    try expectEqual(client.run("set", "f", input: elements.dropLast().joined()).json["added"].elements.count, 1000)
     let quiet = try client.run("set", "--quiet", "f", input: input)
-    #expect(quiet == ClientCommand.Outcome(code: 0, output: "", errors: ""))
+    expectEqual(quiet, ClientCommand.Outcome(code: 0, output: "", errors: ""))
     #expect(try client.run("-q", "push", "f", "{}").errors != "")
   }
 
@@ -302,7 +300,7 @@ struct ClientPushTests {
     try pusher.write("{\"id\":1}\n")
     try pusher.errors.wait(for: "defined 'f'")
     daemon.process.signal(SIGKILL)
-    #expect(try pusher.waitForExit() == 3)
+    try expectEqual(pusher.waitForExit(), 3)
     #expect(pusher.errors.text.contains("the daemon closed the connection"))
   }
 
@@ -310,20 +308,20 @@ struct ClientPushTests {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     let outcome = try client.run("push", "f", "{\"id\":1}", "{id:2}")
-    #expect(outcome.code == 2)
+    expectEqual(outcome.code, 2)
     #expect(outcome.errors.contains("element 2 is not JSON"))
-    #expect(try client.run("feeds").output == "")
+    try expectEqual(client.run("feeds").output, "")
   }
 
   @Test("standard input can mix lines, arrays, concatenated and pretty-printed JSON") func mixedInput() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "f").code == 0)
+    try expectEqual(client.run("define", "f").code, 0)
     let pushed = try client.run(
       "push", "f", "-",
       input: "{\"id\":1}{\"id\":2}\n[{\"id\":3},\n {\"id\":4}]\n{\n  \"id\": 5\n}\n{\"id\" 6}\n{\"id\":7}\n")
-    #expect(pushed.code == 2)
+    expectEqual(pushed.code, 2)
     #expect(pushed.errors.hasPrefix("feedclient: line 7, column 7: not JSON: "), "\(pushed.errors)")
-    #expect(try client.run("query", "f", "$[*].id").lines == ["1", "2", "3", "4", "5", "7"])
+    try expectEqual(client.run("query", "f", "$[*].id").lines, ["1", "2", "3", "4", "5", "7"])
   }
 }

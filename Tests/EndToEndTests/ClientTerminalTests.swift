@@ -17,8 +17,8 @@ struct ClientTerminalTests {
   @Test func listIsRedrawnInPlace() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "f", "--bin", "urgent=@.p > 5", "--bin", "rest", "--exclusive").code == 0)
-    #expect(try client.run("push", "f", "{\"id\":1,\"p\":9,\"t\":\"disk full\"}", "{\"id\":2,\"p\":1}").code == 0)
+    try expectEqual(client.run("define", "f", "--bin", "urgent=@.p > 5", "--bin", "rest", "--exclusive").code, 0)
+    try expectEqual(client.run("push", "f", "{\"id\":1,\"p\":9,\"t\":\"disk full\"}", "{\"id\":2,\"p\":1}").code, 0)
     let terminal = try PseudoTerminal(columns: 60, rows: 10)
     let screen = TerminalReader(terminal)
     let watcher = try start("watch f --template '{p}: {t}' --verify", on: terminal, daemon)
@@ -26,11 +26,10 @@ struct ClientTerminalTests {
     #expect(screen.text.hasPrefix("\u{1B}[?1049h"))
     #expect(screen.text.contains("f/urgent"))
     try screen.wait(for: "verified at 2")
-    #expect(try client.run("push", "f", "{\"id\":1,\"p\":7,\"t\":\"better\"}").code == 0)
+    try expectEqual(client.run("push", "f", "{\"id\":1,\"p\":7,\"t\":\"better\"}").code, 0)
     try screen.wait(for: "\u{1B}[1;33m~\u{1B}[0m 7: better")
-    #expect(
-      try client.run("push", "f", "{\"id\":2,\"p\":8,\"t\":\"new\u{1B}\"}".replacing("\u{1B}", with: "\\u001b")).code
-        == 0)
+    try expectEqual(
+      client.run("push", "f", "{\"id\":2,\"p\":8,\"t\":\"new\u{1B}\"}".replacing("\u{1B}", with: "\\u001b")).code, 0)
     try screen.wait(for: "\u{1B}[1;36m>\u{1B}[0m 8: new\u{FFFD}")
     // After a change of the size the whole screen is drawn.
     let before = screen.text.count
@@ -39,7 +38,7 @@ struct ClientTerminalTests {
     try screen.wait(for: "\u{1B}[2J", after: before)
     // The process ends by the signal, so that a surrounding shell loop ends too.
     watcher.signal(SIGINT)
-    #expect(try watcher.waitForExit() == 128 + SIGINT)
+    try expectEqual(watcher.waitForExit(), 128 + SIGINT)
     try screen.wait(for: "\u{1B}[?25h\u{1B}[?1049l", after: before)
   }
 
@@ -51,7 +50,7 @@ struct ClientTerminalTests {
     ])
   func announcedInput(words: String, what: String) throws {
     let daemon = try DaemonProcess()
-    #expect(try ClientCommand(daemon).run("define", "f").code == 0)
+    try expectEqual(ClientCommand(daemon).run("define", "f").code, 0)
     let terminal = try PseudoTerminal(columns: 60, rows: 10)
     let process = try start(words, on: terminal, daemon)
     try process.errors.wait(for: "feedclient: reading \(what) from the terminal; end with Ctrl-D\n")
@@ -62,7 +61,7 @@ struct ClientTerminalTests {
   @Test func suspendRestoresTheScreen() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "f").code == 0)
+    try expectEqual(client.run("define", "f").code, 0)
     let terminal = try PseudoTerminal(columns: 60, rows: 10)
     let screen = TerminalReader(terminal)
     let watcher = try start("watch f", on: terminal, daemon)
@@ -70,60 +69,60 @@ struct ClientTerminalTests {
     watcher.signal(SIGTSTP)
     try screen.wait(for: "\u{1B}[?1049l")
     var status: Int32 = 0
-    #expect(waitpid(watcher.pid, &status, WUNTRACED) == watcher.pid)
+    expectEqual(waitpid(watcher.pid, &status, WUNTRACED), watcher.pid)
     let before = screen.text.count
     watcher.signal(SIGCONT)
     try screen.wait(for: "\u{1B}[?1049h", after: before)
     watcher.signal(SIGTERM)
-    #expect(try watcher.waitForExit() == 128 + SIGTERM)
+    try expectEqual(watcher.waitForExit(), 128 + SIGTERM)
   }
 
   @Test func terminalWithoutCursorMovementGetsLines() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
+    try expectEqual(client.run("push", "f", "--define", "{\"id\":1}").code, 0)
     let terminal = try PseudoTerminal(columns: 40, rows: 10)
     let screen = TerminalReader(terminal)
     let watcher = try start("watch f --count 3", on: terminal, daemon, environment: ["TERM": "dumb"])
     try screen.wait(for: "  [0,0] {\"id\": 1}")
-    #expect(try client.run("push", "f", "{\"id\":1,\"a\":2}", "{\"id\":2}").code == 0)
-    #expect(try client.run("delete", "f", "1").code == 0)
-    #expect(try watcher.waitForExit() == 0)
+    try expectEqual(client.run("push", "f", "{\"id\":1,\"a\":2}", "{\"id\":2}").code, 0)
+    try expectEqual(client.run("delete", "f", "1").code, 0)
+    try expectEqual(watcher.waitForExit(), 0)
     try screen.wait(for: "- [0,0] {\"id\": 1}\r\n")
-    #expect(
-      screen.text
-        == "  [0,0] {\"id\": 1}\r\n+ [0,1] {\"id\": 2}\r\n~ [0,0] {\"id\": 1, \"a\": 2}\r\n- [0,0] {\"id\": 1}\r\n")
+    expectEqual(
+      screen.text,
+      "  [0,0] {\"id\": 1}\r\n+ [0,1] {\"id\": 2}\r\n~ [0,0] {\"id\": 1, \"a\": 2}\r\n- [0,0] {\"id\": 1}\r\n")
   }
 
   @Test("without a snapshot there is no list to redraw, so changes are lines that stay on the screen")
   func changesWithoutSnapshot() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
+    try expectEqual(client.run("push", "f", "--define", "{\"id\":1}").code, 0)
     let terminal = try PseudoTerminal(columns: 40, rows: 10)
     let screen = TerminalReader(terminal)
     let words = "watch f --no-initial --count 1 --template '{id} {a}'"
     let watcher = try start(words, on: terminal, daemon, environment: ["NO_COLOR": "1"])
     try daemon.waitForWatcher(of: "f", client)
-    #expect(try client.run("push", "f", "{\"id\":1,\"a\":2}").code == 0)
-    #expect(try watcher.waitForExit() == 0)
+    try expectEqual(client.run("push", "f", "{\"id\":1,\"a\":2}").code, 0)
+    try expectEqual(watcher.waitForExit(), 0)
     try screen.wait(for: "~ [0,0] 1 2\r\n")
-    #expect(screen.text == "~ [0,0] 1 2\r\n")
+    expectEqual(screen.text, "~ [0,0] 1 2\r\n")
   }
 
   @Test func resultsAreFormattedAndColouredOnRequest() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("push", "inbox", "--define", "{\"id\":1}").code == 0)
+    try expectEqual(client.run("push", "inbox", "--define", "{\"id\":1}").code, 0)
     let terminal = try PseudoTerminal(columns: 80, rows: 10)
     let screen = TerminalReader(terminal)
-    #expect(try start("feeds", on: terminal, daemon).waitForExit() == 0)
+    try expectEqual(start("feeds", on: terminal, daemon).waitForExit(), 0)
     try screen.wait(for: "revision 2")
     #expect(screen.text.contains("\u{1B}[1minbox\u{1B}[0m"))
     let before = screen.text.count
-    #expect(try start("feeds", on: terminal, daemon, environment: ["NO_COLOR": "1"]).waitForExit() == 0)
+    try expectEqual(start("feeds", on: terminal, daemon, environment: ["NO_COLOR": "1"]).waitForExit(), 0)
     try screen.wait(for: "inbox  collection  all 1  revision 2\r\n", after: before)
-    #expect(try start("feeds --json", on: terminal, daemon).waitForExit() == 0)
+    try expectEqual(start("feeds --json", on: terminal, daemon).waitForExit(), 0)
     try screen.wait(for: "{\"feed\":\"inbox\",", after: before)
   }
 
@@ -131,7 +130,7 @@ struct ClientTerminalTests {
     let daemon = try DaemonProcess()
     var client = ClientCommand(daemon)
     client.environment = ["TERM": "xterm"]
-    #expect(try client.run("define", "f").code == 0)
+    try expectEqual(client.run("define", "f").code, 0)
     let terminal = try PseudoTerminal(columns: 80, rows: 10)
     let screen = TerminalReader(terminal)
     let pusher = try client.startShell("\"$0\" push f 2>&3; echo \"status $?\" >&2", passing: [terminal.terminal])
@@ -147,9 +146,9 @@ struct ClientTerminalTests {
   @Test("keys move, search, select, pause and end the list on a small terminal") func keys() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "f").code == 0)
+    try expectEqual(client.run("define", "f").code, 0)
     let input = (0..<100).map { "{\"id\":\($0),\"text\":\"number \($0) with a long text behind it\"}\n" }.joined()
-    #expect(try client.run("push", "f", input: input).code == 0)
+    try expectEqual(client.run("push", "f", input: input).code, 0)
     let terminal = try PseudoTerminal(columns: 40, rows: 10)
     let screen = TerminalReader(terminal)
     let watcher = try start("watch f --template '{text}'", on: terminal, daemon, environment: ["NO_COLOR": "1"])
@@ -167,10 +166,10 @@ struct ClientTerminalTests {
     try press("nowhere\r", until: "no match for 'nowhere'")
     try press("s", until: "▸number 42")
     try screen.wait(for: "●▸number 42")
-    #expect(try client.run("selected", "f").json["selected"] == "[[0,42]]")
+    try expectEqual(client.run("selected", "f").json["selected"], "[[0,42]]")
     // A change above the visible rows is counted and does not move the list.
     let before = screen.text.count
-    #expect(try client.run("push", "f", "{\"id\":0,\"text\":\"changed\"}").code == 0)
+    try expectEqual(client.run("push", "f", "{\"id\":0,\"text\":\"changed\"}").code, 0)
     try screen.wait(for: "↑1 ↓0", after: before)
     try press("\r", until: "\"id\": 42")
     try press("x", until: "●▸number 42")
@@ -179,7 +178,7 @@ struct ClientTerminalTests {
     try press("?", until: "Shift-Tab")
     try press("x", until: "●▸number 42")
     try screen.type("q")
-    #expect(try watcher.waitForExit() == 0)
+    try expectEqual(watcher.waitForExit(), 0)
   }
 
   @Test("statistics are replaced on a terminal with room for them, and appended on a smaller one") func statistics()
@@ -191,9 +190,9 @@ struct ClientTerminalTests {
     let watcher = try start("stats --watch --interval 100ms", on: terminal, daemon, environment: ["NO_COLOR": "1"])
     try screen.wait(for: "A\u{1B}[Jrevision")
     watcher.signal(SIGINT)
-    #expect(try watcher.waitForExit() == 128 + SIGINT)
+    try expectEqual(watcher.waitForExit(), 128 + SIGINT)
     let lines = screen.screen(columns: 60, rows: 40).lines
-    #expect(lines.filter { $0.hasPrefix("uptime") }.count == 1)
+    expectEqual(lines.filter { $0.hasPrefix("uptime") }.count, 1)
     // On a smaller one, members that are 0 give way.
     let medium = try PseudoTerminal(columns: 60, rows: 20)
     let mediumReader = TerminalReader(medium)
@@ -201,22 +200,22 @@ struct ClientTerminalTests {
     try mediumReader.wait(for: "A\u{1B}[J")
     try mediumReader.wait(for: "memoryBytes", after: mediumReader.text.count)
     next.signal(SIGINT)
-    #expect(try next.waitForExit() == 128 + SIGINT)
+    try expectEqual(next.waitForExit(), 128 + SIGINT)
     let shown = mediumReader.screen(columns: 60, rows: 20).lines
-    #expect(shown.filter { $0.hasPrefix("memoryBytes") }.count == 1)
+    expectEqual(shown.filter { $0.hasPrefix("memoryBytes") }.count, 1)
     #expect(!shown.contains { $0.hasPrefix("resets") })
     let small = try PseudoTerminal(columns: 60, rows: 5)
     let reader = TerminalReader(small)
     let other = try start("stats --watch --interval 100ms", on: small, daemon, environment: ["NO_COLOR": "1"])
     try reader.wait(for: "\r\n\r\nrevision")
     other.signal(SIGINT)
-    #expect(try other.waitForExit() == 128 + SIGINT)
+    try expectEqual(other.waitForExit(), 128 + SIGINT)
   }
 
   @Test("select prints text on a terminal") func selection() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("push", "f", "--define", "{\"id\":1}", "{\"id\":2}").code == 0)
+    try expectEqual(client.run("push", "f", "--define", "{\"id\":1}", "{\"id\":2}").code, 0)
     let terminal = try PseudoTerminal(columns: 40, rows: 10)
     let screen = TerminalReader(terminal)
     for (words, text) in [
@@ -226,7 +225,7 @@ struct ClientTerminalTests {
       ("deselect f --all", "revision 2 nothing selected\r\n"),
     ] {
       let before = screen.text.count
-      #expect(try start(words, on: terminal, daemon, environment: ["NO_COLOR": "1"]).waitForExit() == 0)
+      try expectEqual(start(words, on: terminal, daemon, environment: ["NO_COLOR": "1"]).waitForExit(), 0)
       try screen.wait(for: text, after: before)
     }
   }
@@ -234,23 +233,22 @@ struct ClientTerminalTests {
   @Test("a watch that ends by itself leaves the rows on the screen") func lastRows() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
+    try expectEqual(client.run("push", "f", "--define", "{\"id\":1}").code, 0)
     let terminal = try PseudoTerminal(columns: 40, rows: 10)
     let screen = TerminalReader(terminal)
     let watcher = try start("watch f --snapshot-only", on: terminal, daemon, environment: ["NO_COLOR": "1"])
-    #expect(try watcher.waitForExit() == 0)
+    try expectEqual(watcher.waitForExit(), 0)
     try screen.wait(for: "f/all  1\r\n  {\"id\": 1}\r\n")
   }
 
   @Test("feeds are shown side by side, and Tab goes through their sections") func sideBySide() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "inbox", "--bin", "urgent=@.p > 5", "--bin", "rest", "--exclusive").code == 0)
-    #expect(try client.run("define", "todo", "--kind", "array").code == 0)
-    #expect(
-      try client.run("push", "inbox", "{\"id\":1,\"p\":9,\"t\":\"日本語のテキスト\"}", "{\"id\":2,\"p\":1,\"t\":\"low\"}").code
-        == 0)
-    #expect(try client.run("push", "todo", "{\"t\":\"milk\"}").code == 0)
+    try expectEqual(client.run("define", "inbox", "--bin", "urgent=@.p > 5", "--bin", "rest", "--exclusive").code, 0)
+    try expectEqual(client.run("define", "todo", "--kind", "array").code, 0)
+    try expectEqual(
+      client.run("push", "inbox", "{\"id\":1,\"p\":9,\"t\":\"日本語のテキスト\"}", "{\"id\":2,\"p\":1,\"t\":\"low\"}").code, 0)
+    try expectEqual(client.run("push", "todo", "{\"t\":\"milk\"}").code, 0)
     let terminal = try PseudoTerminal(columns: 40, rows: 10)
     let screen = TerminalReader(terminal)
     let words = "watch inbox todo --template '{t}'"
@@ -259,8 +257,9 @@ struct ClientTerminalTests {
       try screen.waitForScreen(columns: 40, rows: 10) { $0[line] == text }
     }
     let lines = try screen.waitForScreen(columns: 40, rows: 10) { $0[2].contains("日") && $0[2].contains("milk") }
-    #expect(
-      lines == [
+    expectEqual(
+      lines,
+      [
         "▸inbox  2 rows      │  todo  1 row", "urgent  1           │ todo  1", "  日本語のテキスト  │   milk",
         "rest  1             │", "  low               │", "", "", "", "", "",
       ])
@@ -272,7 +271,7 @@ struct ClientTerminalTests {
     _ = try wait(2, "  日本語のテキスト  │  ▸milk")
     try screen.type("s")
     #expect(try screen.waitForScreen(columns: 40, rows: 10) { $0[2].hasSuffix("│  ●▸milk") }[0].hasPrefix(" inbox"))
-    #expect(try client.run("selected", "todo").json["selected"] == "[[0,0]]")
+    try expectEqual(client.run("selected", "todo").json["selected"], "[[0,0]]")
     try screen.type("\t")
     _ = try screen.waitForScreen(columns: 40, rows: 10) { $0[2].hasPrefix(" ▸日本語") }
     #expect(!screen.screen(columns: 40, rows: 10).isOverrun)
@@ -280,72 +279,72 @@ struct ClientTerminalTests {
     let before = screen.text.count
     try terminal.resize(columns: 20, rows: 5)
     watcher.signal(SIGWINCH)
-    #expect(
-      try screen.waitForScreen(columns: 20, rows: 5, after: before) { $0[0] == "▸inbox  1 of 2" }
-        == ["▸inbox  1 of 2", "urgent  1", " ▸日本語のテキスト", "rest  1", "  low"])
+    try expectEqual(
+      screen.waitForScreen(columns: 20, rows: 5, after: before) { $0[0] == "▸inbox  1 of 2" },
+      ["▸inbox  1 of 2", "urgent  1", " ▸日本語のテキスト", "rest  1", "  low"])
     watcher.signal(SIGINT)
-    #expect(try watcher.waitForExit() == 128 + SIGINT)
+    try expectEqual(watcher.waitForExit(), 128 + SIGINT)
   }
 
   @Test("a count leaves the rows on the screen, also when the snapshot has several parts") func count() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "f", "--bin", "a=@.id == 1", "--bin", "b=@.id == 2").code == 0)
-    #expect(try client.run("define", "g").code == 0)
-    #expect(try client.run("push", "f", "{\"id\":1}", "{\"id\":2}").code == 0)
+    try expectEqual(client.run("define", "f", "--bin", "a=@.id == 1", "--bin", "b=@.id == 2").code, 0)
+    try expectEqual(client.run("define", "g").code, 0)
+    try expectEqual(client.run("push", "f", "{\"id\":1}", "{\"id\":2}").code, 0)
     let terminal = try PseudoTerminal(columns: 40, rows: 10)
     let screen = TerminalReader(terminal)
     let watcher = try start("watch f --count 1", on: terminal, daemon, environment: ["NO_COLOR": "1"])
-    #expect(try watcher.waitForExit() == 0)
+    try expectEqual(watcher.waitForExit(), 0)
     try screen.wait(for: "\u{1B}[?1049lf/a  1\r\n  {\"id\": 1}\r\nf/b  1\r\n  {\"id\": 2}\r\n")
     let both = try start("watch f g --snapshot-only", on: terminal, daemon, environment: ["NO_COLOR": "1"])
-    #expect(try both.waitForExit() == 0)
+    try expectEqual(both.waitForExit(), 0)
     try screen.wait(for: " f  2 rows          │  g  0 rows\r\nf/a  1              │ g/all  0\r\n")
     let printed = try client.run("watch", "f", "--print", "{id}", "--rows", "2", "--separator", " ", "--count", "1")
-    #expect(printed.output == "1 2\n")
+    expectEqual(printed.output, "1 2\n")
     let counted = try start("watch f g --counts --snapshot-only", on: terminal, daemon, environment: ["NO_COLOR": "1"])
-    #expect(try counted.waitForExit() == 0)
+    try expectEqual(counted.waitForExit(), 0)
     try screen.wait(for: "f/a 1  f/b 1\r\ng/all 0\r\n")
   }
 
   @Test("elements and help are wrapped on a small terminal") func pages() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(
-      try client.run(
+    try expectEqual(
+      client.run(
         "push", "f", "--define", "{\"id\":1,\"text\":\"one two three four five six seven eight nine ten\"}"
-      ).code
-        == 0)
+      ).code, 0)
     let terminal = try PseudoTerminal(columns: 40, rows: 10)
     let screen = TerminalReader(terminal)
     let watcher = try start("watch f", on: terminal, daemon, environment: ["NO_COLOR": "1"])
     try screen.wait(for: "\"id\": 1")
     try screen.type("j\r")
     let element = try screen.waitForScreen(columns: 40, rows: 10) { $0[0] == "f/all row 0" }
-    #expect(
-      element[2...6] == [
+    expectEqual(
+      element[2...6],
+      [
         "{", "  \"id\": 1,", "  \"text\": \"one two three four five six", "    seven eight nine ten\"", "}",
       ])
     try screen.type("x?")
     let help = try screen.waitForScreen(columns: 40, rows: 10) { $0[0] == "Keys" }
-    #expect(help[5...6] == ["  Tab  Shift-Tab   next, previous", "                   section or feed"])
+    expectEqual(help[5...6], ["  Tab  Shift-Tab   next, previous", "                   section or feed"])
     try screen.type("xq")
-    #expect(try watcher.waitForExit() == 0)
+    try expectEqual(watcher.waitForExit(), 0)
   }
 
   @Test("lines of text end with a whole line after an interrupt from the keyboard") func interrupted() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("push", "f", "--define", "{\"id\":1,\"t\":\"first\"}").code == 0)
+    try expectEqual(client.run("push", "f", "--define", "{\"id\":1,\"t\":\"first\"}").code, 0)
     let terminal = try PseudoTerminal(columns: 40, rows: 10)
     let screen = TerminalReader(terminal)
     let watcher = try start("watch f --print '{t}'", on: terminal, daemon)
     try screen.wait(for: "first\r\n")
-    #expect(try client.run("push", "f", "{\"id\":1,\"t\":\"last\"}").code == 0)
+    try expectEqual(client.run("push", "f", "{\"id\":1,\"t\":\"last\"}").code, 0)
     try screen.wait(for: "last\r\n")
     watcher.signal(SIGINT)
-    #expect(try watcher.waitForExit() == 128 + SIGINT)
-    #expect(screen.text == "first\r\nlast\r\n")
+    try expectEqual(watcher.waitForExit(), 128 + SIGINT)
+    expectEqual(screen.text, "first\r\nlast\r\n")
   }
 
   @Test(
@@ -353,7 +352,7 @@ struct ClientTerminalTests {
   func top(columns: Int, rows: Int) throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
+    try expectEqual(client.run("push", "f", "--define", "{\"id\":1}").code, 0)
     let other = try client.start("watch", "f")
     try other.output.wait(for: "\"last\":true")
     let terminal = try PseudoTerminal(columns: UInt16(columns), rows: UInt16(rows))
@@ -384,7 +383,7 @@ struct ClientTerminalTests {
     _ = try wait { $0[0].hasPrefix("feedd  up ") }
     #expect(!screen.screen(columns: columns, rows: rows).isOverrun)
     try screen.type("q")
-    #expect(try top.waitForExit() == 0)
+    try expectEqual(top.waitForExit(), 0)
     other.signal(SIGTERM)
     _ = try other.waitForExit()
   }
@@ -392,7 +391,7 @@ struct ClientTerminalTests {
   @Test("when the daemon is killed, the terminal is restored and the reason is told") func killed() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
+    try expectEqual(client.run("push", "f", "--define", "{\"id\":1}").code, 0)
     for words in ["watch f", "top --interval 1h"] {
       let terminal = try PseudoTerminal(columns: 40, rows: 10)
       let screen = TerminalReader(terminal)
@@ -402,11 +401,11 @@ struct ClientTerminalTests {
       if words.hasPrefix("watch") {
         // A daemon that hangs does not keep the keys from working.
         try screen.type("q")
-        #expect(try shown.waitForExit() == 0)
+        try expectEqual(shown.waitForExit(), 0)
         daemon.process.signal(SIGCONT)
       } else {
-        #expect(try shown.waitForExit() == 3)
-        #expect(shown.errors.text == "feedclient: the daemon closed the connection\n")
+        try expectEqual(shown.waitForExit(), 3)
+        expectEqual(shown.errors.text, "feedclient: the daemon closed the connection\n")
       }
       try screen.wait(for: "\u{1B}[?25h\u{1B}[?1049l")
     }

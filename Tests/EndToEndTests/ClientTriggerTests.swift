@@ -14,8 +14,8 @@ import Testing
       daemon = try DaemonProcess(directory: directory)
       client = ClientCommand(daemon)
       let define = try ClientCommand.finish(client.start(["define", "f"] + definition))
-      #expect(define.code == 0, "\(define.errors)")
-      if !elements.isEmpty { #expect(try push(elements) == 0) }
+      expectEqual(define.code, 0, "\(define.errors)")
+      if !elements.isEmpty { try expectEqual(push(elements), 0) }
     }
 
     func push(_ elements: [String]) throws -> Int32 {
@@ -38,7 +38,7 @@ import Testing
   private func end(_ trigger: ChildProcess) throws -> [JSONValue] {
     trigger.signal(SIGTERM)
     let outcome = try ClientCommand.finish(trigger)
-    #expect(outcome.code == 128 + SIGTERM, "\(outcome.errors)")
+    expectEqual(outcome.code, 128 + SIGTERM, "\(outcome.errors)")
     return try outcome.lines.map { try JSONValue($0) }
   }
 
@@ -47,9 +47,9 @@ import Testing
     let script = "IFS= read -r line; printf '%s\\n' \"$FEEDD_FEED $FEEDD_REVISION $FEEDD_KIND $line\""
     let trigger = try run.startAndSave(command: ["sh", "-c", script])
     let revision = try run.client.revision(of: "f")
-    #expect(try run.push([#"{"id":3,"t":"ü \" \n"}"#, #"{"id":1,"t":[1]}"#]) == 0)
-    #expect(try run.client.run("move", "f", "2", "0").code == 0)
-    #expect(try run.client.run("delete", "f", "2").code == 0)
+    try expectEqual(run.push([#"{"id":3,"t":"ü \" \n"}"#, #"{"id":1,"t":[1]}"#]), 0)
+    try expectEqual(run.client.run("move", "f", "2", "0").code, 0)
+    try expectEqual(run.client.run("delete", "f", "2").code, 0)
     try trigger.output.wait(lines: 3)
     trigger.signal(SIGTERM)
     let lines = try ClientCommand.finish(trigger).lines
@@ -59,8 +59,9 @@ import Testing
         + "\"section\":\"f\",\(rest)}"
     }
     // Arrays and singles have one section of their own name. The move is not wanted.
-    #expect(
-      lines == [
+    expectEqual(
+      lines,
+      [
         expected(1, "added", #""at":[0,2],"id":3,"element":{"id":3,"t":"ü \" \n"}"#),
         expected(1, "updated", #""at":[0,0],"id":1,"element":{"id":1,"t":[1]}"#),
         expected(3, "deleted", #""was":[0,2],"id":2"#),
@@ -71,38 +72,38 @@ import Testing
     let run = try Run("--bin", "all", elements: [#"{"id":1}"#, #"{"id":2}"#])
     let first = try run.start("--initial")
     try first.output.wait(lines: 2)
-    #expect(try end(first).map { "\($0["kind"].text)\($0["id"].text)" } == ["\"added\"1", "\"added\"2"])
+    try expectEqual(end(first).map { "\($0["kind"].text)\($0["id"].text)" }, ["\"added\"1", "\"added\"2"])
     let second = try run.start("--initial")
-    #expect(try run.push([#"{"id":3}"#]) == 0)
+    try expectEqual(run.push([#"{"id":3}"#]), 0)
     try second.output.wait(lines: 1)
-    #expect(try end(second).map(\.["id"].int) == [3])
+    try expectEqual(end(second).map(\.["id"].int), [3])
   }
 
   @Test("changes while nobody watches are handed over by the next run") func absence() throws {
     let run = try Run("--bin", "all", elements: [#"{"id":1}"#, #"{"id":2}"#])
     #expect(try end(run.startAndSave()).isEmpty)
-    #expect(try run.push([#"{"id":3}"#, #"{"id":1,"n":1}"#]) == 0)
-    #expect(try run.client.run("delete", "f", "2").code == 0)
+    try expectEqual(run.push([#"{"id":3}"#, #"{"id":1,"n":1}"#]), 0)
+    try expectEqual(run.client.run("delete", "f", "2").code, 0)
     let next = try run.start()
     try next.output.wait(lines: 3)
-    #expect(
-      try end(next).map { "\($0["kind"].string ?? "") \($0["id"].text)" } == ["deleted 2", "added 3", "updated 1"])
+    try expectEqual(
+      end(next).map { "\($0["kind"].string ?? "") \($0["id"].text)" }, ["deleted 2", "added 3", "updated 1"])
   }
 
   @Test("a batch has what came meanwhile, coalesced") func batch() throws {
     let run = try Run("--bin", "all", elements: [#"{"id":1}"#, #"{"id":2}"#])
     let gate = run.daemon.directory.file("gate")
-    #expect(mkfifo(gate, 0o600) == 0)
+    expectEqual(mkfifo(gate, 0o600), 0)
     let script = "cat; echo \"$FEEDD_KIND\"; read -r go < \(gate)"
     let trigger = try run.startAndSave("--batch", command: ["sh", "-c", script])
-    #expect(try run.push([#"{"id":"first"}"#]) == 0)
+    try expectEqual(run.push([#"{"id":"first"}"#]), 0)
     // The command now runs until the gate is opened.
     try trigger.output.wait(lines: 2)
     for words in [
       ["push", "f", #"{"id":3,"n":1}"#], ["push", "f", #"{"id":3,"n":2}"#], ["push", "f", #"{"id":4}"#],
       ["delete", "f", "4"], ["delete", "f", "1"], ["push", "f", #"{"id":2,"n":9}"#], ["delete", "f", "first"],
       ["push", "f", #"{"id":"first","n":1}"#],
-    ] { #expect(try ClientCommand.finish(run.client.start(words)).code == 0) }
+    ] { try expectEqual(ClientCommand.finish(run.client.start(words)).code, 0) }
     let revision = try run.client.revision(of: "f")
     try run.daemon.waitUntilRead(by: "feedclient/trigger")
     try SmallFile.open(gate) { try StandardStreams.writeAll("go\n", to: $0) }
@@ -114,8 +115,9 @@ import Testing
     #expect(lines[1] == "added" && lines[3] == "added,updated,deleted")
     let batch = try JSONValue(lines[2])
     #expect(batch["from"].int == revision - 8 && batch["revision"].int == revision)
-    #expect(
-      batch["changes"].elements.map { "\($0["kind"].string ?? "") \($0["id"].text)\($0["element"]["n"].text)" } == [
+    expectEqual(
+      batch["changes"].elements.map { "\($0["kind"].string ?? "") \($0["id"].text)\($0["element"]["n"].text)" },
+      [
         "deleted 1null", "updated 29", "added 32", "updated \"first\"1",
       ])
   }
@@ -123,12 +125,13 @@ import Testing
   @Test("a row that enters the section is added, and one that leaves it is deleted") func section() throws {
     let run = try Run("--bin", "hi=@.p > 5", "--bin", "lo", "--exclusive")
     let trigger = try run.startAndSave("--section", "hi", "--where", "@.p != 7")
-    for p in [1, 7, 8, 9, 2] { #expect(try run.push(["{\"id\":1,\"p\":\(p)}"]) == 0) }
-    #expect(try run.push([#"{"id":2,"p":6}"#]) == 0)
+    for p in [1, 7, 8, 9, 2] { try expectEqual(run.push(["{\"id\":1,\"p\":\(p)}"]), 0) }
+    try expectEqual(run.push([#"{"id":2,"p":6}"#]), 0)
     try trigger.output.wait(lines: 4)
     // The filter refuses the element with 7, but not the one with 8, which is an update.
-    #expect(
-      try end(trigger).map { "\($0["kind"].string ?? "") \($0["element"]["p"].text)" } == [
+    try expectEqual(
+      end(trigger).map { "\($0["kind"].string ?? "") \($0["element"]["p"].text)" },
+      [
         "updated 8", "updated 9", "deleted null", "added 6",
       ])
   }
@@ -138,7 +141,7 @@ import Testing
     do {
       let run = try Run("--bin", "all", directory: directory, elements: [#"{"id":1}"#, #"{"id":2}"#, #"{"id":3}"#])
       #expect(try end(run.startAndSave()).isEmpty)
-      #expect(try run.daemon.stop() == 0)
+      try expectEqual(run.daemon.stop(), 0)
     }
     let run = try Run(
       "--bin", "all", directory: directory, elements: [#"{"id":4}"#, #"{"id":2}"#, #"{"id":1,"n":1}"#])
@@ -147,7 +150,7 @@ import Testing
       for: "f: the daemon began a new history; compared with the rows from before: 1 added, 1 updated, 1 deleted")
     try trigger.output.wait(lines: 3)
     let changes = try end(trigger)
-    #expect(changes.map { "\($0["kind"].string ?? "") \($0["id"].text)" } == ["added 4", "updated 1", "deleted 3"])
+    expectEqual(changes.map { "\($0["kind"].string ?? "") \($0["id"].text)" }, ["added 4", "updated 1", "deleted 3"])
     #expect(changes.allSatisfy { $0["reset"] == "true" })
   }
 
@@ -156,83 +159,84 @@ import Testing
     let allowed = run.daemon.directory.file("allowed")
     let command = ["sh", "-c", "cat; test -e \(allowed)"]
     let trigger = try run.startAndSave("--retries", "2", command: command)
-    #expect(try run.push([#"{"id":1}"#, #"{"id":2}"#]) == 0)
+    try expectEqual(run.push([#"{"id":1}"#, #"{"id":2}"#]), 0)
     let outcome = try ClientCommand.finish(trigger)
-    #expect(outcome.code == 6)
+    expectEqual(outcome.code, 6)
     #expect(try Set(outcome.lines).count == 1 && outcome.lines.count == 3 && JSONValue(outcome.lines[0])["id"].int == 1)
     let revision = try run.client.revision(of: "f")
     let what = "feedclient: 'sh' exited with 1 for revision \(revision) (added); "
-    #expect(
-      outcome.errors == """
-        \(what)retry 1 of 2 in 100 ms
-        \(what)retry 2 of 2 in 200 ms
-        \(what)gave up after 3 runs; the next feedclient trigger begins with it
+    expectEqual(
+      outcome.errors,
+      """
+      \(what)retry 1 of 2 in 100 ms
+      \(what)retry 2 of 2 in 200 ms
+      \(what)gave up after 3 runs; the next feedclient trigger begins with it
 
-        """)
+      """)
     try SmallFile.replace(allowed, with: [])
     let next = try run.start(command: command)
     try next.output.wait(lines: 2)
-    #expect(try end(next).map(\.["id"].int) == [1, 2])
+    try expectEqual(end(next).map(\.["id"].int), [1, 2])
   }
 
   @Test("several jobs run at once, and changes of one element in order") func jobs() throws {
     let run = try Run("--bin", "all")
     let gate = run.daemon.directory.file("gate")
-    #expect(mkfifo(gate, 0o600) == 0)
+    expectEqual(mkfifo(gate, 0o600), 0)
     // The command of element 1 waits at the gate.
     let script = "read -r line; case $line in *'\"id\":1,'*) read -r go < \(gate);; esac; echo \"$line\""
     let trigger = try run.startAndSave("--jobs", "2", command: ["sh", "-c", script])
-    #expect(try run.push([#"{"id":1,"n":1}"#]) == 0)
-    #expect(try run.push([#"{"id":1,"n":2}"#, #"{"id":2}"#, #"{"id":3}"#]) == 0)
+    try expectEqual(run.push([#"{"id":1,"n":1}"#]), 0)
+    try expectEqual(run.push([#"{"id":1,"n":2}"#, #"{"id":2}"#, #"{"id":3}"#]), 0)
     try trigger.output.wait(lines: 2)
     for count in 3...4 {
       try SmallFile.open(gate) { try StandardStreams.writeAll("go\n", to: $0) }
       try trigger.output.wait(lines: count)
     }
     let found = try end(trigger).map { "\($0["id"].text) \($0["element"]["n"].text)" }
-    #expect(found == ["2 null", "3 null", "1 1", "1 2"])
+    expectEqual(found, ["2 null", "3 null", "1 1", "1 2"])
   }
 
   @Test("a signal lets the running command end, and the next start does not repeat it") func signals() throws {
     let run = try Run("--bin", "all")
     let gate = run.daemon.directory.file("gate")
-    #expect(mkfifo(gate, 0o600) == 0)
+    expectEqual(mkfifo(gate, 0o600), 0)
     let trigger = try run.startAndSave(command: ["sh", "-c", "echo begun; read -r go < \(gate); cat"])
-    #expect(try run.push([#"{"id":1}"#, #"{"id":2}"#]) == 0)
+    try expectEqual(run.push([#"{"id":1}"#, #"{"id":2}"#]), 0)
     try trigger.output.wait(lines: 1)
     trigger.signal(SIGTERM)
     try trigger.errors.wait(for: "waiting for the end of the running command")
     try SmallFile.open(gate) { try StandardStreams.writeAll("go\n", to: $0) }
     let outcome = try ClientCommand.finish(trigger)
-    #expect(outcome.code == 128 + SIGTERM)
-    #expect(outcome.lines.count == 2)
+    expectEqual(outcome.code, 128 + SIGTERM)
+    expectEqual(outcome.lines.count, 2)
     let next = try run.start()
     try next.output.wait(lines: 1)
-    #expect(try end(next).map(\.["id"].int) == [2])
+    try expectEqual(end(next).map(\.["id"].int), [2])
   }
 
   @Test("a trigger waits for the command of one that was killed") func orphans() throws {
     let run = try Run("--bin", "all")
     let gate = run.daemon.directory.file("gate")
-    #expect(mkfifo(gate, 0o600) == 0)
+    expectEqual(mkfifo(gate, 0o600), 0)
     let trigger = try run.startAndSave(command: ["sh", "-c", "echo begun; exec 1>&- 2>&-; read -r go < \(gate)"])
-    #expect(try run.push([#"{"id":1}"#]) == 0)
+    try expectEqual(run.push([#"{"id":1}"#]), 0)
     try trigger.output.wait(lines: 1)
     trigger.signal(SIGKILL)
     _ = try trigger.waitForExit()
     let next = try run.start()
     try next.errors.wait(for: "waiting for the end of a command that an earlier feedclient trigger started")
-    #expect(next.output.text == "")
+    expectEqual(next.output.text, "")
     try SmallFile.open(gate) { try StandardStreams.writeAll("go\n", to: $0) }
     try next.output.wait(lines: 1)
-    #expect(try end(next).map(\.["id"].int) == [1])
+    try expectEqual(end(next).map(\.["id"].int), [1])
   }
 
   @Test("two triggers cannot use one file, and other files are refused") func files() throws {
     let run = try Run("--bin", "all")
     let first = try run.startAndSave()
     let second = try ClientCommand.finish(run.start())
-    #expect(second.code == 2)
+    expectEqual(second.code, 2)
     #expect(second.errors.hasPrefix("feedclient: cannot use \(run.state): "))
     #expect(second.errors.hasSuffix("; process \(first.pid) uses it\n"))
     #expect(try end(first).isEmpty)
@@ -242,7 +246,7 @@ import Testing
       try SmallFile.replace(run.state, with: Array(text.utf8))
       let refused = try ClientCommand.finish(run.start())
       #expect(refused.code == 2 && refused.errors.contains(run.state), "\(refused.errors)")
-      #expect(try SmallFile.read(run.state).text == text)
+      try expectEqual(SmallFile.read(run.state).text, text)
     }
   }
 
@@ -255,23 +259,23 @@ import Testing
     ])
   func wrongCommandLines(words: [String], error: String) throws {
     let outcome = try ClientCommand.finish(ClientCommand(socket: "/nowhere").start(["trigger", "f"] + words))
-    #expect(outcome.code == 2)
+    expectEqual(outcome.code, 2)
     #expect(outcome.errors.contains(error), "\(outcome.errors)")
   }
 
   @Test("a feed whose identities exceed the quota is followed without them") func identitiesBeyondTheQuota() throws {
     let daemon = try DaemonProcess(["--max-queue-per-user", "2M"])
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "f").code == 0)
+    try expectEqual(client.run("define", "f").code, 0)
     let elements = (0..<40_000).map { "{\"id\":\"a long identity of an element \($0)\"}" }.joined(separator: "\n")
-    #expect(try client.run("push", "f", "-", input: elements).code == 0)
+    try expectEqual(client.run("push", "f", "-", input: elements).code, 0)
     let trigger = try client.start(
       "trigger", "f", "--state", daemon.directory.file("state"), "--on", "deleted", "--", "cat")
     try trigger.wait(forFile: daemon.directory.file("state"))
-    for id in 1...3 { #expect(try client.run("delete", "f", "a long identity of an element \(id)").code == 0) }
+    for id in 1...3 { try expectEqual(client.run("delete", "f", "a long identity of an element \(id)").code, 0) }
     try trigger.output.wait(lines: 3)
-    #expect(try end(trigger).map(\.["id"].string) == (1...3).map { "a long identity of an element \($0)" })
-    #expect(try daemon.stop() == 0)
+    try expectEqual(end(trigger).map(\.["id"].string), (1...3).map { "a long identity of an element \($0)" })
+    try expectEqual(daemon.stop(), 0)
     #expect(daemon.log.split(separator: "\n").count { $0.contains("(quota)") } <= 1, "\(daemon.log)")
   }
 
@@ -279,14 +283,14 @@ import Testing
     let run = try Run("--bin", "all")
     let file = run.daemon.directory.file("file")
     try SmallFile.replace(file, with: Array("#!/bin/sh\n".utf8))
-    #expect(chmod(file, 0o600) == 0)
+    expectEqual(chmod(file, 0o600), 0)
     for (command, reason) in [
       ("/nonexistent/handler", "no such file or directory"), ("no-such-command", "no such file or directory"),
       (file, "permission denied"), ("\(file)/x", "no such file or directory"),
     ] {
       let outcome = try ClientCommand.finish(run.start(command: [command]))
-      #expect(outcome.code == 2)
-      #expect(outcome.errors == "feedclient: cannot run \(command): \(reason)\n")
+      expectEqual(outcome.code, 2)
+      expectEqual(outcome.errors, "feedclient: cannot run \(command): \(reason)\n")
       #expect(access(run.state, F_OK) != 0)
     }
   }
@@ -295,15 +299,15 @@ import Testing
     let run = try Run("--bin", "all", elements: [#"{"id":1}"#])
     let command = run.daemon.directory.file("handler")
     try SmallFile.replace(command, with: Array("#!/bin/sh\nrm $0; cat\n".utf8))
-    #expect(chmod(command, 0o700) == 0)
+    expectEqual(chmod(command, 0o700), 0)
     let first = try run.start("--initial", command: [command])
     try first.output.wait(lines: 1)
-    #expect(try run.push([#"{"id":2}"#]) == 0)
+    try expectEqual(run.push([#"{"id":2}"#]), 0)
     let lost = try ClientCommand.finish(first)
     #expect(lost.code == 2 && lost.errors == "feedclient: cannot run \(command): no such file or directory\n")
     let next = try run.start()
     try next.output.wait(lines: 1)
-    #expect(try end(next).map(\.["id"].int) == [2])
+    try expectEqual(end(next).map(\.["id"].int), [2])
   }
 }
 

@@ -8,10 +8,10 @@ import Testing
 struct ClientWatchTests {
   private func feed(_ daemon: DaemonProcess, elements: Int = 0) throws -> ClientCommand {
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "f").code == 0)
+    try expectEqual(client.run("define", "f").code, 0)
     if elements > 0 {
       let input = (1...elements).map { "{\"id\":\($0),\"text\":\"number \($0)\"}\n" }.joined()
-      #expect(try client.run("push", "f", input: input).code == 0)
+      try expectEqual(client.run("push", "f", input: input).code, 0)
     }
     return client
   }
@@ -21,11 +21,11 @@ struct ClientWatchTests {
     let client = try feed(daemon, elements: 2)
     let watcher = try client.start("watch", "f", "--count", "3")
     try watcher.output.wait(lines: 1)
-    #expect(try client.run("push", "f", "{\"id\":2}").code == 0)
-    #expect(try client.run("delete", "f", "1").code == 0)
+    try expectEqual(client.run("push", "f", "{\"id\":2}").code, 0)
+    try expectEqual(client.run("delete", "f", "1").code, 0)
     let outcome = try ClientCommand.finish(watcher)
-    #expect(outcome.code == 0)
-    #expect(outcome.errors == "")
+    expectEqual(outcome.code, 0)
+    expectEqual(outcome.errors, "")
     let expected = #"""
       {"jsonrpc":"2.0","method":"snapshot","params":{"feed":"f","revision":2,"at":[0,0],\#
       "elements":[{"id":1,"text":"number 1"},{"id":2,"text":"number 2"}],"last":true}}
@@ -35,7 +35,7 @@ struct ClientWatchTests {
       "deleted":[[0,0]],"added":[],"updated":[],"elements":[]}}
 
       """#
-    #expect(outcome.output == expected)
+    expectEqual(outcome.output, expected)
   }
 
   @Test func verifyComparesDigestsWithTheDaemon() throws {
@@ -43,18 +43,18 @@ struct ClientWatchTests {
     let client = try feed(daemon, elements: 5000)
     let digest = try #require(client.run("verify", "f").json["digest"].string)
     let outcome = try client.run("watch", "f", "--snapshot-only", "--verify")
-    #expect(outcome.code == 0)
-    #expect(outcome.errors == "feedclient: verified f at revision 21: digest \(digest)\n")
+    expectEqual(outcome.code, 0)
+    expectEqual(outcome.errors, "feedclient: verified f at revision 21: digest \(digest)\n")
     #expect(outcome.lines.count > 1)
     // Two watchers receive a stream of changes; each compares digests at its end.
     let watchers = try (0..<2).map { _ in try client.start("watch", "f", "--verify", "--count", "20") }
     try daemon.waitForWatcher(of: "f", client, count: 2)
-    for id in 1...20 { #expect(try client.run("push", "f", "{\"id\":\(id)}", "{\"id\":\"new \(id)\"}").code == 0) }
+    for id in 1...20 { try expectEqual(client.run("push", "f", "{\"id\":\(id)}", "{\"id\":\"new \(id)\"}").code, 0) }
     for watcher in watchers {
       let outcome = try ClientCommand.finish(watcher)
-      #expect(outcome.code == 0, "\(outcome.errors)")
+      expectEqual(outcome.code, 0, "\(outcome.errors)")
       #expect(outcome.errors.contains("verified f at revision"))
-      #expect(outcome.lines.count == 20)
+      expectEqual(outcome.lines.count, 20)
     }
   }
 
@@ -67,11 +67,11 @@ struct ClientWatchTests {
     try watcher.errors.wait(for: "waiting for the feed f")
     // It waits for the list of feeds, and asks for nothing meanwhile.
     try daemon.waitForWatcher(of: "$feeds", client)
-    #expect(try client.run("define", "f").code == 0)
+    try expectEqual(client.run("define", "f").code, 0)
     let outcome = try ClientCommand.finish(watcher)
-    #expect(outcome.code == 0)
-    #expect(outcome.lines.count == 1)
-    #expect(try daemon.stop() == 0)
+    expectEqual(outcome.code, 0)
+    expectEqual(outcome.lines.count, 1)
+    try expectEqual(daemon.stop(), 0)
   }
 
   @Test func reconnectOptionRestoresALostConnection() throws {
@@ -80,19 +80,19 @@ struct ClientWatchTests {
     let client = try feed(first, elements: 1)
     let watcher = try client.start("watch", "f", "--reconnect", "--verify", "--count", "3")
     try watcher.output.wait(for: "\"last\":true")
-    #expect(try first.stop() == 0)
+    try expectEqual(first.stop(), 0)
     try watcher.errors.wait(for: "back; reconnecting")
     let second = try DaemonProcess(directory: directory)
     try watcher.errors.wait(for: "waiting for the feed f")
-    #expect(try client.run("define", "f").code == 0)
+    try expectEqual(client.run("define", "f").code, 0)
     try second.waitForWatcher(of: "f", client)
-    #expect(try client.run("push", "f", "{\"id\":2}").code == 0)
+    try expectEqual(client.run("push", "f", "{\"id\":2}").code, 0)
     let outcome = try ClientCommand.finish(watcher)
-    #expect(outcome.code == 0)
+    expectEqual(outcome.code, 0)
     let parts = try outcome.lines.map { try JSONValue($0) }.filter { $0["method"].string != "bye" }
     try #require(parts.count == 3)
     #expect(parts[1]["method"].string == "snapshot" && parts[1]["params"]["elements"] == "[]")
-    #expect(parts[2]["params"]["added"] == "[[0,0]]")
+    expectEqual(parts[2]["params"]["added"], "[[0,0]]")
   }
 
   @Test func sinceFileResumesTheNextRun() throws {
@@ -100,46 +100,46 @@ struct ClientWatchTests {
     let client = try feed(daemon, elements: 3)
     let path = daemon.directory.file("since")
     let first = try client.run("watch", "f", "--since-file", path, "--count", "1")
-    #expect(first.lines.count == 1)
+    expectEqual(first.lines.count, 1)
     let epoch = try #require(client.run("ping").json["epoch"].string)
     let position = #"{"feed":"f","epoch":"\#(epoch)","revision":2,"sections":[{"name":"f/all","count":3,"#
     #expect(try SmallFile.read(path).text.hasPrefix(position))
-    for id in 10...12 { #expect(try client.run("push", "f", "{\"id\":\(id)}").code == 0) }
+    for id in 10...12 { try expectEqual(client.run("push", "f", "{\"id\":\(id)}").code, 0) }
     // One delta contains all missed changes; there is no snapshot.
     let second = try client.run("watch", "f", "--since-file", path, "--count", "1")
-    #expect(second.lines.count == 1)
+    expectEqual(second.lines.count, 1)
     let delta = try second.json
-    #expect(delta["method"].string == "delta")
+    expectEqual(delta["method"].string, "delta")
     #expect(delta["params"]["from"].int == 2 && delta["params"]["revision"].int == 5)
-    #expect(delta["params"]["elements"] == #"[{"id":10},{"id":11},{"id":12}]"#)
-    #expect(try JSONValue(SmallFile.read(path).text)["revision"].int == 5)
+    expectEqual(delta["params"]["elements"], #"[{"id":10},{"id":11},{"id":12}]"#)
+    try expectEqual(JSONValue(SmallFile.read(path).text)["revision"].int, 5)
     // A file of another epoch resumes nothing: the watch starts with a snapshot.
     try SmallFile.replace(path, with: Array("{\"epoch\":\"other\",\"revision\":5}".utf8))
     let third = try client.run("watch", "f", "--since-file", path, "--no-initial", "--count", "1")
-    #expect(try third.json["method"].string == "snapshot")
+    try expectEqual(third.json["method"].string, "snapshot")
     // --snapshot-only prints a whole snapshot, whatever the file contains.
-    #expect(try client.run("watch", "f", "--since-file", path, "--snapshot-only").lines.count == 1)
+    try expectEqual(client.run("watch", "f", "--since-file", path, "--snapshot-only").lines.count, 1)
   }
 
   @Test func sinceFileKeepsThePositionsOfSeveralFeeds() throws {
     let daemon = try DaemonProcess()
     let client = try feed(daemon, elements: 1)
-    #expect(try client.run("define", "g").code == 0)
+    try expectEqual(client.run("define", "g").code, 0)
     let path = daemon.directory.file("since")
-    #expect(try client.run("watch", "f", "g", "--since-file", path, "--snapshot-only").lines.count == 2)
-    #expect(try client.run("push", "f", "{\"id\":5}").code == 0)
-    #expect(try client.run("push", "g", "{\"id\":6}").code == 0)
+    try expectEqual(client.run("watch", "f", "g", "--since-file", path, "--snapshot-only").lines.count, 2)
+    try expectEqual(client.run("push", "f", "{\"id\":5}").code, 0)
+    try expectEqual(client.run("push", "g", "{\"id\":6}").code, 0)
     // A feed without a line starts with a snapshot, the others resume.
-    #expect(try client.run("define", "h").code == 0)
+    try expectEqual(client.run("define", "h").code, 0)
     let next = try client.run("watch", "f", "g", "h", "--since-file", path, "--count", "1")
     let events = try next.lines.map { line in try JSONValue(line) }
-    #expect(
-      Set(events.map { "\($0["method"].string ?? "") \($0["params"]["feed"].string ?? "")" })
-        == ["delta f", "delta g", "snapshot h"])
+    expectEqual(
+      Set(events.map { "\($0["method"].string ?? "") \($0["params"]["feed"].string ?? "")" }),
+      ["delta f", "delta g", "snapshot h"])
     let lines = try SmallFile.read(path).text.split(separator: "\n").map { try JSONValue(String($0)) }
-    #expect(lines.map { $0["feed"].string } == ["f", "g", "h"])
-    #expect(lines.map { $0["revision"].int } == [4, 5, 6])
-    #expect(try client.run("watch", "f", "--since-file", path, "--count", "1").code == 2)
+    expectEqual(lines.map { $0["feed"].string }, ["f", "g", "h"])
+    expectEqual(lines.map { $0["revision"].int }, [4, 5, 6])
+    try expectEqual(client.run("watch", "f", "--since-file", path, "--count", "1").code, 2)
   }
 
   @Test("--print shows the first rows of several feeds in one line") func printedRowsOfSeveralFeeds() throws {
@@ -148,16 +148,16 @@ struct ClientWatchTests {
     let bar = try client.start(
       "watch", "f", "g", "--wait", "--print", "{id}", "--rows", "2", "--separator", " ", "--count", "2")
     try bar.errors.wait(for: "waiting for the feed g")
-    #expect(try client.run("define", "g").code == 0)
+    try expectEqual(client.run("define", "g").code, 0)
     // Nothing is printed before the rows of all feeds are known.
     try bar.output.wait(lines: 1)
-    #expect(try client.run("push", "g", "{\"id\":7}").code == 0)
+    try expectEqual(client.run("push", "g", "{\"id\":7}").code, 0)
     try bar.output.wait(lines: 2)
-    #expect(try client.run("delete", "f", "1").code == 0)
+    try expectEqual(client.run("delete", "f", "1").code, 0)
     let outcome = try ClientCommand.finish(bar)
-    #expect(outcome.output == "1 2\n1 2 7\n2 7\n")
+    expectEqual(outcome.output, "1 2\n1 2 7\n2 7\n")
     let lines = try client.run("watch", "g", "f", "--print", "{id}", "--rows", "2", "--snapshot-only")
-    #expect(lines.output == "7\n2\n")
+    expectEqual(lines.output, "7\n2\n")
   }
 
   @Test func watchEndsWhenItsReaderEnds() throws {
@@ -166,10 +166,10 @@ struct ClientWatchTests {
     // The feed does not change, so no write fails: the client must notice the closed pipe by itself.
     let quiet = try client.startShell("(\"$0\" watch f; echo \"status $?\" >&2) | head -n 1")
     let outcome = try ClientCommand.finish(quiet)
-    #expect(outcome.lines.count == 1)
-    #expect(outcome.errors == "status 0\n")
+    expectEqual(outcome.lines.count, 1)
+    expectEqual(outcome.errors, "status 0\n")
     let list = try client.startShell("(\"$0\" range f 0 0 1; echo \"status $?\" >&2) | true")
-    #expect(try ClientCommand.finish(list).errors == "status 0\n")
+    try expectEqual(ClientCommand.finish(list).errors, "status 0\n")
   }
 
   /// More is pushed than a queue holds while the watcher is stopped by SIGSTOP; after SIGCONT its copy equals the daemon's.
@@ -182,15 +182,15 @@ struct ClientWatchTests {
     let text = String(repeating: "t", count: 500)
     for round in 0..<5 {
       let input = (0..<2000).map { "{\"id\":\($0 % 700),\"round\":\(round),\"text\":\"\(text)\($0)\"}\n" }.joined()
-      #expect(try client.run("push", "f", input: input).code == 0)
+      try expectEqual(client.run("push", "f", input: input).code, 0)
     }
-    #expect(try client.run("push", "f", "{\"id\":\"end\"}").code == 0)
+    try expectEqual(client.run("push", "f", "{\"id\":\"end\"}").code, 0)
     watcher.signal(SIGCONT)
     try watcher.output.wait(for: "\"id\":\"end\"")
     let begun = watcher.output.text.filter { $0 == "\n" }.count
     if !watcher.output.text.hasSuffix("\n") { try watcher.output.wait(lines: begun + 1) }
     let copy = try LineMirror(feed: "f", sections: ["f/all"], lines: watcher.output.text)
-    #expect(try client.run("verify", "f").json["digest"].string == copy.mirror.digest)
+    try expectEqual(client.run("verify", "f").json["digest"].string, copy.mirror.digest)
     #expect(copy.lines < 40, "\(copy.lines) notifications of the missed changes")
   }
 
@@ -204,8 +204,8 @@ struct ClientWatchTests {
     try daemon.notify("delta", "{\"feed\":\"f\",\"from\":4,\"revision\":5,\(delta)}")
     try daemon.notify("delta", "{\"feed\":\"f\",\"from\":6,\"revision\":7,\(delta)}")
     let outcome = try ClientCommand.finish(watcher)
-    #expect(outcome.code == 5)
-    #expect(outcome.lines.count == 2)
+    expectEqual(outcome.code, 5)
+    expectEqual(outcome.lines.count, 2)
     #expect(outcome.errors.contains("a delta starts from revision 6, but this copy is at revision 5"))
   }
 
@@ -219,7 +219,7 @@ struct ClientWatchTests {
     try daemon.notify("snapshot", "{\"feed\":\"f\",\"revision\":4,\"at\":[0,0],\"elements\":[1],\"last\":true}")
     try daemon.answer("verify", "{\"revision\":4,\"counts\":[1],\"digest\":\"00000000\"}")
     let outcome = try ClientCommand.finish(watcher)
-    #expect(outcome.code == 5)
+    expectEqual(outcome.code, 5)
     #expect(outcome.errors.contains("and the daemon's is 00000000"))
   }
 
@@ -229,24 +229,24 @@ struct ClientWatchTests {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
     let definition = "{\"feed\":\"f\",\"kind\":\"collection\",\"section\":\"$.s\"}"
-    #expect(try client.run("call", "define", definition).code == 0)
+    try expectEqual(client.run("call", "define", definition).code, 0)
     let count = 3000
     let elements = (0..<count).map { "{\"id\":\($0),\"s\":\(10_000 + $0)}" }
-    #expect(try client.run("push", "f", input: elements.joined(separator: "\n")).code == 0)
+    try expectEqual(client.run("push", "f", input: elements.joined(separator: "\n")).code, 0)
     let digest = try #require(client.run("verify", "f").json["digest"].string)
     let shown = try client.run(
       "watch", "f", "--print", "{id}", "--rows", "\(count)", "--snapshot-only", "--verify")
-    #expect(shown.lines == (0..<count).map(String.init))
+    expectEqual(shown.lines, (0..<count).map(String.init))
     #expect(shown.errors.contains("digest \(digest)\n"))
     let printed = try client.run("watch", "f", "--snapshot-only")
-    #expect(printed.lines.count == count)
-    #expect(printed.lines.last?.contains("\"at\":[\(count - 1),0],\"elements\":[\(elements[count - 1])]") == true)
+    expectEqual(printed.lines.count, count)
+    expectEqual(printed.lines.last?.contains("\"at\":[\(count - 1),0],\"elements\":[\(elements[count - 1])]"), true)
     let named = (0..<count).map { "f/\(10_000 + $0)" }
     let copy = try LineMirror(
       feed: "f", sections: named.map { SectionSummary(name: $0, count: 1) },
       revision: UInt64(client.revision(of: "f")), lines: printed.output)
-    #expect(copy.mirror.digest == digest)
-    #expect(try client.run("export", "f").lines.suffix(count) == elements[...])
+    expectEqual(copy.mirror.digest, digest)
+    try expectEqual(client.run("export", "f").lines.suffix(count), elements[...])
   }
 
   /// A daemon of an older version ignores `spanning`.
@@ -261,8 +261,8 @@ struct ClientWatchTests {
     try daemon.notify("snapshot", #"{"feed":"f","revision":4,"at":[0,0],"elements":[{"id":1},{"id":2}],"last":false}"#)
     try daemon.notify("snapshot", #"{"feed":"f","revision":4,"at":[2,0],"elements":[{"id":3}],"last":true}"#)
     let outcome = try ClientCommand.finish(watcher)
-    #expect(outcome.code == 0)
-    #expect(outcome.lines == ["1", "2", "3"])
+    expectEqual(outcome.code, 0)
+    expectEqual(outcome.lines, ["1", "2", "3"])
   }
 
   /// The second part repeats a row, is at no row, leaves out a row, or has more rows than the section.
@@ -284,7 +284,7 @@ struct ClientWatchTests {
     try daemon.notify(
       "snapshot", #"{"feed":"f","revision":4,"at":\#(second.at),"elements":\#(second.elements),"last":true}"#)
     let outcome = try ClientCommand.finish(client)
-    #expect(outcome.code == 5)
+    expectEqual(outcome.code, 5)
     #expect(outcome.errors.contains("snapshot"), "\(outcome.errors)")
   }
 
@@ -293,37 +293,37 @@ struct ClientWatchTests {
     let client = try feed(daemon, elements: 1)
     let watcher = try client.start("watch", "f")
     try watcher.output.wait(lines: 1)
-    #expect(try client.run("undefine", "f").code == 0)
+    try expectEqual(client.run("undefine", "f").code, 0)
     let outcome = try ClientCommand.finish(watcher)
-    #expect(outcome.code == 1)
+    expectEqual(outcome.code, 1)
     #expect(outcome.errors.contains("was undefined"))
   }
 
   @Test("--print shows the first rows as text after every change") func printedRows() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "f", "--sort", "all=$.p:desc").code == 0)
+    try expectEqual(client.run("define", "f", "--sort", "all=$.p:desc").code, 0)
     let bar = try client.start("watch", "f", "--print", "{t|-}", "--rows", "2", "--separator", " | ", "--count", "3")
     try bar.output.wait(lines: 1)
-    #expect(try client.run("push", "f", "{\"id\":1,\"p\":1,\"t\":\"one\"}", "{\"id\":2,\"p\":2}").code == 0)
+    try expectEqual(client.run("push", "f", "{\"id\":1,\"p\":1,\"t\":\"one\"}", "{\"id\":2,\"p\":2}").code, 0)
     try bar.output.wait(lines: 2)
-    #expect(try client.run("push", "f", "{\"id\":3,\"p\":3,\"t\":\"three\"}").code == 0)
-    #expect(try ClientCommand.finish(bar).output == "\n- | one\nthree | -\n")
+    try expectEqual(client.run("push", "f", "{\"id\":3,\"p\":3,\"t\":\"three\"}").code, 0)
+    try expectEqual(ClientCommand.finish(bar).output, "\n- | one\nthree | -\n")
     let lines = try client.run("watch", "f", "--print", "{t|-:>6}", "--rows", "4", "--snapshot-only")
-    #expect(lines.output == " three\n     -\n   one\n")
-    #expect(try client.run("define", "empty").code == 0)
+    expectEqual(lines.output, " three\n     -\n   one\n")
+    try expectEqual(client.run("define", "empty").code, 0)
     // A bar needs a line to become empty.
-    #expect(try client.run("watch", "empty", "--print", "{t}", "--snapshot-only").output == "\n")
-    #expect(try client.run("watch", "empty", "--print", "{t}", "--rows", "2", "--snapshot-only").output == "")
-    #expect(try client.run("watch", "f", "--print", "{t}", "--snapshot-only").output == "three\n")
-    #expect(
-      try client.run("watch", "f", "--template", "{t}", "--snapshot-only").output
-        == "  [0,0] three\n  [0,1] \n  [0,2] one\n")
-    #expect(
-      try client.run("range", "f", "all", "0", "9", "--template", "{id}={t|none}").lines == [
+    try expectEqual(client.run("watch", "empty", "--print", "{t}", "--snapshot-only").output, "\n")
+    try expectEqual(client.run("watch", "empty", "--print", "{t}", "--rows", "2", "--snapshot-only").output, "")
+    try expectEqual(client.run("watch", "f", "--print", "{t}", "--snapshot-only").output, "three\n")
+    try expectEqual(
+      client.run("watch", "f", "--template", "{t}", "--snapshot-only").output, "  [0,0] three\n  [0,1] \n  [0,2] one\n")
+    try expectEqual(
+      client.run("range", "f", "all", "0", "9", "--template", "{id}={t|none}").lines,
+      [
         "3=three", "2=none", "1=one",
       ])
-    #expect(try client.run("query", "f", "$[0]", "--template", "{{{id}}}").lines == ["{3}"])
+    try expectEqual(client.run("query", "f", "$[0]", "--template", "{{{id}}}").lines, ["{3}"])
   }
 
   @Test("--counts prints the numbers of rows, as JSON in a pipe") func counts() throws {
@@ -332,9 +332,9 @@ struct ClientWatchTests {
     for options in [["--json"], []] {
       let words = ["watch", "f", "--counts", "--snapshot-only"] + options
       let counts = try ClientCommand.finish(client.start(words))
-      #expect(
-        counts.output
-          == "{\"feed\":\"f\",\"revision\":\(try client.revision(of: "f")),\"sections\":[{\"name\":\"f/all\",\"count\":2}]}\n"
+      expectEqual(
+        counts.output,
+        "{\"feed\":\"f\",\"revision\":\(try client.revision(of: "f")),\"sections\":[{\"name\":\"f/all\",\"count\":2}]}\n"
       )
     }
   }
@@ -344,11 +344,11 @@ struct ClientWatchTests {
     let client = try feed(daemon, elements: 2)
     let counts = try client.start("watch", "f", "--counts", "--count", "3")
     try counts.output.wait(lines: 1)
-    #expect(try client.run("push", "f", "{\"id\":\"x\"}", "{\"id\":\"y\"}").code == 0)
+    try expectEqual(client.run("push", "f", "{\"id\":\"x\"}", "{\"id\":\"y\"}").code, 0)
     try counts.output.wait(lines: 2)
-    #expect(try client.run("delete", "f", "x").code == 0)
+    try expectEqual(client.run("delete", "f", "x").code, 0)
     let lines = try ClientCommand.finish(counts).lines.map { try JSONValue($0) }
-    #expect(lines.map { $0["sections"].elements.map { $0["count"].int } } == [[2], [4], [3]])
+    expectEqual(lines.map { $0["sections"].elements.map { $0["count"].int } }, [[2], [4], [3]])
   }
 
   @Test("other messages do not extend the deadline of a request") func endlessNotifications() throws {
@@ -360,6 +360,6 @@ struct ClientWatchTests {
       do { try daemon.notify("bookmark", "{\"feed\":\"f\"}") } catch { break }
       sent += 1
     }
-    #expect(try ping.waitForExit() == 4)
+    try expectEqual(ping.waitForExit(), 4)
   }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// Composed and segmented feeds through the socket: mapping of positions, active children, and a shared selection.
@@ -31,17 +32,17 @@ struct ComposedTests {
     try session.ask("insertChild", #"{"feed":"contacts","child":"family"}"#)
     try session.ask("insertChild", #"{"feed":"contacts","child":"friends"}"#)
     let contacts = try session.ask("describe", #"{"feed":"contacts"}"#)
-    #expect(contacts["sections"].elements.count == 2)
-    #expect(contacts["counts"][1].int == 1)
-    #expect(try session.ask("get", #"{"feed":"contacts","at":[0,1]}"#)["element"] == #"{"name":"Mum"}"#)
+    expectEqual(contacts["sections"].elements.count, 2)
+    expectEqual(contacts["counts"][1].int, 1)
+    try expectEqual(session.ask("get", #"{"feed":"contacts","at":[0,1]}"#)["element"], #"{"name":"Mum"}"#)
     let other = try session.watch("contacts")
-    #expect(try session.ask("select", #"{"feed":"contacts","at":[[0,1]]}"#)["selected"] == "[[0,1]]")
+    try expectEqual(session.ask("select", #"{"feed":"contacts","at":[[0,1]]}"#)["selected"], "[[0,1]]")
     let told = try other.notifications()
-    #expect(told.map { $0["method"].string } == ["selection"])
-    #expect(told[0]["params"]["selected"] == "[[0,1]]")
+    expectEqual(told.map { $0["method"].string }, ["selection"])
+    expectEqual(told[0]["params"]["selected"], "[[0,1]]")
     // The row above is removed; the selected row stays selected at its new position.
     try session.ask("remove", #"{"feed":"family","at":[0]}"#)
-    #expect(try other.notifications().map { $0["params"]["selected"].text } == ["null", "[[0,0]]"])
+    try expectEqual(other.notifications().map { $0["params"]["selected"].text }, ["null", "[[0,0]]"])
   }
 
   @Test("Changes of children are mapped to the coordinates of each parent")
@@ -49,21 +50,21 @@ struct ComposedTests {
     try arrays("section1", "section2", "section3", "section4")
     try define("inner", "composed", #"["section2","section3"]"#)
     try define("provider", "composed", #"["section1","inner","section4"]"#)
-    #expect(try session.sections("provider") == ["section1", "section2", "section3", "section4"])
+    try expectEqual(session.sections("provider"), ["section1", "section2", "section3", "section4"])
     let watcher = try session.watch("provider")
     // Row 0 of section3 is [2, 0] in the outer feed and [1, 0] in the inner one.
     let inner = try session.watch("inner")
     try session.ask("insert", #"{"feed":"section3","elements":["new"],"at":[0]}"#)
-    #expect(try watcher.delta().change == "-[] +[[2,0]] ~[]")
-    #expect(try inner.delta().change == "-[] +[[1,0]] ~[]")
+    try expectEqual(watcher.delta().change, "-[] +[[2,0]] ~[]")
+    try expectEqual(inner.delta().change, "-[] +[[1,0]] ~[]")
     // Removing section2 from the inner feed moves the following sections up.
     try session.ask("removeChild", #"{"feed":"inner","child":"section2"}"#)
-    #expect(try watcher.delta()["sections"] == #"{"deleted":[1],"added":[]}"#)
+    try expectEqual(watcher.delta()["sections"], #"{"deleted":[1],"added":[]}"#)
     try session.ask("insertChild", #"{"feed":"inner","child":"section2","after":"section3"}"#)
     let back = try watcher.delta()
-    #expect(back["sections"] == #"{"deleted":[],"added":[{"at":2,"name":"section2"}]}"#)
-    #expect(back["added"] == "[[2,0]]")
-    #expect(try session.sections("provider") == ["section1", "section3", "section2", "section4"])
+    expectEqual(back["sections"], #"{"deleted":[],"added":[{"at":2,"name":"section2"}]}"#)
+    expectEqual(back["added"], "[[2,0]]")
+    try expectEqual(session.sections("provider"), ["section1", "section3", "section2", "section4"])
   }
 
   @Test("A change passes through forty levels, and cycles are refused")
@@ -78,8 +79,8 @@ struct ComposedTests {
     try define("top", "composed", "[\"beside\",\"\(below)\"]")
     let watcher = try session.watch("top")
     try session.ask("replace", #"{"feed":"leaf","elements":["other"],"at":[0]}"#)
-    #expect(try watcher.delta().change == "-[] +[] ~[[1,0]]")
-    #expect(try session.refusal("insertChild", "{\"feed\":\"level0\",\"child\":\"top\"}") == -32001)
+    try expectEqual(watcher.delta().change, "-[] +[] ~[[1,0]]")
+    try expectEqual(session.refusal("insertChild", "{\"feed\":\"level0\",\"child\":\"top\"}"), -32001)
   }
 
   @Test("A segmented feed shows its active child")
@@ -87,33 +88,33 @@ struct ComposedTests {
     try arrays("a", "b", "c")
     try define("all", "composed", #"["a","b","c"]"#)
     try define("one", "segmented", "[]")
-    #expect(try session.sections("one") == [])
+    try expectEqual(session.sections("one"), [])
     let watcher = try session.watch("one")
     // The first child added becomes active.
     try session.ask("insertChild", #"{"feed":"one","child":"b"}"#)
-    #expect(try watcher.delta()["sections"]["added"] == #"[{"at":0,"name":"b"}]"#)
+    try expectEqual(watcher.delta()["sections"]["added"], #"[{"at":0,"name":"b"}]"#)
     // Inserting before the active child keeps it active, and watchers are not notified.
     try session.ask("insertChild", #"{"feed":"one","child":"a","before":"b"}"#)
     try session.ask("insertChild", #"{"feed":"one","child":"c","after":"b"}"#)
-    #expect(try watcher.notifications() == [])
-    #expect(try session.sections("one") == ["b"])
+    try expectEqual(watcher.notifications(), [])
+    try expectEqual(session.sections("one"), ["b"])
     // Switching deletes and adds sections.
     try session.ask("activate", #"{"feed":"one","child":"a"}"#)
     let switched = try watcher.delta()
-    #expect(switched["sections"] == #"{"deleted":[0],"added":[{"at":0,"name":"a"}]}"#)
-    #expect(switched["elements"] == #"["a"]"#)
+    expectEqual(switched["sections"], #"{"deleted":[0],"added":[{"at":0,"name":"a"}]}"#)
+    expectEqual(switched["elements"], #"["a"]"#)
     // Removing the active child activates its successor, or the last child.
     try session.ask("removeChild", #"{"feed":"one","child":"a"}"#)
-    #expect(try session.sections("one") == ["b"])
+    try expectEqual(session.sections("one"), ["b"])
     try session.ask("activate", #"{"feed":"one","child":99}"#)
     try session.ask("removeChild", #"{"feed":"one","child":"c"}"#)
-    #expect(try session.sections("one") == ["b"])
+    try expectEqual(session.sections("one"), ["b"])
     try session.ask("activate", #"{"feed":"one","child":-1}"#)
-    #expect(try session.sections("one") == [])
-    #expect(try session.refusal("activate", #"{"feed":"one","child":"c"}"#) == -32602)
+    try expectEqual(session.sections("one"), [])
+    try expectEqual(session.refusal("activate", #"{"feed":"one","child":"c"}"#), -32602)
     // An empty section is still a section.
     try session.ask("remove", #"{"feed":"a","at":[0]}"#)
-    #expect(try session.sections("all") == ["a", "b", "c"])
+    try expectEqual(session.sections("all"), ["a", "b", "c"])
   }
 
   @Test("A single adds, updates and deletes its row")
@@ -123,12 +124,12 @@ struct ComposedTests {
     for (element, change) in [
       ("\"some\"", "-[] +[[0,0]] ~[]"), ("\"other\"", "-[] +[] ~[[0,0]]"), ("null", "-[[0,0]] +[] ~[]"),
     ] {
-      #expect(try session.ask("put", "{\"feed\":\"banner\",\"element\":\(element)}").change == change)
-      #expect(try watcher.delta().change == change)
+      try expectEqual(session.ask("put", "{\"feed\":\"banner\",\"element\":\(element)}").change, change)
+      try expectEqual(watcher.delta().change, change)
     }
     try session.ask("put", #"{"feed":"banner","element":null}"#)
-    #expect(try watcher.notifications() == [])
-    #expect(try session.sections("banner") == ["banner"])
+    try expectEqual(watcher.notifications(), [])
+    try expectEqual(session.sections("banner"), ["banner"])
   }
 
   @Test("A transaction over ten feeds is one delta for each watcher")
@@ -143,10 +144,10 @@ struct ComposedTests {
       [1, 2].map { "{\"method\":\"insert\",\"params\":{\"feed\":\"\(name)\",\"elements\":[\($0)],\"at\":[0]}}" }
     }
     let result = try session.ask("transaction", "{\"ops\":[\(operations.joined(separator: ","))]}")
-    #expect(result["results"].elements.count == 20)
+    expectEqual(result["results"].elements.count, 20)
     let deltas = try watchers.map { try $0.delta() }
-    #expect(Set(deltas.map { $0["revision"].int }) == [result["revision"].int])
-    for delta in deltas.prefix(10) { #expect(delta["elements"] == "[2,1]") }
-    for delta in deltas.suffix(2) { #expect(delta["added"].elements.count == 20) }
+    expectEqual(Set(deltas.map { $0["revision"].int }), [result["revision"].int])
+    for delta in deltas.prefix(10) { expectEqual(delta["elements"], "[2,1]") }
+    for delta in deltas.suffix(2) { expectEqual(delta["added"].elements.count, 20) }
   }
 }

@@ -38,15 +38,15 @@ struct ConditionsOverSocketTests {
       let (winner, loser) = (winners[0], 1 - winners[0])
       wins[winner] += 1
       let reached = try #require(answers[winner]["result"]["revision"].int)
-      #expect(reached == revision + 1)
+      expectEqual(reached, revision + 1)
       let error = answers[loser]["error"]
-      #expect(error["code"].int == -32009)
+      expectEqual(error["code"].int, -32009)
       #expect(error["data"]["feed"].string == "list" && error["data"]["revision"].int == reached)
       revision = reached
     }
     let rows = try HostileTests.ask(clients[0], "snapshot", #"{"feed":"list"}"#)["result"].rows[0]
-    #expect(rows.count == 300)
-    #expect(wins == ["0", "1"].map { name in rows.count { $0 == "\"\(name)\"" } })
+    expectEqual(rows.count, 300)
+    expectEqual(wins, ["0", "1"].map { name in rows.count { $0 == "\"\(name)\"" } })
     _ = daemon
   }
 
@@ -64,10 +64,10 @@ struct ConditionsOverSocketTests {
       return try await group.reduce(into: []) { $0.append($1) }
     }
     // Each was claimed once, and its owner is the one who was told so.
-    #expect(claimed.map(\.count).reduce(0, +) == 300)
+    expectEqual(claimed.map(\.count).reduce(0, +), 300)
     let owners = claimed.reduce(into: [:]) { all, claims in all.merge(claims) { _, _ in -1 } }
     let stored = try HostileTests.ask(clients[1], "snapshot", #"{"feed":"todo"}"#)["result"].rows[0]
-    #expect(stored == (0..<300).map { #"{"id":\#($0),"owner":\#(owners[$0] ?? -1)}"# })
+    expectEqual(stored, (0..<300).map { #"{"id":\#($0),"owner":\#(owners[$0] ?? -1)}"# })
   }
 
   /// Claims elements by their identities, some by a patch and others by an update or in a transaction. Returns those that it
@@ -113,7 +113,7 @@ struct ConditionsOverSocketTests {
       return try await group.reduce(0, +)
     }
     let result = try HostileTests.ask(clients[0], "snapshot", #"{"feed":"count"}"#)["result"]
-    #expect(result.rows == [["300"]], "\(refusals) refusals")
+    expectEqual(result.rows, [["300"]], "\(refusals) refusals")
   }
 
   /// Increments the feed `count`. Returns how often another client was faster.
@@ -175,16 +175,16 @@ struct ConditionsOverSocketTests {
       let before = try state()
       for wanted in ["\(now + 1)", "null"] {
         let refused = try HostileTests.ask(client, method, params(wanted))
-        #expect(refused["error"]["code"].int == -32009, "\(method): \(refused)")
-        #expect(refused["error"]["data"]["revision"].int == now, "\(method): \(refused)")
+        expectEqual(refused["error"]["code"].int, -32009, "\(method): \(refused)")
+        expectEqual(refused["error"]["data"]["revision"].int, now, "\(method): \(refused)")
         guard !["select", "deselect"].contains(method) else { continue }
         let other = #"{"method":"put","params":{"feed":"one","element":"other"}}"#
         let operation = #"{"method":"\#(method)","params":\#(params(wanted))}"#
         let undone = try HostileTests.ask(client, "transaction", #"{"ops":[\#(other),\#(operation)]}"#)
-        #expect(undone["error"]["code"].int == -32009, "\(method): \(undone)")
-        #expect(undone["error"]["data"]["op"].int == 1, "\(method): \(undone)")
+        expectEqual(undone["error"]["code"].int, -32009, "\(method): \(undone)")
+        expectEqual(undone["error"]["data"]["op"].int, 1, "\(method): \(undone)")
       }
-      #expect(try state() == before, "\(method) changed something")
+      try expectEqual(state(), before, "\(method) changed something")
       let done = try HostileTests.ask(client, method, params("\(now)"))
       #expect(done.has("result"), "\(method): \(done)")
     }

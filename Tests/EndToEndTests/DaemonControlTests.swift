@@ -7,20 +7,20 @@ import Testing
   @Test("log-level shows and changes the level of a running daemon") func logLevel() throws {
     let daemon = try DaemonProcess(["--log-level", "warning"])
     let client = ClientCommand(daemon)
-    #expect(try client.run("log-level").output == "{\"level\":\"warning\"}\n")
-    #expect(try client.run("ping").code == 0)
-    #expect(try client.run("log-level", "debug").output == "{\"level\":\"debug\"}\n")
-    #expect(try client.run("ping").code == 0)
+    try expectEqual(client.run("log-level").output, "{\"level\":\"warning\"}\n")
+    try expectEqual(client.run("ping").code, 0)
+    try expectEqual(client.run("log-level", "debug").output, "{\"level\":\"debug\"}\n")
+    try expectEqual(client.run("ping").code, 0)
     let unknown = try client.run("log-level", "debgu")
-    #expect(unknown.code == 2)
-    #expect(unknown.errors == "feedclient: log-level: unknown level 'debgu'; did you mean debug?\n")
-    #expect(try client.run("call", "logLevel", "{\"level\":\"loud\"}").code == 1)
-    #expect(try client.run("log-level", "error").code == 0)
-    #expect(try client.run("ping").code == 0)
+    expectEqual(unknown.code, 2)
+    expectEqual(unknown.errors, "feedclient: log-level: unknown level 'debgu'; did you mean debug?\n")
+    try expectEqual(client.run("call", "logLevel", "{\"level\":\"loud\"}").code, 1)
+    try expectEqual(client.run("log-level", "error").code, 0)
+    try expectEqual(client.run("ping").code, 0)
     try daemon.stop()
     let lines = daemon.log.split(separator: "\n")
     #expect(lines.contains { $0.contains("changed the log level from warning to debug") })
-    #expect(lines.count { $0.contains("feedclient/ping") && $0.contains(" closed after ") } == 1)
+    expectEqual(lines.count { $0.contains("feedclient/ping") && $0.contains(" closed after ") }, 1)
     #expect(lines.contains { $0.contains(" opened") })
   }
 
@@ -30,12 +30,12 @@ import Testing
     let daemon = try DaemonProcess(["--metrics-file", path], directory: directory)
     let client = ClientCommand(daemon)
     // The file is written in the first cycle, before the second one answers.
-    #expect(try client.run("sync").code == 0)
-    #expect(try client.run("sync").code == 0)
+    try expectEqual(client.run("sync").code, 0)
+    try expectEqual(client.run("sync").code, 0)
     let text = String(decoding: try SmallFile.read(path), as: UTF8.self)
     let printed = try client.run("stats", "--prometheus").output
     func names(_ text: String) -> [Substring] { text.split(separator: "\n").filter { $0.hasPrefix("# TYPE feedd_") } }
-    #expect(names(text) == names(printed))
+    expectEqual(names(text), names(printed))
     #expect(names(text).contains("# TYPE feedd_memory_bytes gauge"))
     #expect(text.hasPrefix("# HELP feedd_revision "))
     let attributes = try FileManager.default.attributesOfItem(atPath: path)
@@ -47,13 +47,13 @@ import Testing
   @Test("a metrics file that cannot be written is an error in the log, and the daemon runs") func unwritable() throws {
     let daemon = try DaemonProcess(["--metrics-file", "/nonexistent/feedd.prom"])
     let client = ClientCommand(daemon)
-    #expect(try client.run("sync").code == 0)
-    #expect(try client.run("sync").code == 0)
+    try expectEqual(client.run("sync").code, 0)
+    try expectEqual(client.run("sync").code, 0)
     try daemon.stop()
     let error =
       "error: cannot write metrics: cannot write /nonexistent/feedd.prom: no such file or directory; "
       + "create the directory /nonexistent"
-    #expect(daemon.log.split(separator: "\n").filter { $0.hasSuffix(error) }.count == 1)
+    expectEqual(daemon.log.split(separator: "\n").filter { $0.hasSuffix(error) }.count, 1)
   }
 
   @Test("a daemon without standard streams writes its log into no file of its own") func closedStreams() throws {
@@ -68,27 +68,27 @@ import Testing
       environment: ["NOTIFY_SOCKET": notify.socketName])
     while try !notify.next().contains("READY=1") {}
     for number in 0...2 {
-      #expect(FilePath.resolved("/proc/\(process.pid)/fd/\(number)") == "/dev/null")
+      expectEqual(FilePath.resolved("/proc/\(process.pid)/fd/\(number)"), "/dev/null")
     }
     let client = ClientCommand(socket: directory.file("s"))
-    #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
+    try expectEqual(client.run("push", "f", "--define", "{\"id\":1}").code, 0)
     for lock in ["s.lock", "state/feedd.lock"] {
       let text = String(decoding: try SmallFile.read(directory.file(lock)), as: UTF8.self)
-      #expect(text.trimmingCharacters(in: .newlines) == "\(process.pid)", "\(lock)")
+      expectEqual(text.trimmingCharacters(in: .newlines), "\(process.pid)", "\(lock)")
     }
     process.signal(SIGTERM)
-    #expect(try process.waitForExit() == 0)
+    try expectEqual(process.waitForExit(), 0)
   }
 
   @Test("reloading a process that does not exist or is not feedd is refused") func reloadOfOthers() throws {
     func errors(_ pid: Int32) throws -> String {
       let process = try ChildProcess(BuildProducts.program("feedd"), ["--check-reload", "\(pid)"])
-      #expect(try process.waitForExit() == 1)
+      try expectEqual(process.waitForExit(), 1)
       return process.errors.text
     }
     let own = getpid()
-    #expect(try errors(own) == "feedd: cannot reload process \(own): it is not feedd\n")
+    try expectEqual(errors(own), "feedd: cannot reload process \(own): it is not feedd\n")
     // The greatest process ID that Linux assigns is one less.
-    #expect(try errors(4_194_304) == "feedd: cannot reload process 4194304: there is no such process\n")
+    try expectEqual(errors(4_194_304), "feedd: cannot reload process 4194304: there is no such process\n")
   }
 }

@@ -14,29 +14,29 @@ struct FeedSequenceTests {
     let directory = try TemporaryDirectory()
     var daemon: DaemonProcess? = try DaemonProcess(directory: directory)
     let client = ClientCommand(socket: directory.file("feedd.sock"))
-    #expect(try client.run("push", "f", "--define", "{\"id\":1}").code == 0)
+    try expectEqual(client.run("push", "f", "--define", "{\"id\":1}").code, 0)
     var updates = Feed("f", socket: client.socket).makeAsyncIterator()
     let first = try await updates.next()
-    #expect(rows(first) == ["{\"id\":1}"])
+    expectEqual(rows(first), ["{\"id\":1}"])
     guard case .snapshot = first?.cause else { throw TestFailure("expected a snapshot: \(String(describing: first))") }
     // While the consumer does not iterate, changes are queued or composed. All of them arrive.
-    for id in 2...5 { #expect(try client.run("push", "f", "{\"id\":\(id)}").code == 0) }
+    for id in 2...5 { try expectEqual(client.run("push", "f", "{\"id\":\(id)}").code, 0) }
     var last = first
     while rows(last)?.count != 5 {
       last = try await updates.next()
       guard case .delta = last?.cause else { throw TestFailure("expected a delta: \(String(describing: last))") }
     }
     // An earlier update keeps its rows.
-    #expect(rows(first) == ["{\"id\":1}"])
+    expectEqual(rows(first), ["{\"id\":1}"])
     try daemon?.stop()
     daemon = nil
     last = try await updates.next()
     guard case .interrupted = last?.cause else {
       throw TestFailure("expected an interruption: \(String(describing: last))")
     }
-    #expect(rows(last)?.count == 5)
+    expectEqual(rows(last)?.count, 5)
     daemon = try DaemonProcess(directory: directory)
-    #expect(try client.run("push", "f", "--define", "{\"id\":9}").code == 0)
+    try expectEqual(client.run("push", "f", "--define", "{\"id\":9}").code, 0)
     last = try await updates.next()
     while rows(last) != ["{\"id\":9}"] { last = try await updates.next() }
   }
@@ -44,7 +44,7 @@ struct FeedSequenceTests {
   @Test func cancellationEndsTheLoop() async throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "f").code == 0)
+    try expectEqual(client.run("define", "f").code, 0)
     let socket = client.socket
     let (begun, begin) = AsyncStream<Void>.makeStream()
     let loop = Task {
@@ -57,7 +57,7 @@ struct FeedSequenceTests {
     }
     for await _ in begun { break }
     loop.cancel()
-    #expect(try await loop.value == 1)
+    try await expectEqual(loop.value, 1)
   }
 
   @Test func refusedWatchThrows() async throws {

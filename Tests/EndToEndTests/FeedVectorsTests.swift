@@ -50,18 +50,18 @@ private struct VectorPlayer {
     let (method, params) = (step["method"].string ?? "", step["params"].text)
     let place = "\(vector["name"].string ?? "") \(method) \(params)"
     if step.has("error") {
-      #expect(try session.refusal(method, params) == step["error"]["code"].int, "\(place)")
+      try expectEqual(session.refusal(method, params), step["error"]["code"].int, "\(place)")
       #expect(try notifications().isEmpty, "\(place)")
       return
     }
-    #expect(try session.ask(method, params).parsedChange() == step.member("change").parsedChange(), "\(place)")
+    try expectEqual(session.ask(method, params).parsedChange(), step.member("change").parsedChange(), "\(place)")
     var expected = Set(feeds.filter { step["deltas"].has($0) })
     for notification in try notifications() {
       let (params, feed) = (notification["params"], notification["params"]["feed"].string ?? "")
       #expect(expected.remove(feed) != nil, "\(place): \(notification)")
       let delta = step["deltas"][feed]
-      #expect(try params.parsedChange() == delta.member("change").parsedChange(), "\(place) \(feed)")
-      #expect(params["elements"].elements.map(\.text) == delta["elements"].elements.map(\.text), "\(place) \(feed)")
+      try expectEqual(params.parsedChange(), delta.member("change").parsedChange(), "\(place) \(feed)")
+      expectEqual(params["elements"].elements.map(\.text), delta["elements"].elements.map(\.text), "\(place) \(feed)")
     }
     #expect(expected.isEmpty, "\(place)")
   }
@@ -70,7 +70,7 @@ private struct VectorPlayer {
     let (method, params) = (step["method"].string ?? "", step["params"].text)
     let place = "\(vector["name"].string ?? "") \(method) \(params)"
     if step.has("error") {
-      #expect(try session.refusal(method, params) == step["error"]["code"].int, "\(place)")
+      try expectEqual(session.refusal(method, params), step["error"]["code"].int, "\(place)")
     } else {
       let result = try method == "watch" ? watch(params) : session.ask(method, params)
       #expect(try result.contains(step.member("result")), "\(place): \(result)")
@@ -79,10 +79,10 @@ private struct VectorPlayer {
     for notification in try notifications() where notification["method"] != "\"snapshot\"" {
       let (params, feed) = (notification["params"], notification["params"]["feed"].string ?? "")
       let expected = step[notification["method"].string == "delta" ? "deltas" : "selections"][feed]
-      #expect(try params == JSONValue("{\"feed\":\"\(feed)\",\(expected.text.dropFirst())"), "\(place)")
+      try expectEqual(params, JSONValue("{\"feed\":\"\(feed)\",\(expected.text.dropFirst())"), "\(place)")
       count += 1
     }
-    #expect(count == step["deltas"].memberNames.count + step["selections"].memberNames.count, "\(place)")
+    expectEqual(count, step["deltas"].memberNames.count + step["selections"].memberNames.count, "\(place)")
   }
 
   private func watch(_ params: String) throws -> JSONValue {
@@ -94,8 +94,8 @@ private struct VectorPlayer {
   func end() throws {
     for feed in feeds where vector["after"].has(feed) {
       let sections = vector["after"][feed]
-      #expect(try session.rows(feed) == sections.elements.map { $0["elements"].elements.map(\.text) })
-      #expect(try session.sections(feed) == sections.names())
+      try expectEqual(session.rows(feed), sections.elements.map { $0["elements"].elements.map(\.text) })
+      try expectEqual(session.sections(feed), sections.names())
     }
     for feed in feeds.reversed() { try session.ask("undefine", "{\"feed\":\"\(feed)\"}") }
   }
@@ -129,7 +129,7 @@ struct StatusBarTests {
       #"{"feed":"unread","kind":"view","of":"notifications","filter":"@.read == false","sort":[{"by":"$.at"}]}"#)
     let bar = try session.daemon.connect()
     try bar.send(#"{"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"unread","elements":false}}"#)
-    #expect(try JSONValue(bar.receive(having: "\"id\":1"))["result"]["sections"][0]["count"].int == 0)
+    try expectEqual(JSONValue(bar.receive(having: "\"id\":1"))["result"]["sections"][0]["count"].int, 0)
     let text = String(repeating: "a long text ", count: 50)
     func push(_ ids: Range<Int>, read: Bool, at: Int) throws -> Int? {
       let elements = ids.map { #"{"id":\#($0),"app":"mail","read":\#(read),"at":\#(at),"text":"\#(text)"}"# }
@@ -140,9 +140,9 @@ struct StatusBarTests {
       for name in ["added", "deleted", "updated", "moves", "elements", "types"] { #expect(!delta.has(name)) }
       return delta["counts"][0].int
     }
-    #expect(try push(0..<1, read: false, at: 1) == 1)
-    #expect(try push(1..<300, read: false, at: 2) == 300)
-    #expect(try push(5..<6, read: false, at: 0) == 300)
-    #expect(try push(0..<100, read: true, at: 3) == 200)
+    try expectEqual(push(0..<1, read: false, at: 1), 1)
+    try expectEqual(push(1..<300, read: false, at: 2), 300)
+    try expectEqual(push(5..<6, read: false, at: 0), 300)
+    try expectEqual(push(0..<100, read: true, at: 3), 200)
   }
 }

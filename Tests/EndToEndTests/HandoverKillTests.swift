@@ -20,7 +20,7 @@ import Testing
       #expect(change["kind"].string == "added" && change["element"]["id"] == change["id"])
       given[try #require(change["id"].int), default: []].insert(line)
     }
-    #expect(given.keys.sorted() == Array(1...killer.pushed), "elements are missing")
+    expectEqual(given.keys.sorted(), Array(1...killer.pushed), "elements are missing")
     // A repetition has the same input, and there is at most one for each kill.
     #expect(given.values.allSatisfy { $0.count == 1 })
     #expect(lines.count <= killer.pushed + Self.kills)
@@ -31,7 +31,7 @@ import Testing
     let directory = try TemporaryDirectory()
     let daemon = try DaemonProcess(directory: directory)
     let client = ClientCommand(daemon)
-    #expect(try client.run("define", "f", "--bin", "all").code == 0)
+    try expectEqual(client.run("define", "f", "--bin", "all").code, 0)
     let writer = try daemon.connect()
     let path = directory.file("seen")
     var random = SeededRandom(seed: 2)
@@ -102,7 +102,7 @@ private final class TriggerKiller {
     random = SeededRandom(seed: seed)
     daemon = try DaemonProcess(["--state", directory.file("state")], directory: directory)
     writer = try daemon.connect()
-    #expect(try ClientCommand(daemon).run("define", "inbox", "--bin", "all").code == 0)
+    try expectEqual(ClientCommand(daemon).run("define", "inbox", "--bin", "all").code, 0)
     try write("handler", Self.handler)
     chmod(directory.file("handler"), 0o755)
     try startClient()
@@ -181,7 +181,7 @@ private final class TriggerKiller {
     let client = try #require(self.client)
     try client.output.wait(for: "finished")
     client.signal(SIGTERM)
-    #expect(try client.waitForExit() == 128 + SIGTERM)
+    try expectEqual(client.waitForExit(), 128 + SIGTERM)
     return try SmallFile.read(directory.file("given")).text.split(separator: "\n").map(String.init)
   }
 }

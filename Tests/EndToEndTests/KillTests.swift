@@ -66,14 +66,14 @@ final class Killer {
     let daemon = try DaemonProcess(arguments, directory: directory)
     for watcher in watchers {
       let problem = try watcher.comeBack(to: daemon)
-      #expect(problem == nil, "seed \(seed), after request \(acknowledged), watcher of \(watcher.feed)")
+      expectEqual(problem, nil, "seed \(seed), after request \(acknowledged), watcher of \(watcher.feed)")
     }
     let found = watchers[0].sections
     let last = found.first?.last.flatMap { Int($0.filter(\.isNumber)) } ?? 0
     #expect(last >= acknowledged, "seed \(seed): acknowledged requests were lost")
     #expect(last <= sent, "seed \(seed): the state contains a request that was not sent")
     model.advance(to: last)
-    #expect(found == model.sections, "seed \(seed), after request \(last)")
+    expectEqual(found, model.sections, "seed \(seed), after request \(last)")
     (acknowledged, sent) = (last, last)
     try use(daemon)
   }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// Arrays through the socket: edits at several rows, animation hints, and types of rows.
@@ -22,11 +23,11 @@ struct ListEditingTests {
     let result = try session.ask(
       "insert",
       #"{"feed":"items","elements":[{"n":10,"cell":"MyCell"},{"n":20,"cell":"Big"}],"at":[0,2],"animation":"top"}"#)
-    #expect(result.change == "-[] +[[0,0],[0,2]] ~[]")
+    expectEqual(result.change, "-[] +[[0,0],[0,2]] ~[]")
     let delta = try watcher.delta()
-    #expect(delta["animation"].string == "top")
-    #expect(delta["types"] == #"["MyCell","Big"]"#)
-    #expect(try numbers() == ["10", "1", "20", "2"])
+    expectEqual(delta["animation"].string, "top")
+    expectEqual(delta["types"], #"["MyCell","Big"]"#)
+    try expectEqual(numbers(), ["10", "1", "20", "2"])
   }
 
   /// All rows are positions before the call.
@@ -36,11 +37,11 @@ struct ListEditingTests {
     let watcher = try session.watch("items")
     try session.ask("remove", #"{"feed":"items","at":[0,1,2],"animation":"fade"}"#)
     let delta = try watcher.delta()
-    #expect(delta.change == "-[[0,0],[0,1],[0,2]] +[] ~[]")
-    #expect(delta["animation"].string == "fade")
-    #expect(try numbers() == ["4"])
-    #expect(try session.refusal("remove", #"{"feed":"items","at":[0,1]}"#) == -32005)
-    #expect(try numbers() == ["4"])
+    expectEqual(delta.change, "-[[0,0],[0,1],[0,2]] +[] ~[]")
+    expectEqual(delta["animation"].string, "fade")
+    try expectEqual(numbers(), ["4"])
+    try expectEqual(session.refusal("remove", #"{"feed":"items","at":[0,1]}"#), -32005)
+    try expectEqual(numbers(), ["4"])
   }
 
   /// Elements and rows are paired in the given order.
@@ -52,22 +53,22 @@ struct ListEditingTests {
       "replace",
       #"{"feed":"items","elements":[{"n":"two"},{"n":"zero"},{"n":"one"}],"at":[2,0,1],"animation":"fade"}"#)
     let delta = try watcher.delta()
-    #expect(delta.change == "-[] +[] ~[[0,0],[0,1],[0,2]]")
-    #expect(delta["elements"] == #"[{"n":"zero"},{"n":"one"},{"n":"two"}]"#)
-    #expect(delta["animation"].string == "fade")
+    expectEqual(delta.change, "-[] +[] ~[[0,0],[0,1],[0,2]]")
+    expectEqual(delta["elements"], #"[{"n":"zero"},{"n":"one"},{"n":"two"}]"#)
+    expectEqual(delta["animation"].string, "fade")
     // The hint belongs to one change only.
     try session.ask("move", #"{"feed":"items","from":0,"to":2}"#)
-    #expect(try watcher.delta().has("animation") == false)
-    #expect(try numbers() == [#""one""#, #""two""#, #""zero""#])
+    try expectEqual(watcher.delta().has("animation"), false)
+    try expectEqual(numbers(), [#""one""#, #""two""#, #""zero""#])
   }
 
   @Test("Rows carry their types")
   func types() throws {
     try session.ask("insert", #"{"feed":"items","elements":[{"n":3,"cell":"Banner"},{"n":4}]}"#)
     let row = try session.ask("get", #"{"feed":"items","at":[0,1]}"#)
-    #expect(row["element"] == #"{"n":2,"cell":"MyCell"}"#)
-    #expect(row["type"].string == "MyCell")
+    expectEqual(row["element"], #"{"n":2,"cell":"MyCell"}"#)
+    expectEqual(row["type"].string, "MyCell")
     let types = try session.ask("range", #"{"feed":"items"}"#)["types"]
-    #expect(types.text == #"["MyCell","MyCell","Banner",null]"#)
+    expectEqual(types.text, #"["MyCell","MyCell","Banner",null]"#)
   }
 }

@@ -89,12 +89,12 @@ import Testing
     let watchers = [try daemon.connect(), try daemon.connect()]
     try fill(writer, count)
     let before = try ask(reader, "verify", #"{"feed":"c"}"#)
-    #expect(try ask(watchers[0], "watch", #"{"feed":"c"}"#)["revision"] == before["revision"])
+    try expectEqual(ask(watchers[0], "watch", #"{"feed":"c"}"#)["revision"], before["revision"])
     try writer.send(long.request(count))
     let change = Self.request("update", #"{"feed":"c","element":{"id":"later","k":1,"v":0}}"#)
     var (rounds, isWatched) = (0, false)
     while true {
-      #expect(try ask(reader, "ping").text == "{}")
+      try expectEqual(ask(reader, "ping").text, "{}")
       let element = try ask(reader, "get", #"{"feed":"c","id":7}"#)["element"]
       if try ask(reader, "hello", #"{"protocol":1}"#)["revision"] != before["revision"] { break }
       rounds += 1
@@ -114,7 +114,7 @@ import Testing
     #expect(answer.has("revision"), "\(answer)")
     let later = try other.receiveJSON()["result"]
     let revision = try #require(answer["revision"].int)
-    #expect(later["revision"].int == revision + 1)
+    expectEqual(later["revision"].int, revision + 1)
     for watcher in isWatched ? watchers : [watchers[0]] { try follow(watcher, to: revision + 1) }
     return rounds
   }
@@ -125,10 +125,10 @@ import Testing
     while revision < last {
       let message = try watcher.receiveJSON()
       let params = message["params"]
-      if message["method"].string == "delta" { #expect(params["from"].int == revision) }
+      if message["method"].string == "delta" { expectEqual(params["from"].int, revision) }
       revision = try #require(params["revision"].int)
     }
-    #expect(revision == last)
+    expectEqual(revision, last)
   }
 
   @Test("a kill during a long request loses nothing that was acknowledged", arguments: Long.allCases)
@@ -140,7 +140,7 @@ import Testing
       try fill(writer)
       acknowledged = try ask(reader, "verify", #"{"feed":"c"}"#)
       try writer.send(long.request())
-      for _ in 0..<4 { #expect(try ask(reader, "ping").text == "{}") }
+      for _ in 0..<4 { try expectEqual(ask(reader, "ping").text, "{}") }
       try daemon.stop(signal: SIGKILL)
     }
     // The request may have been stored. Then it is executed as a whole.

@@ -16,12 +16,13 @@ struct SlotsTests {
       """)
     try session.ask("set", #"{"feed":"months","elements":["Nov 2014","Dec 2014","Jan 2015"]}"#)
     try session.ask("set", #"{"feed":"pictures","elements":[{"picture":1},{"picture":2},{"picture":3}]}"#)
-    #expect(
-      try session.rows("slots")[0] == [
+    try expectEqual(
+      session.rows("slots")[0],
+      [
         #""Nov 2014""#, #"{"picture":1}"#, #"{"picture":2}"#, #""Dec 2014""#, #"{"picture":3}"#, #""Jan 2015""#,
       ])
-    #expect(try session.ask("get", #"{"feed":"slots","at":[0,2]}"#)["element"] == #"{"picture":2}"#)
-    #expect(try session.ask("get", #"{"feed":"slots","at":[0,3]}"#)["type"].string == "Month")
+    try expectEqual(session.ask("get", #"{"feed":"slots","at":[0,2]}"#)["element"], #"{"picture":2}"#)
+    try expectEqual(session.ask("get", #"{"feed":"slots","at":[0,3]}"#)["type"].string, "Month")
   }
 
   @Test("A new pattern rearranges the rows") func changedPattern() throws { try SlotsExample().changePattern() }
@@ -48,7 +49,7 @@ struct SlotsTests {
       ("ended", #""pattern":["T"],"header":["I","I"],"fixed":{"0":"B"}"#, ["i1"]),
     ] {
       try session.ask("define", "{\"feed\":\"\(name)\",\(contents),\(rule)}")
-      #expect(try session.rows(name)[0] == shown.map { "\"\($0)\"" }, "\(name)")
+      try expectEqual(session.rows(name)[0], shown.map { "\"\($0)\"" }, "\(name)")
     }
   }
 
@@ -62,7 +63,7 @@ struct SlotsTests {
     try session.ask("set", #"{"feed":"c","elements":[7,8,9]}"#)
     try session.ask("set", #"{"feed":"b","elements":[3]}"#)
     try session.ask("set", #"{"feed":"a","elements":[1,2]}"#)
-    #expect(try session.rows("slots") == [["1", "7", "2", "8", "3", "9"]])
+    try expectEqual(session.rows("slots"), [["1", "7", "2", "8", "3", "9"]])
   }
 }
 
@@ -99,27 +100,27 @@ private struct SlotsExample {
   func changePattern() throws {
     try define(pattern: #"["alphabet","number"]"#)
     try store()
-    #expect(try contents == [#""a""#, "1", #""b""#, "2", #""c""#, "3"])
-    #expect(try session.ask("describe", "{\"feed\":\"\(list)\"}")["count"].int == 6)
+    try expectEqual(contents, [#""a""#, "1", #""b""#, "2", #""c""#, "3"])
+    try expectEqual(session.ask("describe", "{\"feed\":\"\(list)\"}")["count"].int, 6)
     try define(pattern: #"["alphabet","number","number"]"#)
-    #expect(try contents == [#""a""#, "1", "2", #""b""#, "3", "4", #""c""#, "5"])
+    try expectEqual(contents, [#""a""#, "1", "2", #""b""#, "3", "4", #""c""#, "5"])
   }
 
   func repeatTypes() throws {
     try define(pattern: #"["alphabet","number"]"#, repeatables: #"["number"]"#)
     try store()
-    #expect(try contents == [#""a""#, "1", #""b""#, "2", #""c""#, "3", "4", "5"])
+    try expectEqual(contents, [#""a""#, "1", #""b""#, "2", #""c""#, "3", "4", "5"])
   }
 
   func readByPosition() throws {
     try define(pattern: #"["alphabet","number","number"]"#)
     try store()
-    #expect(try get(6)["element"].string == "c")
-    #expect(try get(7)["element"].int == 5)
-    #expect(try get(8)["element"] == "null")
+    try expectEqual(get(6)["element"].string, "c")
+    try expectEqual(get(7)["element"].int, 5)
+    try expectEqual(get(8)["element"], "null")
     let slice = try session.ask("range", "{\"feed\":\"\(list)\",\"section\":0,\"from\":0,\"count\":4}")
-    #expect(slice["elements"] == #"["a",1,2,"b"]"#)
-    #expect(slice["types"] == #"["alphabet","number","number","alphabet"]"#)
+    expectEqual(slice["elements"], #"["a",1,2,"b"]"#)
+    expectEqual(slice["types"], #"["alphabet","number","number","alphabet"]"#)
   }
 
   /// An advertisement follows three styles. Styles continue without advertisements.
@@ -133,16 +134,16 @@ private struct SlotsExample {
       """)
     let screen = try session.watch(list)
     try session.ask("set", #"{"feed":"styles","elements":["s1","s2","s3","s4","s5","s6","s7"]}"#)
-    #expect(try screen.delta()["elements"] == #"["s1","s2","s3","s4","s5","s6","s7"]"#)
+    try expectEqual(screen.delta()["elements"], #"["s1","s2","s3","s4","s5","s6","s7"]"#)
     try session.ask("set", #"{"feed":"ads","elements":["x","y"]}"#)
     let delta = try screen.delta()
-    #expect(delta.change == "-[] +[[0,3],[0,7]] ~[]")
-    #expect(delta["elements"] == #"["x","y"]"#)
-    #expect(delta["types"] == #"["Advertisement","Advertisement"]"#)
-    #expect(try get(3)["type"].string == "Advertisement")
-    #expect(try get(4)["type"].string == "Style")
-    #expect(try session.ask("describe", "{\"feed\":\"\(list)\"}")["count"].int == 9)
+    expectEqual(delta.change, "-[] +[[0,3],[0,7]] ~[]")
+    expectEqual(delta["elements"], #"["x","y"]"#)
+    expectEqual(delta["types"], #"["Advertisement","Advertisement"]"#)
+    try expectEqual(get(3)["type"].string, "Advertisement")
+    try expectEqual(get(4)["type"].string, "Style")
+    try expectEqual(session.ask("describe", "{\"feed\":\"\(list)\"}")["count"].int, 9)
     try session.ask("insert", #"{"feed":"styles","elements":["s8"]}"#)
-    #expect(try screen.delta().change == "-[] +[[0,9]] ~[]")
+    try expectEqual(screen.delta().change, "-[] +[[0,9]] ~[]")
   }
 }

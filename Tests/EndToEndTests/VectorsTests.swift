@@ -14,8 +14,8 @@ import Testing
     let change = try vector.member("change").parsedChange()
     try apply(change, to: &rows, elements: vector.member("elements").texts())
     change.applySections(to: &names) { $0.name }
-    #expect(try rows == vector.member("after").parsedRows())
-    #expect(try names == vector.member("after").names())
+    try expectEqual(rows, vector.member("after").parsedRows())
+    try expectEqual(names, vector.member("after").names())
   }
 
   @Test(arguments: try JSONValue.cases("compose"))
@@ -26,11 +26,11 @@ import Testing
     let second = try step(vector.member("second"), from: rows)
     let composed = try vector.member("composed")
     let change = FeedChange.compose(first, second).normalizingMoves()
-    #expect(try change == composed.member("change").parsedChange())
+    try expectEqual(change, composed.member("change").parsedChange())
 
     rows = try vector.member("before").parsedRows()
     try apply(change, to: &rows, elements: composed.member("elements").texts())
-    #expect(try rows == vector.member("after").parsedRows())
+    try expectEqual(rows, vector.member("after").parsedRows())
   }
 
   /// The change of a step, with the moves whose element is the same as in `rows` marked.
@@ -51,17 +51,17 @@ import Testing
     for step in try [vector.member("first"), vector.member("second")] {
       try apply(step.member("change").parsedChange(), to: &rows, elements: step.member("elements").texts())
     }
-    #expect(try rows == vector.member("after").parsedRows())
+    try expectEqual(rows, vector.member("after").parsedRows())
   }
 
   @Test(arguments: try JSONValue.cases("digest"))
   func digest(_ vector: JSONValue) throws {
     let rows = try vector.member("sections").parsedRows()
     let text = "[" + rows.map { "[" + $0.joined(separator: ",") + "]" }.joined(separator: ",") + "]"
-    #expect(try text == vector.member("text").string)
+    try expectEqual(text, vector.member("text").string)
     var crc = CRC32()
     Array(text.utf8).withUnsafeBytes { crc.update($0) }
-    #expect(try crc.hex8 == vector.member("digest").string)
+    try expectEqual(crc.hex8, vector.member("digest").string)
   }
 }
 

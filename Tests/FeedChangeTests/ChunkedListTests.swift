@@ -19,8 +19,8 @@ import Testing
         let rows = subset(bits, of: count)
         var list = list(count, capacity: capacity)
         list.remove(rows)
-        #expect(Array(list) == (0..<count).filter { !rows.contains($0) }, "\(count) rows less \(rows)")
-        #expect(list.count == count - rows.count)
+        expectEqual(Array(list), (0..<count).filter { !rows.contains($0) }, "\(count) rows less \(rows)")
+        expectEqual(list.count, count - rows.count)
       }
     }
   }
@@ -35,7 +35,7 @@ import Testing
           for (place, row) in rows.enumerated() { expected.insert(100 + place, at: row) }
           var list = list(count, capacity: capacity)
           list.insert((0..<added).map { 100 + $0 }, at: rows)
-          #expect(Array(list) == expected, "\(count) rows and \(rows)")
+          expectEqual(Array(list), expected, "\(count) rows and \(rows)")
         }
       }
     }
@@ -46,7 +46,7 @@ import Testing
       let rows = subset(bits, of: 8)
       var list = list(8, capacity: 3)
       list.replace(rows, with: rows.map { -$0 - 1 })
-      #expect(Array(list) == (0..<8).map { rows.contains($0) ? -$0 - 1 : $0 })
+      expectEqual(Array(list), (0..<8).map { rows.contains($0) ? -$0 - 1 : $0 })
     }
   }
 
@@ -68,7 +68,7 @@ import Testing
       }
       #expect(list.elementsEqual(reference), "seed \(random.seed), step \(step)")
       if let row = reference.indices.randomElement(using: &random) {
-        #expect(list[row] == reference[row], "seed \(random.seed), step \(step)")
+        expectEqual(list[row], reference[row], "seed \(random.seed), step \(step)")
       }
       // Small chunks are merged, so there are few of them.
       #expect(list.chunkCount <= 2 + reference.count / 2, "seed \(random.seed), step \(step)")

@@ -8,50 +8,50 @@ import Testing
   private func row(_ section: UInt32, _ row: UInt32) -> IndexPath { IndexPath(section: section, row: row) }
 
   @Test func addedThenDeletedIsNotListed() {
-    #expect(compose(Change(added: [row(0, 2)]), Change(deleted: [row(0, 2)])) == .empty)
+    expectEqual(compose(Change(added: [row(0, 2)]), Change(deleted: [row(0, 2)])), .empty)
   }
 
   @Test func addedThenUpdatedIsAdded() {
     let composed = compose(Change(added: [row(0, 2)]), Change(added: [row(0, 0)], updated: [row(0, 3)]))
-    #expect(composed == Change(added: [row(0, 0), row(0, 3)]))
+    expectEqual(composed, Change(added: [row(0, 0), row(0, 3)]))
   }
 
   @Test func updatedThenDeletedIsDeleted() {
     let composed = compose(Change(deleted: [row(0, 0)], updated: [row(0, 1)]), Change(deleted: [row(0, 1)]))
-    #expect(composed == Change(deleted: [row(0, 0), row(0, 2)]))
+    expectEqual(composed, Change(deleted: [row(0, 0), row(0, 2)]))
   }
 
   @Test func updatesAreMerged() {
     let composed = compose(Change(updated: [row(0, 1), row(1, 0)]), Change(updated: [row(0, 0), row(1, 0)]))
-    #expect(composed == Change(updated: [row(0, 0), row(0, 1), row(1, 0)]))
+    expectEqual(composed, Change(updated: [row(0, 0), row(0, 1), row(1, 0)]))
   }
 
   @Test func movedTwiceIsMovedOnce() {
     let first = Change(deleted: [row(0, 0)], added: [row(1, 1)], moves: [Move(deleted: 0, added: 0)])
     let second = Change(deleted: [row(1, 1)], added: [row(0, 2)], moves: [Move(deleted: 0, added: 0)])
     let composed = Change(deleted: [row(0, 0)], added: [row(0, 2)], moves: [Move(deleted: 0, added: 0)])
-    #expect(compose(first, second) == composed)
+    expectEqual(compose(first, second), composed)
   }
 
   @Test func movedThenDeletedIsDeleted() {
     let first = Change(deleted: [row(0, 0)], added: [row(1, 1)], moves: [Move(deleted: 0, added: 0)])
-    #expect(compose(first, Change(deleted: [row(1, 1)])) == Change(deleted: [row(0, 0)]))
+    expectEqual(compose(first, Change(deleted: [row(1, 1)])), Change(deleted: [row(0, 0)]))
   }
 
   @Test func movedOutOfDeletedSectionIsAdded() {
     let first = Change(deleted: [row(0, 0)], added: [row(1, 0)], moves: [Move(deleted: 0, added: 0)])
     let second = Change(sectionsDeleted: [0])
-    #expect(compose(first, second) == Change(added: [row(0, 0)], sectionsDeleted: [0]))
+    expectEqual(compose(first, second), Change(added: [row(0, 0)], sectionsDeleted: [0]))
   }
 
   @Test func movedIntoDeletedSectionIsDeleted() {
     let first = Change(deleted: [row(0, 0)], added: [row(1, 0)], moves: [Move(deleted: 0, added: 0)])
-    #expect(compose(first, Change(sectionsDeleted: [1])) == Change(deleted: [row(0, 0)], sectionsDeleted: [1]))
+    expectEqual(compose(first, Change(sectionsDeleted: [1])), Change(deleted: [row(0, 0)], sectionsDeleted: [1]))
   }
 
   @Test func sectionAddedThenDeletedIsNotListed() {
     let first = Change(added: [row(1, 0), row(1, 1)], sectionsAdded: [SectionAddition(at: 1, name: "s")])
-    #expect(compose(first, Change(sectionsDeleted: [1])) == .empty)
+    expectEqual(compose(first, Change(sectionsDeleted: [1])), .empty)
   }
 
   @Test func sectionDeletedThenAddedIsInBothLists() {
@@ -59,7 +59,7 @@ import Testing
     let second = Change(added: [row(1, 0)], sectionsAdded: [SectionAddition(at: 1, name: "s")])
     let composed = Change(
       added: [row(1, 0)], sectionsDeleted: [1], sectionsAdded: [SectionAddition(at: 1, name: "s")])
-    #expect(compose(first, second) == composed)
+    expectEqual(compose(first, second), composed)
   }
 
   @Test func changesThatDifferInOneListDiffer() {
@@ -69,17 +69,17 @@ import Testing
       Change(deleted: [row(0, 0)], added: [row(0, 0)], moves: [Move(deleted: 0, added: 0)]),
       Change(sectionsDeleted: [0]), Change(sectionsAdded: [SectionAddition(at: 0, name: "s")]),
     ]
-    for (place, change) in changes.enumerated() { #expect(changes.firstIndex(of: change) == place) }
+    for (place, change) in changes.enumerated() { expectEqual(changes.firstIndex(of: change), place) }
     var transferring = Change(added: [row(0, 0)], sectionsDeleted: [1])
     transferring.transfers = [Transfer(from: row(1, 0), added: 0, keepsElement: true)]
-    #expect(transferring == Change(added: [row(0, 0)], sectionsDeleted: [1]))
+    expectEqual(transferring, Change(added: [row(0, 0)], sectionsDeleted: [1]))
     #expect(!transferring.isIdentical(to: Change(added: [row(0, 0)], sectionsDeleted: [1])))
   }
 
   @Test func costDoesNotDependOnPositions() {
     let far = UInt32.max
     let composed = compose(Change(added: [row(far, far)]), Change(updated: [row(far, far)]))
-    #expect(composed == Change(added: [row(far, far)]))
+    expectEqual(composed, Change(added: [row(far, far)]))
   }
 }
 
@@ -135,11 +135,11 @@ import Testing
   @Test func enumerationIsComplete() {
     // One row in one section, at most one entry: empty; section deleted; row deleted; section added before or after; row
     // added before or after; row updated.
-    #expect(AllChanges(budget: 1).changes(from: [1]).count == 8)
+    expectEqual(AllChanges(budget: 1).changes(from: [1]).count, 8)
     // Two entries, no sections: also replaced and one of two places; deleted and added, each as a move or not; two come
     // at three pairs of places.
-    #expect(
-      AllChanges(budget: 2, sectionsAdded: 0).changes(from: [1]).filter { $0.sectionsDeleted.isEmpty }.count == 12)
+    expectEqual(
+      AllChanges(budget: 2, sectionsAdded: 0).changes(from: [1]).filter { $0.sectionsDeleted.isEmpty }.count, 12)
   }
 }
 
@@ -192,7 +192,7 @@ import Testing
       let afterA = start.applying(a)
       let b = changes.next(for: afterA.rowCounts)
       let c = changes.next(for: afterA.applying(b).rowCounts)
-      #expect(compose(compose(a, b), c) == compose(a, compose(b, c)), "seed \(seed)")
+      expectEqual(compose(compose(a, b), c), compose(a, compose(b, c)), "seed \(seed)")
     }
   }
 

@@ -87,19 +87,19 @@ import Testing
   }
 
   @Test func rowThatReturnsUnchangedIsNotListed() {
-    #expect(Self.composed(Self.move(0, 2, keeps: true), Self.move(2, 0, keeps: true)) == .empty)
-    #expect(
+    expectEqual(Self.composed(Self.move(0, 2, keeps: true), Self.move(2, 0, keeps: true)), .empty)
+    expectEqual(
       Self.composed(
-        Self.move(0, 2, keeps: true), Self.move(2, 1, keeps: true), Self.move(1, 0, keeps: true)) == .empty)
+        Self.move(0, 2, keeps: true), Self.move(2, 1, keeps: true), Self.move(1, 0, keeps: true)), .empty)
   }
 
   @Test func rowReplacedBeforeItReturnsIsUpdated() {
     let (there, back) = (Self.move(0, 2, keeps: true), Self.move(2, 0, keeps: true))
-    #expect(Self.composed(Self.move(0, 2, keeps: false), back) == Self.update(0))
-    #expect(Self.composed(there, Self.move(2, 0, keeps: false)) == Self.update(0))
-    #expect(Self.composed(Self.update(0), there, back) == Self.update(0))
-    #expect(Self.composed(there, Self.update(2), back) == Self.update(0))
-    #expect(Self.composed(there, back, Self.update(0)) == Self.update(0))
+    expectEqual(Self.composed(Self.move(0, 2, keeps: false), back), Self.update(0))
+    expectEqual(Self.composed(there, Self.move(2, 0, keeps: false)), Self.update(0))
+    expectEqual(Self.composed(Self.update(0), there, back), Self.update(0))
+    expectEqual(Self.composed(there, Self.update(2), back), Self.update(0))
+    expectEqual(Self.composed(there, back, Self.update(0)), Self.update(0))
   }
 
   /// A feed of values: each stored element has a unique value.

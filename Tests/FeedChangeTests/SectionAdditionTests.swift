@@ -1,4 +1,5 @@
 import FeedChange
+import TestSupport
 import Testing
 
 @Suite struct SectionAdditionTests {
@@ -9,16 +10,16 @@ import Testing
 
   @Test(arguments: names) func keepsTheName(name: String) {
     let addition = SectionAddition(at: 7, name: name)
-    #expect(addition.at == 7)
-    #expect(addition.name == name)
-    #expect(addition.nameLength == name.utf8.count)
-    #expect(addition.withNameBytes { Array($0) } == Array(name.utf8))
-    #expect(Array(name.utf8).withUnsafeBytes { SectionAddition(at: 7, name: $0) } == addition)
+    expectEqual(addition.at, 7)
+    expectEqual(addition.name, name)
+    expectEqual(addition.nameLength, name.utf8.count)
+    expectEqual(addition.withNameBytes { Array($0) }, Array(name.utf8))
+    expectEqual(Array(name.utf8).withUnsafeBytes { SectionAddition(at: 7, name: $0) }, addition)
   }
 
   @Test func isEqualOnlyToTheSameSection() {
     let additions = Self.names.flatMap { name in [1, 2].map { SectionAddition(at: $0, name: name) } }
     // The empty name is listed twice.
-    #expect(Set(additions).count == additions.count - 2)
+    expectEqual(Set(additions).count, additions.count - 2)
   }
 }

@@ -21,15 +21,15 @@ import Testing
 
   @Test("values are encoded as compact JSON and decoded again") func coding() throws {
     let item = Item(id: 1, text: "a \"b\"\n", weight: 1.5, tags: ["x", "y"])
-    #expect(try encode(item) == "{\"id\":1,\"text\":\"a \\\"b\\\"\\n\",\"weight\":1.5,\"tags\":[\"x\",\"y\"]}")
-    #expect(try encode([Item(id: 2, text: "")]) == "[{\"id\":2,\"text\":\"\"}]")
-    #expect(try encode(["a": [1: true]]) == "{\"a\":{\"1\":true}}")
-    #expect(try encode([nil, 3]) == "[null,3]")
-    #expect(try encode("text") == "\"text\"")
+    try expectEqual(encode(item), "{\"id\":1,\"text\":\"a \\\"b\\\"\\n\",\"weight\":1.5,\"tags\":[\"x\",\"y\"]}")
+    try expectEqual(encode([Item(id: 2, text: "")]), "[{\"id\":2,\"text\":\"\"}]")
+    try expectEqual(encode(["a": [1: true]]), "{\"a\":{\"1\":true}}")
+    try expectEqual(encode([nil, 3]), "[null,3]")
+    try expectEqual(encode("text"), "\"text\"")
     #expect(throws: EncodingError.self) { try encode(Double.nan) }
     let row = Row(element: Array(try encode(item).utf8))
-    #expect(try row.decode(Item.self) == item)
-    #expect(try Row(element: Array("[null,1.0,1e2]".utf8)).decode([Int?].self) == [nil, 1, 100])
+    try expectEqual(row.decode(Item.self), item)
+    try expectEqual(Row(element: Array("[null,1.0,1e2]".utf8)).decode([Int?].self), [nil, 1, 100])
     #expect(throws: DecodingError.self) { try Row(element: Array("{\"id\":\"x\"}".utf8)).decode(Item.self) }
     #expect(throws: DecodingError.self) { try Row(element: Array("{\"id\":1}".utf8)).decode(Item.self) }
   }
@@ -43,10 +43,10 @@ import Testing
       try changes.push([Item(id: 2, text: "fan"), Item(id: 3, text: "door")], to: "inbox")
       changes.delete(1, from: "inbox")
     }
-    #expect(revision == 3)
+    expectEqual(revision, 3)
     for try await update in client.watch("inbox", as: Item.self) {
-      #expect(try update.items() == [Item(id: 2, text: "fan"), Item(id: 3, text: "door")])
-      #expect(update[0, 1] == Item(id: 3, text: "door"))
+      try expectEqual(update.items(), [Item(id: 2, text: "fan"), Item(id: 3, text: "door")])
+      expectEqual(update[0, 1], Item(id: 3, text: "door"))
       #expect(update[0, 2] == nil && update[1, 0] == nil)
       break
     }
@@ -55,7 +55,7 @@ import Testing
       var feed: String
       var id: Int
     }
-    #expect(try await client.call("get", Query(feed: "inbox", id: 2), as: Found.self).element.text == "fan")
+    try await expectEqual(client.call("get", Query(feed: "inbox", id: 2), as: Found.self).element.text, "fan")
   }
 
   @Test("a transaction can patch, replace, move, delete by filter, and require revisions") func builder() async throws {
@@ -73,7 +73,7 @@ import Testing
       try changes.replace([Item(id: 5, text: "c")], in: "queue", at: 0)
       changes.move(row: 1, to: 0, in: "queue")
     }
-    #expect(revision == 3)
+    expectEqual(revision, 3)
     try await client.call("define", ["feed": "list", "kind": "array", "id": "$.id"])
     try await client.call("define", ["feed": "banner", "kind": "single"])
     try await client.transaction { changes in
@@ -90,16 +90,16 @@ import Testing
       var section = 0
     }
     let list = try await client.call("range", Section(feed: "list"), as: Range.self)
-    #expect(list.elements == [Item(id: 8, text: "f"), Item(id: 6, text: "g")])
+    expectEqual(list.elements, [Item(id: 8, text: "f"), Item(id: 6, text: "g")])
     let banner = try await client.call("range", Section(feed: "banner"), as: Range.self)
-    #expect(banner.elements == [Item(id: 9, text: "i")])
+    expectEqual(banner.elements, [Item(id: 9, text: "i")])
     try await client.patch(1, in: "inbox", with: ["tags": ["x"]])
     for try await update in client.watch("inbox", as: Item.self) {
-      #expect(try update.items() == [Item(id: 1, text: "fan stopped", tags: ["x"])])
+      try expectEqual(update.items(), [Item(id: 1, text: "fan stopped", tags: ["x"])])
       break
     }
     for try await update in client.watch("queue", as: Item.self) {
-      #expect(try update.items() == [Item(id: 4, text: "b"), Item(id: 5, text: "c")])
+      try expectEqual(update.items(), [Item(id: 4, text: "b"), Item(id: 5, text: "c")])
       break
     }
     let error = await #expect(throws: ClientError.self) {
@@ -109,8 +109,8 @@ import Testing
       }
     }
     guard case .refused(let refusal) = error else { throw TestFailure("\(error as Any)") }
-    #expect(refusal.code == -32009)
-    #expect(try JSONValue(refusal.data.map { String(decoding: $0, as: UTF8.self) })["revision"].int == 3)
+    expectEqual(refusal.code, -32009)
+    try expectEqual(JSONValue(refusal.data.map { String(decoding: $0, as: UTF8.self) })["revision"].int, 3)
   }
 
   @Test("of several programs that claim an element, one gets it") func conditions() async throws {
@@ -123,8 +123,8 @@ import Testing
     func refused(_ id: Int?, _ change: () async throws -> Void) async throws {
       let error = await #expect(throws: ClientError.self) { try await change() }
       guard case .refused(let refusal) = error else { throw TestFailure("\(error as Any)") }
-      #expect(refusal.code == RemoteError.conditionFailed)
-      #expect(try JSONValue(refusal.data.map { String(decoding: $0, as: UTF8.self) })["id"].int == id)
+      expectEqual(refusal.code, RemoteError.conditionFailed)
+      try expectEqual(JSONValue(refusal.data.map { String(decoding: $0, as: UTF8.self) })["id"].int, id)
     }
     try await refused(1) { try await client.push(Item(id: 1, text: "again"), to: "todo", if: .absent) }
     let free = "@.text == 'free'"
@@ -146,7 +146,7 @@ import Testing
       try await client.transaction { try $0.patch(single: "lock", with: ["text": "taken"], where: free) }
     }
     for try await update in client.watch("queue", as: Item.self) {
-      #expect(try update.items() == [Item(id: 1, text: "free"), Item(id: 2, text: "taken")])
+      try expectEqual(update.items(), [Item(id: 1, text: "free"), Item(id: 2, text: "taken")])
       break
     }
   }
@@ -160,7 +160,7 @@ import Testing
     for try await update in Feed("days", socket: daemon.socketPath, ids: true) {
       let keys = update.mirror?.sections.map { $0.key.map { String(decoding: $0, as: UTF8.self) } }
       if isFirst {
-        #expect(keys == ["\"1\"", "\"a\""])
+        expectEqual(keys, ["\"1\"", "\"a\""])
         isFirst = false
         try await client.transaction { changes in
           changes.delete(1, from: "days")
@@ -170,10 +170,10 @@ import Testing
         continue
       }
       guard case .delta(let delta) = update.cause else { throw TestFailure("\(update.cause)") }
-      #expect(delta.deletedIDs == [Array("3".utf8)])
-      #expect(delta.deletedSectionIDs == [[Array("1".utf8)]])
-      #expect(keys == ["\"a\"", "\"true\""])
-      #expect(update.mirror?.sections.map(\.name) == ["days/a", "days/\"true\""])
+      expectEqual(delta.deletedIDs, [Array("3".utf8)])
+      expectEqual(delta.deletedSectionIDs, [[Array("1".utf8)]])
+      expectEqual(keys, ["\"a\"", "\"true\""])
+      expectEqual(update.mirror?.sections.map(\.name), ["days/a", "days/\"true\""])
       break
     }
   }
@@ -203,7 +203,7 @@ import Testing
       if hints.count == changes.count { break }
       try await changes[hints.count](client)
     }
-    #expect(hints == ["fade", "flash \"b\"", "slide", nil, "drop"])
+    expectEqual(hints, ["fade", "flash \"b\"", "slide", nil, "drop"])
   }
 
   @Test("the numbers of rows are watched without the rows") func counts() async throws {
@@ -214,11 +214,11 @@ import Testing
     var totals: [Int] = []
     for try await counts in client.counts(of: "f") {
       totals.append(counts.total)
-      #expect(counts.sections.map(\.name) == ["f/all"])
+      expectEqual(counts.sections.map(\.name), ["f/all"])
       if totals.count == 2 { break }
       try await client.push(Item(id: 3, text: "c"), to: "f")
     }
-    #expect(totals == [2, 3])
+    expectEqual(totals, [2, 3])
   }
 
   @Test("a refusal, a lost daemon and a cancelled task are errors of the call") func failures() async throws {
@@ -230,7 +230,7 @@ import Testing
       let task = Task { try await client.call("ping", [String: Int]()) }
       task.cancel()
       _ = try? await task.value
-      #expect(try await client.call("ping", [String: Int]()) == Array("{}".utf8))
+      try await expectEqual(client.call("ping", [String: Int]()), Array("{}".utf8))
       try daemon.stop()
     }
     await #expect(throws: ClientError.self) { try await client.call("ping", [String: Int]()) }
@@ -255,7 +255,7 @@ import Testing
       for id in 0..<50 {
         group.addTask {
           let found = try await client.call("get", Query(id: id), as: Element.self)
-          #expect(found.element.id == id)
+          expectEqual(found.element.id, id)
         }
       }
       try await group.waitForAll()
@@ -280,7 +280,7 @@ import Testing
     #expect(throws: DecodingError.self) {
       try drawers.draw(Row(element: Array("\"x\"".utf8), type: "number"), into: cell)
     }
-    #expect(cell.shown == ["a fade", "a -", "7"])
+    expectEqual(cell.shown, ["a fade", "a -", "7"])
   }
 
   @Test("an observed mirror follows a feed until its task is cancelled") @MainActor func observed() async throws {
@@ -292,7 +292,7 @@ import Testing
     let (updates, continuation) = AsyncStream<Void>.makeStream()
     let task = Task { try await mirror.run { _ in continuation.yield() } }
     for await _ in updates { break }
-    #expect(try mirror[0, 0]?.decode(Item.self) == Item(id: 1, text: "a"))
+    try expectEqual(mirror[0, 0]?.decode(Item.self), Item(id: 1, text: "a"))
     #expect(mirror[0, 1] == nil && mirror.interruption == nil)
     task.cancel()
     try await task.value
@@ -310,11 +310,11 @@ import Testing
         for number in 0..<100 { others.addTask { number } }
         return await others.reduce(0, +)
       }
-      #expect(sum == 4950)
+      expectEqual(sum, 4950)
       daemon.process.signal(SIGCONT)
       var revisions: Set<UInt64> = []
       for try await revision in group { revisions.insert(revision) }
-      #expect(revisions.max() == 101)
+      expectEqual(revisions.max(), 101)
     }
   }
 
@@ -326,7 +326,7 @@ import Testing
     try await client.call("define", ["feed": "f", "kind": "collection"])
     try await client.push(Item(id: 1, text: "before"), to: "f")
     var updates = client.watch("f", as: Item.self).makeAsyncIterator()
-    #expect(try await updates.next()?.items().map(\.id) == [1])
+    try await expectEqual(updates.next()?.items().map(\.id), [1])
     try daemon.stop()
     guard case .interrupted = try await updates.next()?.cause else { throw TestFailure("no interruption") }
     await #expect(throws: ClientError.self) { try await client.push(Item(id: 9, text: "lost"), to: "f") }
@@ -337,6 +337,6 @@ import Testing
       throw TestFailure("no resumption but \(String(describing: update?.cause))")
     }
     while try update?.items().count != 2 { update = try await updates.next() }
-    #expect(try update?.items().map(\.text) == ["before", "after"])
+    try expectEqual(update?.items().map(\.text), ["before", "after"])
   }
 }

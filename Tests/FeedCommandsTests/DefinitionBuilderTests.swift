@@ -1,5 +1,6 @@
 import FeedClient
 import FeedSystem
+import TestSupport
 import Testing
 
 @testable import FeedCommands
@@ -21,33 +22,33 @@ import Testing
       "inbox", "--bin", "urgent=@.priority >= 8 && @.read == false", "--bin", "rest", "--sort",
       "urgent=$.priority:desc", "--sort", "urgent=$['a:b']", "--exclusive", "--id", "$.key", "--type", "$.kind",
       "--retain-count", "100", "--retain-seconds", "3600", "--replace")
-    #expect(
-      json == """
-        {"feed":"inbox","kind":"collection","id":"$.key","type":"$.kind","exclusive":true,"bins":[\
-        {"name":"urgent","filter":"@.priority >= 8 && @.read == false","sort":[\
-        {"by":"$.priority","order":"descending"},{"by":"$['a:b']","order":"ascending"}]},{"name":"rest"}],\
-        "retain":{"count":100,"seconds":3600},"replace":true}
-        """)
+    expectEqual(
+      json,
+      """
+      {"feed":"inbox","kind":"collection","id":"$.key","type":"$.kind","exclusive":true,"bins":[\
+      {"name":"urgent","filter":"@.priority >= 8 && @.read == false","sort":[\
+      {"by":"$.priority","order":"descending"},{"by":"$['a:b']","order":"ascending"}]},{"name":"rest"}],\
+      "retain":{"count":100,"seconds":3600},"replace":true}
+      """)
   }
 
   @Test("an array with identity whose elements expire") func arrays() throws {
-    #expect(
-      try definition("queue", "--kind", "array", "--id", "$.id", "--retain-until", "$.expires", "--retain-count", "9")
-        == #"{"feed":"queue","kind":"array","id":"$.id","retain":{"count":9,"until":"$.expires"}}"#)
+    try expectEqual(
+      definition("queue", "--kind", "array", "--id", "$.id", "--retain-until", "$.expires", "--retain-count", "9"),
+      #"{"feed":"queue","kind":"array","id":"$.id","retain":{"count":9,"until":"$.expires"}}"#)
   }
 
   @Test func collectionsWithoutBinsCanBeSorted() throws {
-    #expect(try definition("log") == "{\"feed\":\"log\",\"kind\":\"collection\"}")
-    #expect(
-      try definition("log", "--sort", "all=$.time:ascending")
-        == #"{"feed":"log","kind":"collection","bins":[{"name":"all","sort":[{"by":"$.time","order":"ascending"}]}]}"#
-    )
+    try expectEqual(definition("log"), "{\"feed\":\"log\",\"kind\":\"collection\"}")
+    try expectEqual(
+      definition("log", "--sort", "all=$.time:ascending"),
+      #"{"feed":"log","kind":"collection","bins":[{"name":"all","sort":[{"by":"$.time","order":"ascending"}]}]}"#)
   }
 
   @Test func kindOptionDefinesOtherKinds() throws {
-    #expect(
-      try definition("tabs", "--kind", "segmented", "--child", "home", "--child", "inbox/urgent", "--current", "0")
-        == "{\"feed\":\"tabs\",\"kind\":\"segmented\",\"children\":[\"home\",\"inbox/urgent\"],\"current\":0}")
+    try expectEqual(
+      definition("tabs", "--kind", "segmented", "--child", "home", "--child", "inbox/urgent", "--current", "0"),
+      "{\"feed\":\"tabs\",\"kind\":\"segmented\",\"children\":[\"home\",\"inbox/urgent\"],\"current\":0}")
   }
 
   @Test func slotsAndOptionsOfFeedsAreParsed() throws {
@@ -55,14 +56,15 @@ import Testing
       "mixed", "--kind", "slots", "--content", "Style=styles", "--content", "Ad=ads/active", "--pattern",
       "Style,Style,Ad",
       "--header", "Ad", "--repeatable", "Style", "--default", "Style", "--fixed", "0=Banner", "--multiple", "--no-move")
-    #expect(
-      json == #"""
-        {"feed":"mixed","kind":"slots","contents":{"Style":"styles","Ad":"ads/active"},\#
-        "pattern":["Style","Style","Ad"],"header":["Ad"],"repeatables":["Style"],"default":"Style",\#
-        "fixed":{"0":"Banner"},"movable":false,"multiple":true}
-        """#)
-    #expect(
-      try definition("f", "--kind", "array", "--no-multiple") == #"{"feed":"f","kind":"array","multiple":false}"#)
+    expectEqual(
+      json,
+      #"""
+      {"feed":"mixed","kind":"slots","contents":{"Style":"styles","Ad":"ads/active"},\#
+      "pattern":["Style","Style","Ad"],"header":["Ad"],"repeatables":["Style"],"default":"Style",\#
+      "fixed":{"0":"Banner"},"movable":false,"multiple":true}
+      """#)
+    try expectEqual(
+      definition("f", "--kind", "array", "--no-multiple"), #"{"feed":"f","kind":"array","multiple":false}"#)
     #expect(throws: Failure.self) { try definition("f", "--multiple", "--no-multiple") }
     #expect(throws: Failure.self) { try definition("mixed", "--fixed", "x=Banner") }
     #expect(throws: Failure.self) { try definition("mixed", "--content", "Style") }
@@ -72,21 +74,22 @@ import Testing
     let json = try definition(
       "top", "--kind", "view", "--of", "inbox/urgent", "--filter", "@.read == false", "--sort", "$.priority:desc",
       "--sort", "$['a=b:c']", "--offset", "0", "--limit", "20")
-    #expect(
-      json == #"""
-        {"feed":"top","kind":"view","of":"inbox/urgent","filter":"@.read == false","sort":[\#
-        {"by":"$.priority","order":"descending"},{"by":"$['a=b:c']","order":"ascending"}],"offset":0,"limit":20}
-        """#)
-    #expect(try definition("v", "--kind", "view", "--of", "a") == #"{"feed":"v","kind":"view","of":"a"}"#)
+    expectEqual(
+      json,
+      #"""
+      {"feed":"top","kind":"view","of":"inbox/urgent","filter":"@.read == false","sort":[\#
+      {"by":"$.priority","order":"descending"},{"by":"$['a=b:c']","order":"ascending"}],"offset":0,"limit":20}
+      """#)
+    try expectEqual(definition("v", "--kind", "view", "--of", "a"), #"{"feed":"v","kind":"view","of":"a"}"#)
     #expect(throws: UsageError.self) { try definition("v", "--kind", "view", "--of", "a", "--limit", "0") }
   }
 
   @Test("a definition in JSON is unchanged, and is a collection unless it has a kind") func jsonDefinitions() throws {
-    #expect(try definition("{\"feed\": \"x\", \"kind\": \"array\"}") == "{\"feed\": \"x\", \"kind\": \"array\"}")
-    #expect(try definition("{\"feed\":\"x\"}") == "{\"feed\":\"x\",\"kind\":\"collection\"}")
-    #expect(
-      try definition("{\"feed\":\"x\",\"kind\":\"single\"}", "--replace")
-        == "{\"feed\":\"x\",\"kind\":\"single\",\"replace\":true}")
+    try expectEqual(definition("{\"feed\": \"x\", \"kind\": \"array\"}"), "{\"feed\": \"x\", \"kind\": \"array\"}")
+    try expectEqual(definition("{\"feed\":\"x\"}"), "{\"feed\":\"x\",\"kind\":\"collection\"}")
+    try expectEqual(
+      definition("{\"feed\":\"x\",\"kind\":\"single\"}", "--replace"),
+      "{\"feed\":\"x\",\"kind\":\"single\",\"replace\":true}")
   }
 
   @Test("contradicting options are refused") func contradictions() {

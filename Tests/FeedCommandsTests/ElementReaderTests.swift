@@ -52,24 +52,28 @@ import Testing
   @Test("elements are lines, concatenated, pretty-printed or in arrays", arguments: [1, 3, 1000]) func mixtures(
     size: Int
   ) {
-    #expect(
-      read("{}\n\n  {\"a\": [1, 2]} \r\n \t \n7", sizes: [size]) == [
+    expectEqual(
+      read("{}\n\n  {\"a\": [1, 2]} \r\n \t \n7", sizes: [size]),
+      [
         .element("{}", 1), .element("{\"a\": [1, 2]}", 3), .element("7", 5),
       ])
-    #expect(
-      read("{}{\"id\":1}\"x\" 5 true\n", sizes: [size]) == [
+    expectEqual(
+      read("{}{\"id\":1}\"x\" 5 true\n", sizes: [size]),
+      [
         .element("{}", 1), .element("{\"id\":1}", 1), .element("\"x\"", 1), .element("5", 1), .element("true", 1),
       ])
-    #expect(
-      read("{\n  \"id\": 1\n}\n{\n  \"id\": 2\n}\n", sizes: [size]) == [
+    expectEqual(
+      read("{\n  \"id\": 1\n}\n{\n  \"id\": 2\n}\n", sizes: [size]),
+      [
         .element("{\n  \"id\": 1\n}", 1), .element("{\n  \"id\": 2\n}", 4),
       ])
-    #expect(
-      read("[1, [2], {\"a\":\"]\"}]\n[]\n9", sizes: [size]) == [
+    expectEqual(
+      read("[1, [2], {\"a\":\"]\"}]\n[]\n9", sizes: [size]),
+      [
         .element("1", 1), .element("[2]", 1), .element("{\"a\":\"]\"}", 1), .element("9", 3),
       ])
-    #expect(read("", sizes: [size]) == [])
-    #expect(read("\n", sizes: [size]) == [])
+    expectEqual(read("", sizes: [size]), [])
+    expectEqual(read("\n", sizes: [size]), [])
   }
 
   @Test("line numbers do not depend on how the input is split", arguments: [1, 2, 5, 17, 1000])
@@ -88,8 +92,9 @@ import Testing
         "x": 9}
       {"id":10}
       """
-    #expect(
-      read(input, sizes: [size]) == [
+    expectEqual(
+      read(input, sizes: [size]),
+      [
         .element("{\"id\":1}", 1), .element("{\"id\":2}", 2), .element("{\"id\":3}", 3),
         .element("{\n  \"id\": 4\n}", 4), .element("{\"id\":5}", 6), .malformed(7, 9), .element("{\"id\":7}", 8),
         .malformed(11, 3), .element("{\"id\":10}", 12),
@@ -98,34 +103,36 @@ import Testing
 
   @Test("an error is reported with line and column, and reading continues with the next line", arguments: [1, 4, 1000])
   func mistakes(size: Int) {
-    #expect(read("{bad\n{\"id\":1}\n", sizes: [size]) == [.malformed(1, 2), .element("{\"id\":1}", 2)])
-    #expect(read("{\"id\":}\n2\n", sizes: [size]) == [.malformed(1, 7), .element("2", 2)])
+    expectEqual(read("{bad\n{\"id\":1}\n", sizes: [size]), [.malformed(1, 2), .element("{\"id\":1}", 2)])
+    expectEqual(read("{\"id\":}\n2\n", sizes: [size]), [.malformed(1, 7), .element("2", 2)])
     // An incomplete line does not affect the next one.
-    #expect(read("{\"id\":1\n{\"id\":2}\n", sizes: [size]) == [.malformed(2, 1), .element("{\"id\":2}", 2)])
-    #expect(read("{\n  \"id\": nul\n}\n{\"id\":2}", sizes: [size]).last == .element("{\"id\":2}", 4))
-    #expect(read("1,2\n3", sizes: [size]) == [.element("1", 1), .malformed(1, 2), .element("3", 2)])
-    #expect(read("{\"id\":", sizes: [size]) == [.malformed(1, 7)])
-    #expect(read("[1,\n2", sizes: [size]) == [.element("1", 1), .element("2", 2), .malformed(2, 2)])
+    expectEqual(read("{\"id\":1\n{\"id\":2}\n", sizes: [size]), [.malformed(2, 1), .element("{\"id\":2}", 2)])
+    expectEqual(read("{\n  \"id\": nul\n}\n{\"id\":2}", sizes: [size]).last, .element("{\"id\":2}", 4))
+    expectEqual(read("1,2\n3", sizes: [size]), [.element("1", 1), .malformed(1, 2), .element("3", 2)])
+    expectEqual(read("{\"id\":", sizes: [size]), [.malformed(1, 7)])
+    expectEqual(read("[1,\n2", sizes: [size]), [.element("1", 1), .element("2", 2), .malformed(2, 2)])
   }
 
   @Test("an element that is too long is discarded and the others are read", arguments: [1, 7, 1000]) func longElements(
     size: Int
   ) {
     let long = "\"" + String(repeating: "x", count: 50) + "\""
-    #expect(
-      read("1\n\(long)\n2\n\(long)", sizes: [size], limit: 20) == [
+    expectEqual(
+      read("1\n\(long)\n2\n\(long)", sizes: [size], limit: 20),
+      [
         .element("1", 1), .refused(2, 1), .element("2", 3), .refused(4, 1),
       ])
-    #expect(
-      read("[\(long), 2, [\(long),\n\(long)], 3] 4", sizes: [size], limit: 20) == [
+    expectEqual(
+      read("[\(long), 2, [\(long),\n\(long)], 3] 4", sizes: [size], limit: 20),
+      [
         .refused(1, 2), .element("2", 1), .refused(1, 59), .element("3", 2), .element("4", 2),
       ])
     // Broken after the limit: the rest of its line is lost.
-    #expect(
-      read("{\"a\":\(long)} } 5\n6", sizes: [size], limit: 20) == [.refused(1, 1), .malformed(1, 60), .element("6", 2)])
+    expectEqual(
+      read("{\"a\":\(long)} } 5\n6", sizes: [size], limit: 20), [.refused(1, 1), .malformed(1, 60), .element("6", 2)])
     let fitting = "\"" + String(repeating: "x", count: 18) + "\""
-    #expect(read("   \(fitting)\n", sizes: [size], limit: 20) == [.element(fitting, 1)])
-    #expect(read(fitting, sizes: [size], limit: 19) == [.refused(1, 1)])
+    expectEqual(read("   \(fitting)\n", sizes: [size], limit: 20), [.element(fitting, 1)])
+    expectEqual(read(fitting, sizes: [size], limit: 19), [.refused(1, 1)])
   }
 
   @Test(
@@ -151,7 +158,7 @@ import Testing
       ("{\"id\":1},\n{\"id\":2}", [.element("{\"id\":1}", 1), .malformed(1, 9), .element("{\"id\":2}", 2)]),
     ] as [(String, [Piece])])
   func arrays(size: Int, input: (text: String, pieces: [Piece])) {
-    #expect(read(input.text, sizes: [size]) == input.pieces)
+    expectEqual(read(input.text, sizes: [size]), input.pieces)
   }
 
   @Test("a pretty-printed array goes on after a broken item", arguments: [1, 5, 1000]) func prettyArrays(size: Int) {
@@ -175,8 +182,9 @@ import Testing
       ]
       5
       """
-    #expect(
-      read(input, sizes: [size]) == [
+    expectEqual(
+      read(input, sizes: [size]),
+      [
         .element("{\n    \"id\": 1\n  }", 2), .malformed(7, 5), .malformed(12, 13),
         .element("{\n    \"id\": 4\n  }", 14), .element("5", 18),
       ])
@@ -185,39 +193,42 @@ import Testing
   @Test(
     "a byte order mark is skipped at the very beginning and named elsewhere", arguments: [1, 2, 3, 1000])
   func byteOrderMarks(size: Int) {
-    #expect(read("\u{FEFF}{\"id\":1}\n2x", sizes: [size]) == [.element("{\"id\":1}", 1), .malformed(2, 2)])
-    #expect(read("\u{FEFF}[1,\n2]", sizes: [size]) == [.element("1", 1), .element("2", 2)])
-    #expect(read("\u{FEFF}", sizes: [size]) == [])
-    #expect(read("\u{FEFF}\u{FEFF}1", sizes: [size]) == [.malformed(1, 1), .element("1", 1)])
-    #expect(read(" \u{FEFF}1", sizes: [size]) == [.malformed(1, 2), .element("1", 1)])
-    #expect(read("1\n\u{FEFF}2", sizes: [size]) == [.element("1", 1), .malformed(2, 1), .element("2", 2)])
-    #expect(read("[1,\u{FEFF}2]", sizes: [size]) == [.element("1", 1), .malformed(1, 4), .element("2", 1)])
-    #expect(read("\"\u{FEFF}\"", sizes: [size]) == [.element("\"\u{FEFF}\"", 1)])
-    #expect(read("{\"a\":\u{FEFF}1}\n2", sizes: [size]) == [.malformed(1, 6), .element("2", 2)])
-    #expect(read([0xEF, 0xBB], sizes: [size]) == [.malformed(1, 1)])
+    expectEqual(read("\u{FEFF}{\"id\":1}\n2x", sizes: [size]), [.element("{\"id\":1}", 1), .malformed(2, 2)])
+    expectEqual(read("\u{FEFF}[1,\n2]", sizes: [size]), [.element("1", 1), .element("2", 2)])
+    expectEqual(read("\u{FEFF}", sizes: [size]), [])
+    expectEqual(read("\u{FEFF}\u{FEFF}1", sizes: [size]), [.malformed(1, 1), .element("1", 1)])
+    expectEqual(read(" \u{FEFF}1", sizes: [size]), [.malformed(1, 2), .element("1", 1)])
+    expectEqual(read("1\n\u{FEFF}2", sizes: [size]), [.element("1", 1), .malformed(2, 1), .element("2", 2)])
+    expectEqual(read("[1,\u{FEFF}2]", sizes: [size]), [.element("1", 1), .malformed(1, 4), .element("2", 1)])
+    expectEqual(read("\"\u{FEFF}\"", sizes: [size]), [.element("\"\u{FEFF}\"", 1)])
+    expectEqual(read("{\"a\":\u{FEFF}1}\n2", sizes: [size]), [.malformed(1, 6), .element("2", 2)])
+    expectEqual(read([0xEF, 0xBB], sizes: [size]), [.malformed(1, 1)])
   }
 
   @Test("what is not acceptable is refused, and its neighbours arrive", arguments: [1, 4, 1000]) func refusals(
     size: Int
   ) {
-    #expect(
-      read("[[[1]]] 2\n[[1], [[[2]]], 3]", sizes: [size], maxDepth: 2) == [
+    expectEqual(
+      read("[[[1]]] 2\n[[1], [[[2]]], 3]", sizes: [size], maxDepth: 2),
+      [
         .element("[[1]]", 1), .element("2", 1), .element("[1]", 2), .refused(2, 7), .element("3", 2),
       ])
     let invalid = Array("1 \"a".utf8) + [0xFF] + Array("b\" 2\n[3,\"".utf8) + [0xC0, 0x80] + Array("\"]".utf8)
-    #expect(
-      read(invalid, sizes: [size]) == [
+    expectEqual(
+      read(invalid, sizes: [size]),
+      [
         .element("1", 1), .refused(1, 5), .element("2", 1), .element("3", 2), .refused(2, 5),
       ])
     // Escapes of lone surrogates are JSON.
-    #expect(read("\"\\ud800\" 2", sizes: [size]) == [.element("\"\\ud800\"", 1), .element("2", 1)])
-    #expect(
-      read("\"a\u{0}b\"\n2\u{0}\n3", sizes: [size]) == [
+    expectEqual(read("\"\\ud800\" 2", sizes: [size]), [.element("\"\\ud800\"", 1), .element("2", 1)])
+    expectEqual(
+      read("\"a\u{0}b\"\n2\u{0}\n3", sizes: [size]),
+      [
         .malformed(1, 3), .element("2", 2), .malformed(2, 2), .element("3", 3),
       ])
-    #expect(
-      read("01 2 1. 3 \"\\x\" 4 NaN 5", sizes: [size]).filter { if case .element = $0 { true } else { false } }
-        == ["2", "3", "4", "5"].map { .element($0, 1) })
+    expectEqual(
+      read("01 2 1. 3 \"\\x\" 4 NaN 5", sizes: [size]).filter { if case .element = $0 { true } else { false } },
+      ["2", "3", "4", "5"].map { .element($0, 1) })
   }
 
   @Test("UTF-16 and UTF-32 are named once", arguments: [1, 1000]) func wideInput(size: Int) {
@@ -225,7 +236,7 @@ import Testing
     let wide = bytes { [$0, 0] }
     let inputs = [wide, [0xFF, 0xFE] + wide, [0xFE, 0xFF] + bytes { [0, $0] }, bytes { [0, 0, 0, $0] }]
     for input in inputs {
-      #expect(read(input, sizes: [size]) == [.refused(1, 1)])
+      expectEqual(read(input, sizes: [size]), [.refused(1, 1)])
     }
   }
 
@@ -238,20 +249,20 @@ import Testing
       while let item = reader.next() { if case .flaw(let flaw) = item { return "\(flaw)" } }
       return ""
     }
-    #expect(message("1\n\u{FEFF}") == "line 2, column 1: not JSON: unexpected byte order mark (U+FEFF)")
-    #expect(message("[1,\u{FEFF}2]") == "line 1, column 4: not JSON: unexpected byte order mark (U+FEFF)")
-    #expect(message("{\u{FEFF}}") == "line 1, column 2: not JSON: unexpected byte order mark (U+FEFF)")
-    #expect(message("1 \u{0}") == "line 1, column 3: not JSON: unexpected zero byte")
-    #expect(message("7\u{0}") == "line 1, column 1: the input is UTF-16 or UTF-32; convert it to UTF-8")
-    #expect(message("[[1]]", maxDepth: 0) == "line 1, column 2: the element nests deeper than 0 levels")
-    #expect(message("[1,]") == "line 1, column 4: not JSON: expected a value after the comma")
-    #expect(message("[,1]") == "line 1, column 2: not JSON: expected a value before the comma")
-    #expect(message("[1 2]") == "line 1, column 4: not JSON: expected , or ]")
+    expectEqual(message("1\n\u{FEFF}"), "line 2, column 1: not JSON: unexpected byte order mark (U+FEFF)")
+    expectEqual(message("[1,\u{FEFF}2]"), "line 1, column 4: not JSON: unexpected byte order mark (U+FEFF)")
+    expectEqual(message("{\u{FEFF}}"), "line 1, column 2: not JSON: unexpected byte order mark (U+FEFF)")
+    expectEqual(message("1 \u{0}"), "line 1, column 3: not JSON: unexpected zero byte")
+    expectEqual(message("7\u{0}"), "line 1, column 1: the input is UTF-16 or UTF-32; convert it to UTF-8")
+    expectEqual(message("[[1]]", maxDepth: 0), "line 1, column 2: the element nests deeper than 0 levels")
+    expectEqual(message("[1,]"), "line 1, column 4: not JSON: expected a value after the comma")
+    expectEqual(message("[,1]"), "line 1, column 2: not JSON: expected a value before the comma")
+    expectEqual(message("[1 2]"), "line 1, column 4: not JSON: expected , or ]")
   }
 
   @Test("memory stays bounded however deep a value is") func depth() {
     let deep = String(repeating: "[", count: 3 << 20)
-    #expect(read("{\"a\":\(deep)\n7", sizes: [1 << 20], limit: 1000, capacity: 1 << 16).last == .element("7", 2))
+    expectEqual(read("{\"a\":\(deep)\n7", sizes: [1 << 20], limit: 1000, capacity: 1 << 16).last, .element("7", 2))
   }
 
   @Test("splitting the input at random does not change the elements") func randomPieces() {
@@ -264,8 +275,8 @@ import Testing
       let input = (0..<Int.random(in: 0...12, using: &random)).map { _ in parts.randomElement(using: &random) ?? "" }
         .joined()
       let sizes = (0..<3).map { _ in Int.random(in: 1...30, using: &random) }
-      #expect(
-        read(input, sizes: sizes, maxDepth: 2) == read(input, maxDepth: 2),
+      expectEqual(
+        read(input, sizes: sizes, maxDepth: 2), read(input, maxDepth: 2),
         "seed \(random.seed), \(input.debugDescription)")
     }
   }

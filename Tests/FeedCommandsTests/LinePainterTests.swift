@@ -16,17 +16,17 @@ import Testing
   }
 
   @Test func longLinesAreTruncatedWithAMark() {
-    #expect(line(10) { $0.add("123456789") } == "123456789")
-    #expect(line(10) { $0.add("1234567890") } == "123456789…")
-    #expect(
+    expectEqual(line(10) { $0.add("123456789") }, "123456789")
+    expectEqual(line(10) { $0.add("1234567890") }, "123456789…")
+    expectEqual(
       line(4) {
         $0.add("12"); $0.add("34"); $0.add("56")
-      } == "123…")
-    #expect(line(1) { $0.add("12") } == "…")
+      }, "123…")
+    expectEqual(line(1) { $0.add("12") }, "…")
     // A wide character is never split.
-    #expect(line(6) { $0.add("日本語日本") } == "日本…")
+    expectEqual(line(6) { $0.add("日本語日本") }, "日本…")
     // Combining marks have no width.
-    #expect(line(5) { $0.add("e\u{301}e\u{301}e\u{301}e\u{301}") } == "e\u{301}e\u{301}e\u{301}e\u{301}")
+    expectEqual(line(5) { $0.add("e\u{301}e\u{301}e\u{301}e\u{301}") }, "e\u{301}e\u{301}e\u{301}e\u{301}")
   }
 
   @Test(
@@ -41,18 +41,18 @@ import Testing
       ("a\u{200D}b", 2),
     ])
   func widths(text: String, columns: Int) {
-    #expect(DisplayWidth.columns(of: text) == columns)
-    #expect(line(columns + 1) { $0.add(text) } == text)
+    expectEqual(DisplayWidth.columns(of: text), columns)
+    expectEqual(line(columns + 1) { $0.add(text) }, text)
     let twice = text + text
     // Some characters join with the next one.
     guard columns > 0, twice.count == 2 * text.count else { return }
-    #expect(line(2 * columns + 1) { $0.add(twice + text) } == twice + "…")
+    expectEqual(line(2 * columns + 1) { $0.add(twice + text) }, twice + "…")
   }
 
   @Test func longScalarsEndAtACharacter() throws {
     let family = "👨‍👩‍👧‍👦"
     let long = String(repeating: family, count: 1000)
-    #expect(try json("\"\(long)\"", width: 8) == "\"\(family)\(family)\(family)…")
+    try expectEqual(json("\"\(long)\"", width: 8), "\"\(family)\(family)\(family)…")
     // A character of many bytes: fewer columns than there are, but nothing is cut in two.
     let heavy = "x" + String(repeating: "\u{301}", count: 500)
     let shown = try json("\"\(heavy)\(heavy)\"", width: 8)
@@ -60,31 +60,30 @@ import Testing
   }
 
   @Test func controlCharactersAreReplaced() {
-    #expect(
-      line(40) { $0.add("a\u{1B}[31mb\u{7}\u{9B}c\n\u{202E}d\u{7F}") }
-        == "a\u{FFFD}[31mb\u{FFFD}\u{FFFD}c\u{FFFD}\u{FFFD}d\u{FFFD}")
+    expectEqual(
+      line(40) { $0.add("a\u{1B}[31mb\u{7}\u{9B}c\n\u{202E}d\u{7F}") },
+      "a\u{FFFD}[31mb\u{FFFD}\u{FFFD}c\u{FFFD}\u{FFFD}d\u{FFFD}")
   }
 
   @Test func coloursDependOnTheKindOfValue() throws {
     let shown = try json("{\"a\":[1,\"x\",null]}", color: true)
-    #expect(
-      shown.replacing("\u{1B}[", with: "^")
-        == "{^36m\"a\"^0m^2m: ^0m[^33m1^0m^2m, ^0m^32m\"x\"^0m^2m, ^0m^35mnull^0m]}")
-    #expect(try json("{ \"a\" : [ ] }") == "{\"a\": []}")
+    expectEqual(
+      shown.replacing("\u{1B}[", with: "^"), "{^36m\"a\"^0m^2m: ^0m[^33m1^0m^2m, ^0m^32m\"x\"^0m^2m, ^0m^35mnull^0m]}")
+    try expectEqual(json("{ \"a\" : [ ] }"), "{\"a\": []}")
   }
 
   @Test func deepAndLongValuesAreTruncatedAtTheWidth() throws {
     let deep = String(repeating: "[", count: 400) + String(repeating: "]", count: 400)
-    #expect(try json(deep, width: 10) == "[[[[[[[[[…")
+    try expectEqual(json(deep, width: 10), "[[[[[[[[[…")
     let long = "\"" + String(repeating: "é", count: 10_000) + "\""
-    #expect(try json(long, width: 5) == "\"ééé…")
-    #expect(try json("[" + String(repeating: "1,", count: 5000) + "1]", width: 8) == "[1, 1, …")
+    try expectEqual(json(long, width: 5), "\"ééé…")
+    try expectEqual(json("[" + String(repeating: "1,", count: 5000) + "1]", width: 8), "[1, 1, …")
   }
 
   @Test func padding() {
-    #expect(
+    expectEqual(
       line(20) {
         $0.add("日"); $0.pad(to: 4); $0.add("x"); $0.pad(to: 2); $0.add("y")
-      } == "日  xy")
+      }, "日  xy")
   }
 }

@@ -10,7 +10,7 @@ import Testing
     ("true", "\"true\""), ("null", "\"null\""), ("[1]", "\"[1]\""), ("{}", "\"{}\""), (" 1", "\" 1\""), ("", "\"\""),
     ("\"a", "\"\\\"a\""), ("a\nb", "\"a\\nb\""), ("NaN", "\"NaN\""),
   ])
-  func identities(word: String, json: String) { #expect(Operands.id(word) == json) }
+  func identities(word: String, json: String) { expectEqual(Operands.id(word), json) }
 
   @Test(
     "the word of an identity is read as that identity",
@@ -20,39 +20,39 @@ import Testing
       ("\"\\ud800\"", "\"\\ud800\""), ("\"\\\"q\\\"\"", "\"\\\"q\\\"\""), ("1.50", "1.50"), ("\"it's\"", "it's"),
     ])
   func wordsOfIdentities(json: String, word: String) throws {
-    #expect(try withJSON(json) { Operands.word(ofID: $0) } == word)
+    try expectEqual(withJSON(json) { Operands.word(ofID: $0) }, word)
   }
 
   @Test func children() {
-    #expect(Operands.child("2") == "2")
-    #expect(Operands.child("-1") == "-1")
-    #expect(Operands.child("inbox/urgent") == "\"inbox/urgent\"")
+    expectEqual(Operands.child("2"), "2")
+    expectEqual(Operands.child("-1"), "-1")
+    expectEqual(Operands.child("inbox/urgent"), "\"inbox/urgent\"")
   }
 
   @Test func rowNumbers() {
-    #expect(Operands.rows("0,3,5") == [0, 3, 5])
-    #expect(Operands.rows("7") == [7])
-    #expect(Operands.rows("1,,2") == nil)
-    #expect(Operands.rows("-1") == nil)
-    #expect(Operands.rows("") == nil)
+    expectEqual(Operands.rows("0,3,5"), [0, 3, 5])
+    expectEqual(Operands.rows("7"), [7])
+    expectEqual(Operands.rows("1,,2"), nil)
+    expectEqual(Operands.rows("-1"), nil)
+    expectEqual(Operands.rows(""), nil)
   }
 
   @Test func elementsMustBeJSON() throws {
-    #expect(try ElementArguments(["{}", "1", "\"x\""], of: "push").texts == ["{}", "1", "\"x\""])
+    try expectEqual(ElementArguments(["{}", "1", "\"x\""], of: "push").texts, ["{}", "1", "\"x\""])
     let failure = #expect(throws: Failure.self) { try ElementArguments(["{}", "{\"a\":}"], of: "push") }
-    #expect(
-      failure == .usage("push: element 2 is not JSON: unexpected byte at byte 5; quote it for the shell: '{\"id\":1}'"))
+    expectEqual(
+      failure, .usage("push: element 2 is not JSON: unexpected byte at byte 5; quote it for the shell: '{\"id\":1}'"))
     let bare = #expect(throws: Failure.self) { try ElementArguments(["hello"], of: "push") }
-    #expect(
-      bare
-        == .usage(
-          "push: element 1 is not JSON: unexpected byte at byte 0; quote a string twice: '\"hello\"'"))
+    expectEqual(
+      bare,
+      .usage(
+        "push: element 1 is not JSON: unexpected byte at byte 0; quote a string twice: '\"hello\"'"))
   }
 
   @Test func memberIsAddedToAnObject() {
-    #expect(Operands.adding("\"a\":1", to: "{\"b\":2} ") == "{\"b\":2,\"a\":1}")
-    #expect(Operands.adding("\"a\":1", to: "{ }") == "{ \"a\":1}")
-    #expect(Operands.adding("\"a\":1", to: "{\"b\":{}}") == "{\"b\":{},\"a\":1}")
+    expectEqual(Operands.adding("\"a\":1", to: "{\"b\":2} "), "{\"b\":2,\"a\":1}")
+    expectEqual(Operands.adding("\"a\":1", to: "{ }"), "{ \"a\":1}")
+    expectEqual(Operands.adding("\"a\":1", to: "{\"b\":{}}"), "{\"b\":{},\"a\":1}")
   }
 
   @Test func everyCommandThatChangesRowsTakesAnAnimationHint() {
@@ -62,13 +62,13 @@ import Testing
       "completion", "group", "trigger",
     ]
     let without = CommandTable.all.filter { !$0.options.contains { $0.name == "animation" } }
-    #expect(without.map(\.name).sorted() == others.sorted())
+    expectEqual(without.map(\.name).sorted(), others.sorted())
   }
 
   @Test func suggestions() throws {
-    #expect(CommandTable.similar(to: "wacth").first == "watch")
-    #expect(CommandTable.similar(to: "pus").first == "push")
-    #expect(CommandTable.similar(to: "snap").first == "snapshot")
+    expectEqual(CommandTable.similar(to: "wacth").first, "watch")
+    expectEqual(CommandTable.similar(to: "pus").first, "push")
+    expectEqual(CommandTable.similar(to: "snap").first, "snapshot")
     #expect(CommandTable.similar(to: "frobnicate").isEmpty)
     #expect(throws: Failure.usage("unknown command 'psuh'; did you mean push?")) { try Program.find("psuh") }
     #expect(throws: Failure.usage("unknown command 'zzzzzz'; see feedclient --help")) { try Program.find("zzzzzz") }
@@ -97,7 +97,7 @@ import Testing
       for line in help.split(separator: "\n") { #expect(line.count <= 80, "\(command.name): \(line)") }
       #expect(command.summary.count < 60, "\(command.name)")
       #expect(!command.summary.hasSuffix("."), "\(command.name)")
-      #expect(CommandTable.all.filter { $0.name == command.name }.count == 1)
+      expectEqual(CommandTable.all.filter { $0.name == command.name }.count, 1)
       #expect(Program.help.notes.contains("  \(command.name) "), "\(command.name)")
     }
   }

@@ -13,18 +13,19 @@ import Testing
   }
 
   @Test func longValuesAreIndented() throws {
-    #expect(try pretty("{\"a\":1,\"b\":[1,2]}") == "{\"a\": 1, \"b\": [1, 2]}")
+    try expectEqual(pretty("{\"a\":1,\"b\":[1,2]}"), "{\"a\": 1, \"b\": [1, 2]}")
     let long = String(repeating: "x", count: 50)
-    #expect(
-      try pretty("{\"text\":\"\(long)\",\"at\":[[0,1],[1,0]],\"none\":{}}") == """
-        {
-          "text": "\(long)",
-          "at": [[0, 1], [1, 0]],
-          "none": {}
-        }
-        """)
-    #expect(try pretty("[\"\(long)\",\"\(long)\"]") == "[\n  \"\(long)\",\n  \"\(long)\"\n]")
-    #expect(try pretty("17") == "17")
+    try expectEqual(
+      pretty("{\"text\":\"\(long)\",\"at\":[[0,1],[1,0]],\"none\":{}}"),
+      """
+      {
+        "text": "\(long)",
+        "at": [[0, 1], [1, 0]],
+        "none": {}
+      }
+      """)
+    try expectEqual(pretty("[\"\(long)\",\"\(long)\"]"), "[\n  \"\(long)\",\n  \"\(long)\"\n]")
+    try expectEqual(pretty("17"), "17")
   }
 
   @Test func indentationIsBounded() throws {
@@ -36,9 +37,9 @@ import Testing
     let text = try withJSON("[{\"uid\":0,\"name\":\"push\"},{\"uid\":1000,\"name\":\"日本\",\"lag\":{\"rows\":3}}]") {
       ValueTable($0).text(width: 60, palette: Palette(isOn: false))
     }
-    #expect(text == "uid   name  lag.rows\n   0  push  \n1000  日本         3\n")
+    expectEqual(text, "uid   name  lag.rows\n   0  push  \n1000  日本         3\n")
     let none = try withJSON("[]") { ValueTable($0).text(width: 60, palette: Palette(isOn: false)) }
-    #expect(none == "none\n")
+    expectEqual(none, "none\n")
   }
 
   @Test("columns with nothing in them give way first, and numbers are grouped") func narrowTables() throws {
@@ -49,27 +50,30 @@ import Testing
     func text(_ width: Int) throws -> String {
       try withJSON(list) { ValueTable($0).text(width: width, palette: Palette(isOn: false)) }
     }
-    #expect(
-      try text(60) == """
-        uid  name              queued  held  requests  watches
-          0  feedclient/watch       0     0    12,345  ["inbox"]
-          0  日本                   0     0         2  []
+    try expectEqual(
+      text(60),
+      """
+      uid  name              queued  held  requests  watches
+        0  feedclient/watch       0     0    12,345  ["inbox"]
+        0  日本                   0     0         2  []
 
-        """)
-    #expect(
-      try text(45) == """
-        uid  name              requests  watches
-          0  feedclient/watch    12,345  ["inbox"]
-          0  日本                     2  []
+      """)
+    try expectEqual(
+      text(45),
+      """
+      uid  name              requests  watches
+        0  feedclient/watch    12,345  ["inbox"]
+        0  日本                     2  []
 
-        """)
-    #expect(
-      try text(40) == """
-        uid  name              requests …
-          0  feedclient/watch    12,345
-          0  日本                     2
+      """)
+    try expectEqual(
+      text(40),
+      """
+      uid  name              requests …
+        0  feedclient/watch    12,345
+        0  日本                     2
 
-        """)
+      """)
   }
 
   @Test("a narrow table of connections keeps their number, name and watches") func importantColumns() throws {
@@ -81,30 +85,32 @@ import Testing
     let text = try withJSON(list) {
       ValueTable($0, important: important).text(width: 40, palette: Palette(isOn: false))
     }
-    #expect(
-      text == """
-        connection  name              watches …
-                51  feedclient/watch  ["f"]
-                53  feedd.py          []
+    expectEqual(
+      text,
+      """
+      connection  name              watches …
+              51  feedclient/watch  ["f"]
+              53  feedd.py          []
 
-        """)
+      """)
   }
 
   @Test("objects are broken into lines that fit a narrow terminal") func narrowObjects() throws {
     let text = "{\"id\":100,\"text\":\"disk full\",\"user\":{\"name\":\"ann\",\"uid\":7},\"none\":{}}"
     let narrow = try withJSON(text) { PrettyPrinter(palette: Palette(isOn: false), width: 24).text(of: $0) }
-    #expect(
-      narrow == """
-        {
-          "id": 100,
-          "text": "disk full",
-          "user": {
-            "name": "ann",
-            "uid": 7
-          },
-          "none": {}
-        }
-        """)
+    expectEqual(
+      narrow,
+      """
+      {
+        "id": 100,
+        "text": "disk full",
+        "user": {
+          "name": "ann",
+          "uid": 7
+        },
+        "none": {}
+      }
+      """)
   }
 
   @Test(
@@ -121,7 +127,7 @@ import Testing
     let result = "{\"element\":{\"id\":1},\"type\":\"Song\",\"at\":\(at),\"found\":true}"
     try withJSON(result) { Show.element($0, console, Templates()) }
     try console.flush()
-    #expect(String(decoding: written.withLock { $0 }, as: UTF8.self) == "{\"id\": 1}\n\(places)  type Song\n")
+    expectEqual(String(decoding: written.withLock { $0 }, as: UTF8.self), "{\"id\": 1}\n\(places)  type Song\n")
   }
 
   @Test("changes of many rows are counted") func mutationCounts() throws {
@@ -129,21 +135,21 @@ import Testing
     let listed = try counts(
       "{\"revision\":7,\"deleted\":[[0,1],[0,2]],\"added\":[[0,0]],\"updated\":[],\"moves\":[[0,0]],\"sections\":{\"deleted\":[1],\"added\":[]}}"
     )
-    #expect(listed.rows == 2)
-    #expect(
-      listed.json
-        == "{\"revision\":7,\"counts\":{\"deleted\":2,\"added\":1,\"updated\":0,\"moves\":1,\"sections\":{\"deleted\":1,\"added\":0}}}"
+    expectEqual(listed.rows, 2)
+    expectEqual(
+      listed.json,
+      "{\"revision\":7,\"counts\":{\"deleted\":2,\"added\":1,\"updated\":0,\"moves\":1,\"sections\":{\"deleted\":1,\"added\":0}}}"
     )
     // The daemon's own counts are used as they are.
-    #expect(try counts(listed.json).json == listed.json)
-    #expect(try counts(listed.json).rows == 2)
+    try expectEqual(counts(listed.json).json, listed.json)
+    try expectEqual(counts(listed.json).rows, 2)
   }
 
   @Test func columnsOfNestedMembersAreNamedByTheirPath() throws {
     let names = try withJSON("{\"a\":1,\"b\":{\"c\":2,\"d\":{}},\"e\":[{\"f\":1}]}") {
       Flattening.entries(of: $0).map(\.name)
     }
-    #expect(names == ["a", "b.c", "b.d", "e"])
+    expectEqual(names, ["a", "b.c", "b.d", "e"])
   }
 
   @Test func feedsArePrintedAsATree() throws {
@@ -155,8 +161,9 @@ import Testing
        {"feed":"tabs","kind":"segmented","children":["home","banner"],"current":1,"count":1}]
       """#
     let lines = try withJSON(feeds) { FeedTree($0).lines(width: 60, palette: Palette(isOn: false)) }
-    #expect(
-      lines == [
+    expectEqual(
+      lines,
+      [
         "inbox  collection  2", "├─ inbox/urgent  bin  2", "└─ inbox/rest  bin  0", "tabs  segmented  1",
         "├─ home  composed  3", "│  ├─ banner  single  1", "│  ├─ inbox/urgent  bin  2", "│  └─ gone  undefined",
         "└─ banner  single  1  shows",
@@ -166,30 +173,31 @@ import Testing
   @Test func treeOfACycleIsFinite() throws {
     let feeds = #"[{"feed":"a","kind":"composed","children":["b"]},{"feed":"b","kind":"composed","children":["b"]}]"#
     let lines = try withJSON(feeds) { FeedTree($0).lines(width: 60, palette: Palette(isOn: false)) }
-    #expect(lines == ["a  composed", "└─ b  composed", "   └─ b  composed"])
+    expectEqual(lines, ["a  composed", "└─ b  composed", "   └─ b  composed"])
   }
 
   @Test func progressIsShownTenTimesASecond() {
     var progress = PushProgress(now: 0)
-    #expect(progress.line(now: 50_000_000, pushed: 5, refused: 0, width: 80) == nil)
-    #expect(progress.line(now: 500_000_000, pushed: 6000, refused: 0, width: 80) == "\r6,000 pushed, 12,000/s\u{1B}[K")
-    #expect(progress.line(now: 550_000_000, pushed: 6000, refused: 0, width: 80) == nil)
-    #expect(
-      progress.line(now: 1_000_000_000, pushed: 8000, refused: 2, width: 80)
-        == "\r8,000 pushed, 8,000/s, 2 refused\u{1B}[K")
+    expectEqual(progress.line(now: 50_000_000, pushed: 5, refused: 0, width: 80), nil)
+    expectEqual(
+      progress.line(now: 500_000_000, pushed: 6000, refused: 0, width: 80), "\r6,000 pushed, 12,000/s\u{1B}[K")
+    expectEqual(progress.line(now: 550_000_000, pushed: 6000, refused: 0, width: 80), nil)
+    expectEqual(
+      progress.line(now: 1_000_000_000, pushed: 8000, refused: 2, width: 80),
+      "\r8,000 pushed, 8,000/s, 2 refused\u{1B}[K")
     // The rate is computed over the last second.
-    #expect(progress.line(now: 2_000_000_000, pushed: 8500, refused: 2, width: 20) == "\r8,500 pushed, 500/s…\u{1B}[K")
-    #expect(progress.summary(now: 4_000_000_000, pushed: 8500, refused: 0) == "8,500 pushed in 4.0 s, 2,125/s")
+    expectEqual(
+      progress.line(now: 2_000_000_000, pushed: 8500, refused: 2, width: 20), "\r8,500 pushed, 500/s…\u{1B}[K")
+    expectEqual(progress.summary(now: 4_000_000_000, pushed: 8500, refused: 0), "8,500 pushed in 4.0 s, 2,125/s")
   }
 
   @Test func errorsNameTheNextStep() {
     let data = utf8("{\"member\":\"filter\",\"text\":\"@.é >>> 3\",\"offset\":6}")
     let refusal = RemoteError(code: -32004, message: "the filter does not parse", data: data)
-    #expect(
-      Explanation(.client(.refused(refusal))).lines == ["the filter does not parse", "@.é >>> 3", "     ^"])
+    expectEqual(Explanation(.client(.refused(refusal))).lines, ["the filter does not parse", "@.é >>> 3", "     ^"])
     let plain = RemoteError(code: -32001, message: "give \"replace\": true to redefine it.")
-    #expect(Explanation.refusal(plain, withCode: false) == ["give --replace to redefine it."])
-    #expect(Explanation.refusal(plain, withCode: true) == ["give --replace to redefine it. (-32001)"])
+    expectEqual(Explanation.refusal(plain, withCode: false), ["give --replace to redefine it."])
+    expectEqual(Explanation.refusal(plain, withCode: true), ["give --replace to redefine it. (-32001)"])
     #expect(
       Explanation.refusal(plain, withCode: false, suggestion: "; did you mean a?")[0].hasSuffix("it; did you mean a?"))
     #expect(Explanation(.readerGone).lines.isEmpty)
@@ -206,9 +214,9 @@ import Testing
     }
     let bye = Bye(reason: "quota", message: "too much\u{1B}]0;title\u{7}\u{9B}2J")
     Explanation(.client(.closed(bye))).tell(on: console)
-    #expect(
-      written.withLock { $0 }
-        == "feedclient: the daemon closed the connection: too much\u{FFFD}]0;title\u{FFFD}\u{FFFD}2J\n")
+    expectEqual(
+      written.withLock { $0 },
+      "feedclient: the daemon closed the connection: too much\u{FFFD}]0;title\u{FFFD}\u{FFFD}2J\n")
   }
 
   @Test(
@@ -230,37 +238,38 @@ import Testing
       try console.flush()
       return written.withLock { $0 }
     }
-    #expect(try printed(isTerminal: false) == text + "\n\u{1B}[1m\u{85}")
-    #expect(
-      try printed(isTerminal: true)
-        == #"{"a":"\u007f\u0080\u009b2J\#u{A0}é\#u{600}\u061c\u200e\#u{2027}\u2028\u202e\#u{202F}\u2066\u2069\#u{206A}日\#u{1F600}"}"#
+    try expectEqual(printed(isTerminal: false), text + "\n\u{1B}[1m\u{85}")
+    try expectEqual(
+      printed(isTerminal: true),
+      #"{"a":"\u007f\u0080\u009b2J\#u{A0}é\#u{600}\u061c\u200e\#u{2027}\u2028\u202e\#u{202F}\u2066\u2069\#u{206A}日\#u{1F600}"}"#
         + "\n\u{1B}[1m\\u0085")
   }
 
   @Test("metrics of Prometheus have a help, a type and a value") func prometheus() throws {
     let text = try withJSON(#"{"feeds":5,"commits":7,"state":"/x","future":1}"#) { Metrics.text(of: $0) }
-    #expect(
-      text == """
-        # HELP feedd_feeds Defined feeds.
-        # TYPE feedd_feeds gauge
-        feedd_feeds 5
-        # HELP feedd_commits_total Commits.
-        # TYPE feedd_commits_total counter
-        feedd_commits_total 7
+    expectEqual(
+      text,
+      """
+      # HELP feedd_feeds Defined feeds.
+      # TYPE feedd_feeds gauge
+      feedd_feeds 5
+      # HELP feedd_commits_total Commits.
+      # TYPE feedd_commits_total counter
+      feedd_commits_total 7
 
-        """)
+      """)
   }
 
   @Test func exitStatusesAreFixed() {
-    #expect(ExitStatus.done.rawValue == 0)
-    #expect(Failure.client(.refused(RemoteError(code: 1, message: ""))).status.rawValue == 1)
-    #expect(Failure.usage("").status.rawValue == 2)
-    #expect(Failure.client(.noDaemon(.init(code: 2, operation: ""))).status.rawValue == 3)
-    #expect(Failure.client(.closed(nil)).status.rawValue == 3)
-    #expect(Failure.client(.closed(Bye(reason: "shutdown", message: ""))).status.rawValue == 3)
-    #expect(Failure.client(.closed(Bye(reason: "quota", message: ""))).status.rawValue == 1)
-    #expect(Failure.client(.timedOut).status.rawValue == 4)
-    #expect(Failure.client(.fault(.unexpectedSnapshot(revision: 1))).status.rawValue == 5)
-    #expect(Failure.readerGone.status.rawValue == 0)
+    expectEqual(ExitStatus.done.rawValue, 0)
+    expectEqual(Failure.client(.refused(RemoteError(code: 1, message: ""))).status.rawValue, 1)
+    expectEqual(Failure.usage("").status.rawValue, 2)
+    expectEqual(Failure.client(.noDaemon(.init(code: 2, operation: ""))).status.rawValue, 3)
+    expectEqual(Failure.client(.closed(nil)).status.rawValue, 3)
+    expectEqual(Failure.client(.closed(Bye(reason: "shutdown", message: ""))).status.rawValue, 3)
+    expectEqual(Failure.client(.closed(Bye(reason: "quota", message: ""))).status.rawValue, 1)
+    expectEqual(Failure.client(.timedOut).status.rawValue, 4)
+    expectEqual(Failure.client(.fault(.unexpectedSnapshot(revision: 1))).status.rawValue, 5)
+    expectEqual(Failure.readerGone.status.rawValue, 0)
   }
 }

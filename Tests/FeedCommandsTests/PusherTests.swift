@@ -28,20 +28,20 @@ import Testing
   @Test func partialBatchWaitsWhileTwoBatchesAreInFlight() {
     var pusher = Pusher(window: .init(batchLines: 2, batchBytes: 1000, batches: 3, eager: 2))
     for line in 1...7 { add("\(line):", line: line, to: &pusher) }
-    #expect(pusher.next()?.lines == [1, 2])
-    #expect(pusher.next()?.lines == [3, 4])
-    #expect(pusher.next()?.lines == [5, 6])
+    expectEqual(pusher.next()?.lines, [1, 2])
+    expectEqual(pusher.next()?.lines, [3, 4])
+    expectEqual(pusher.next()?.lines, [5, 6])
     #expect(pusher.next() == nil)
     pusher.accepted(revision: 1)
     #expect(pusher.next() == nil)
     pusher.accepted(revision: 2)
-    #expect(pusher.next()?.lines == [7])
-    #expect(pusher.unanswered == 3)
+    expectEqual(pusher.next()?.lines, [7])
+    expectEqual(pusher.unanswered, 3)
     pusher.accepted(revision: 3)
     pusher.accepted(revision: 4)
     #expect(pusher.isIdle)
-    #expect(pusher.pushed == 7)
-    #expect(pusher.revision == 4)
+    expectEqual(pusher.pushed, 7)
+    expectEqual(pusher.revision, 4)
   }
 
   @Test func batchesAreLimitedInSize() {
@@ -53,7 +53,7 @@ import Testing
       batches.append(batch.lines)
       if batches.count > 1 { pusher.accepted(revision: 1) }
     }
-    #expect(batches == [[1], [2], [3], [4]])
+    expectEqual(batches, [[1], [2], [3], [4]])
   }
 
   @Test func refusedBatchIsRetriedLineByLineAndLaterOnesAreResent() {
@@ -61,23 +61,23 @@ import Testing
     for (line, text) in ["1:a", "2:bad", "3:a", "1:b", "4:a", "5:a"].enumerated() {
       add(text, line: line + 1, to: &pusher)
     }
-    #expect(pusher.next()?.lines == [1, 2, 3])
-    #expect(pusher.next()?.lines == [4, 5, 6])
-    #expect(pusher.refused("no") == nil)
+    expectEqual(pusher.next()?.lines, [1, 2, 3])
+    expectEqual(pusher.next()?.lines, [4, 5, 6])
+    expectEqual(pusher.refused("no"), nil)
     #expect(!pusher.wantsLines)
     #expect(pusher.next() == nil)
     pusher.accepted(revision: 1)
-    #expect(pusher.pushed == 0)
-    #expect(pusher.next()?.lines == [1])
-    #expect(pusher.next()?.lines == [2])
-    #expect(pusher.next()?.lines == [3])
+    expectEqual(pusher.pushed, 0)
+    expectEqual(pusher.next()?.lines, [1])
+    expectEqual(pusher.next()?.lines, [2])
+    expectEqual(pusher.next()?.lines, [3])
     pusher.accepted(revision: 2)
-    #expect(pusher.next()?.lines == [4, 5, 6])
-    #expect(pusher.refused("no") == Pusher.Refusal(line: 2, reason: "no"))
+    expectEqual(pusher.next()?.lines, [4, 5, 6])
+    expectEqual(pusher.refused("no"), Pusher.Refusal(line: 2, reason: "no"))
     pusher.accepted(revision: 3)
     pusher.accepted(revision: 4)
     #expect(pusher.isIdle)
-    #expect(pusher.pushed == 5)
+    expectEqual(pusher.pushed, 5)
   }
 
   @Test func randomStreamsHaveTheEffectOfSingleLines() {
@@ -112,10 +112,10 @@ import Testing
           }
         }
       }
-      #expect(daemon == expected, "seed \(random.seed)")
-      #expect(refusedLines == expectedRefusals, "seed \(random.seed)")
-      #expect(pusher.pushed == total - expectedRefusals.count, "seed \(random.seed)")
-      #expect(pusher.unanswered == 0, "seed \(random.seed)")
+      expectEqual(daemon, expected, "seed \(random.seed)")
+      expectEqual(refusedLines, expectedRefusals, "seed \(random.seed)")
+      expectEqual(pusher.pushed, total - expectedRefusals.count, "seed \(random.seed)")
+      expectEqual(pusher.unanswered, 0, "seed \(random.seed)")
     }
   }
 }

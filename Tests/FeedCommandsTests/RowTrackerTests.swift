@@ -39,18 +39,18 @@ import Testing
   }
 
   @Test("an older daemon tells no identities, so those of remembered rows are told") func olderDaemon() throws {
-    #expect(try deleted(tracker(knowing: true), "") == ["1.0 [0,0]", #""\u0061" [0,1]"#, "2 [1,0]"])
-    #expect(try deleted(tracker(knowing: false), "") == ["? [0,0]", "? [0,1]", "? [1,0]"])
-    #expect(try deleted(tracker(knowing: false), #","deletedIDs":null"#) == ["? [0,0]", "? [0,1]", "? [1,0]"])
+    try expectEqual(deleted(tracker(knowing: true), ""), ["1.0 [0,0]", #""\u0061" [0,1]"#, "2 [1,0]"])
+    try expectEqual(deleted(tracker(knowing: false), ""), ["? [0,0]", "? [0,1]", "? [1,0]"])
+    try expectEqual(deleted(tracker(knowing: false), #","deletedIDs":null"#), ["? [0,0]", "? [0,1]", "? [1,0]"])
   }
 
   @Test("identities that the daemon tells are written as in the elements, if these are known") func told() throws {
     let ids = #","deletedIDs":[1,"a"],"deletedSectionIDs":[[2]]"#
-    #expect(try deleted(tracker(knowing: true), ids) == ["1.0 [0,0]", #""\u0061" [0,1]"#, "2 [1,0]"])
-    #expect(try deleted(tracker(knowing: false), ids) == ["1 [0,0]", #""a" [0,1]"#, "2 [1,0]"])
+    try expectEqual(deleted(tracker(knowing: true), ids), ["1.0 [0,0]", #""\u0061" [0,1]"#, "2 [1,0]"])
+    try expectEqual(deleted(tracker(knowing: false), ids), ["1 [0,0]", #""a" [0,1]"#, "2 [1,0]"])
     // The daemon knows best where the identity of an element is.
     let others = #","deletedIDs":["k",null],"deletedSectionIDs":[["l"]]"#
-    #expect(try deleted(tracker(knowing: true), others) == [#""k" [0,0]"#, #""\u0061" [0,1]"#, #""l" [1,0]"#])
+    try expectEqual(deleted(tracker(knowing: true), others), [#""k" [0,0]"#, #""\u0061" [0,1]"#, #""l" [1,0]"#])
   }
 
   @Test("lists of another length are no delta") func wrongLists() throws {
@@ -65,7 +65,7 @@ import Testing
     let lists =
       #""deleted":[],"added":[[0,2]],"updated":[],"sections":{"deleted":[1],"added":[]},"elements":[{"id":2.0}]"#
     for (rows, ids) in [(true, ""), (false, #","deletedIDs":[],"deletedSectionIDs":[[2]]"#)] {
-      #expect(try deleted(tracker(knowing: rows), ids, lists: lists) == ["2.0 [1,0]"])
+      try expectEqual(deleted(tracker(knowing: rows), ids, lists: lists), ["2.0 [1,0]"])
     }
   }
 
@@ -76,7 +76,7 @@ import Testing
       (#""\ud83d\ude00""#, "\"😀\""), (#""\ud800""#, #""\ud800""#), ("\"1.0\"", "\"1.0\""),
     ])
   func canonicalIdentities(text: String, canonical: String) {
-    #expect(RowPrint.canonical(utf8(text)) == utf8(canonical))
+    expectEqual(RowPrint.canonical(utf8(text)), utf8(canonical))
   }
 
   @Test func placesOfIdentities() throws {
@@ -85,14 +85,14 @@ import Testing
       for (feed, path) in paths { identities.add(try SingularPath(parsing: path), of: feed) }
       return String(decoding: identities.element(withID: utf8("7"), in: section), as: UTF8.self)
     }
-    #expect(try element([], in: "s") == #"{"id":7}"#)
-    #expect(try element([("s", "$.a['b-c']")], in: nil) == #"{"a":{"b-c":7}}"#)
-    #expect(try element([("s", "$")], in: "s") == "7")
-    #expect(try element([("s", "$[0]")], in: "s") == "{}")
+    try expectEqual(element([], in: "s"), #"{"id":7}"#)
+    try expectEqual(element([("s", "$.a['b-c']")], in: nil), #"{"a":{"b-c":7}}"#)
+    try expectEqual(element([("s", "$")], in: "s"), "7")
+    try expectEqual(element([("s", "$[0]")], in: "s"), "{}")
     let two = [("s", "$.id"), ("t", "$.key")]
-    #expect(try element(two, in: "s/x") == #"{"id":7}"#)
-    #expect(try element(two, in: "t") == #"{"key":7}"#)
-    #expect(try element(two, in: "home") == #"{"id":7,"key":7}"#)
+    try expectEqual(element(two, in: "s/x"), #"{"id":7}"#)
+    try expectEqual(element(two, in: "t"), #"{"key":7}"#)
+    try expectEqual(element(two, in: "home"), #"{"id":7,"key":7}"#)
   }
 
   @Test(
@@ -103,6 +103,6 @@ import Testing
       ("added,updated,moved", "@.p", false),
     ] as [(String?, String?, Bool)])
   func neededRows(words: String?, condition: String?, isNeeded: Bool) throws {
-    #expect(try ChangeFilter(words, option: "only", where: condition).needsRows == isNeeded)
+    try expectEqual(ChangeFilter(words, option: "only", where: condition).needsRows, isNeeded)
   }
 }

@@ -16,7 +16,7 @@ import Testing
         } else if let semicolon = piece.firstIndex(of: ";"), let row = Int(piece[..<semicolon]) {
           rows[row - 1] = String(piece.drop { $0 != "H" }.dropFirst())
         } else {
-          #expect(piece == "K")
+          expectEqual(piece, "K")
         }
       }
     }
@@ -38,16 +38,16 @@ import Testing
       let shown = emulator.rows.filter { !$0.value.isEmpty }
       let expected = Dictionary(
         uniqueKeysWithValues: lines.enumerated().filter { !$0.element.isEmpty }.map { ($0.offset, $0.element) })
-      #expect(shown == expected, "seed \(random.seed), step \(step)")
+      expectEqual(shown, expected, "seed \(random.seed), step \(step)")
     }
   }
 
   @Test func onlyDifferencesAreWritten() {
     var screen = Screen()
     _ = screen.draw(["a", "b", "c"])
-    #expect(screen.draw(["a", "b", "c"]) == "")
-    #expect(screen.draw(["a", "x", "c"]) == "\u{1B}[2;1Hx\u{1B}[K")
-    #expect(screen.draw(["a"]) == "\u{1B}[2;1H\u{1B}[K\u{1B}[3;1H\u{1B}[K")
+    expectEqual(screen.draw(["a", "b", "c"]), "")
+    expectEqual(screen.draw(["a", "x", "c"]), "\u{1B}[2;1Hx\u{1B}[K")
+    expectEqual(screen.draw(["a"]), "\u{1B}[2;1H\u{1B}[K\u{1B}[3;1H\u{1B}[K")
   }
 }
 

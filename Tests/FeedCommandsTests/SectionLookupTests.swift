@@ -28,7 +28,7 @@ import Testing
       (#""true""#, 3), ("a", 4), ("s/a", 4), ("s", 5),
     ])
   func unique(word: String, index: Int) throws {
-    #expect(try find(word, Self.keyed).get() == index)
+    try expectEqual(find(word, Self.keyed).get(), index)
   }
 
   @Test(
@@ -48,7 +48,7 @@ import Testing
 
   @Test("the text of a section may have slashes", arguments: [("a/1", 0), ("s/x", 2), ("x", 2), ("s/s/x", 1)])
   func slashes(word: String, index: Int) throws {
-    #expect(try find(word, Self.withSlashes).get() == index)
+    try expectEqual(find(word, Self.withSlashes).get(), index)
     #expect(throws: Failure.self) { try find("1", Self.withSlashes).get() }
   }
 
@@ -62,14 +62,15 @@ import Testing
   func words(sections: String) throws {
     let words = try withJSON(sections) { SectionLookup($0).words() }
     for (index, word) in words.enumerated() {
-      #expect(Int(word) == nil)
-      #expect(try find(word, sections).get() == index, "\(word)")
+      expectEqual(Int(word), nil)
+      try expectEqual(find(word, sections).get(), index, "\(word)")
     }
   }
 
   @Test func shortWords() throws {
-    #expect(try withJSON(Self.keyed) { SectionLookup($0).words() } == ["s/true", "s/1", #""1""#, #""true""#, "a", "s"])
-    #expect(try withJSON(Self.withSlashes) { SectionLookup($0).words() } == ["a/1", "s/s/x", "x"])
+    try expectEqual(
+      withJSON(Self.keyed) { SectionLookup($0).words() }, ["s/true", "s/1", #""1""#, #""true""#, "a", "s"])
+    try expectEqual(withJSON(Self.withSlashes) { SectionLookup($0).words() }, ["a/1", "s/s/x", "x"])
   }
 
   @Test(
@@ -89,7 +90,7 @@ import Testing
     let found = sections.filter { section, key in
       name.contains(RowChange.Place(path: IndexPath(section: 0, row: 0), section: section, key: key.map { utf8($0) }))
     }
-    #expect(found.map(\.0) == named)
+    expectEqual(found.map(\.0), named)
   }
 
   @Test func unknown() throws {

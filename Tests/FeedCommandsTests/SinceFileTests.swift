@@ -21,9 +21,9 @@ import Testing
   private func contents() throws -> String { text(try SmallFile.read(path)) }
 
   @Test func missingAndEmptyFilesHaveNoPosition() throws {
-    #expect(try SinceFile(path: path, feeds: ["f"]).positions == [:])
+    try expectEqual(SinceFile(path: path, feeds: ["f"]).positions, [:])
     try write("")
-    #expect(try SinceFile(path: path, feeds: ["f"]).positions == [:])
+    try expectEqual(SinceFile(path: path, feeds: ["f"]).positions, [:])
   }
 
   @Test func savedPositionIsReadBack() throws {
@@ -31,9 +31,9 @@ import Testing
     try file.save([:])
     #expect(throws: SystemError.self) { try contents() }
     try file.save(["f": state("é\"x", 9_007_199_254_740_993)])
-    #expect(try contents() == "{\"feed\":\"f\",\"epoch\":\"é\\\"x\",\"revision\":9007199254740993}\n")
+    try expectEqual(contents(), "{\"feed\":\"f\",\"epoch\":\"é\\\"x\",\"revision\":9007199254740993}\n")
     let again = try SinceFile(path: path, feeds: ["f"])
-    #expect(again.positions == ["f": FeedPosition(epoch: "é\"x", revision: 9_007_199_254_740_993)])
+    expectEqual(again.positions, ["f": FeedPosition(epoch: "é\"x", revision: 9_007_199_254_740_993)])
   }
 
   @Test func onlyNewPositionsAreWritten() throws {
@@ -41,29 +41,31 @@ import Testing
     try file.save(["f": state("e", 3)])
     try write("changed by somebody else")
     try file.save(["f": state("e", 3)])
-    #expect(try contents() == "changed by somebody else")
+    try expectEqual(contents(), "changed by somebody else")
     try file.save(["f": state("e", 4)])
-    #expect(try JSONValue(contents())["revision"].int == 4)
+    try expectEqual(JSONValue(contents())["revision"].int, 4)
   }
 
   @Test func fileHasALineForEachFeed() throws {
     var file = try SinceFile(path: path, feeds: ["f", "g", "h"])
     try file.save(["h": state("e", 3), "f": state("e", 2)])
-    #expect(
-      try contents() == """
-        {"feed":"f","epoch":"e","revision":2}
-        {"feed":"h","epoch":"e","revision":3}
+    try expectEqual(
+      contents(),
+      """
+      {"feed":"f","epoch":"e","revision":2}
+      {"feed":"h","epoch":"e","revision":3}
 
-        """)
+      """)
     // A feed without a new position keeps the one in the file.
     var again = try SinceFile(path: path, feeds: ["h", "g", "f"])
     try again.save(["g": state("e", 5)])
     let positions = try SinceFile(path: path, feeds: ["f", "g", "h"]).positions
-    #expect(positions.mapValues(\.revision) == ["f": 2, "g": 5, "h": 3])
+    expectEqual(positions.mapValues(\.revision), ["f": 2, "g": 5, "h": 3])
     // The position of another feed would be lost by the next save.
     let failure = #expect(throws: Failure.self) { try SinceFile(path: path, feeds: ["f", "g"]) }
-    #expect(
-      failure.map { Explanation($0).lines } == [
+    expectEqual(
+      failure.map { Explanation($0).lines },
+      [
         "cannot resume from \(path): it belongs to feed 'h'; use another file to watch other feeds"
       ])
   }
@@ -75,11 +77,11 @@ import Testing
   func otherContentsAreRefusedAndKept(text: String) throws {
     try write(text)
     let failure = #expect(throws: Failure.self) { try SinceFile(path: path, feeds: ["f"]) }
-    #expect(failure?.status == .usage)
+    expectEqual(failure?.status, .usage)
     let lines = try #require(failure.map { Explanation($0).lines })
-    #expect(lines.count == 1)
+    expectEqual(lines.count, 1)
     #expect(lines[0].hasPrefix("cannot resume from \(path): it is not a file of --since-file"))
-    #expect(try contents() == text)
+    try expectEqual(contents(), text)
   }
 
   @Test func fileOfAnotherFeedIsRefused() throws {
@@ -87,7 +89,7 @@ import Testing
     #expect(throws: Failure.self) { try SinceFile(path: path, feeds: ["f"]) }
     // A file without the name of a feed is accepted.
     try write(" {\"epoch\":\"e\", \"revision\":1e3} ")
-    #expect(try SinceFile(path: path, feeds: ["f"]).positions == ["f": FeedPosition(epoch: "e", revision: 1000)])
+    try expectEqual(SinceFile(path: path, feeds: ["f"]).positions, ["f": FeedPosition(epoch: "e", revision: 1000)])
     // It cannot belong to several.
     #expect(throws: Failure.self) { try SinceFile(path: path, feeds: ["f", "g"]) }
   }
@@ -95,17 +97,17 @@ import Testing
   @Test func unwritableFileIsAnError() throws {
     let folder = directory.file("absent")
     let failure = #expect(throws: Failure.self) { try SinceFile(path: "\(folder)/since", feeds: ["f"]) }
-    #expect(failure?.status == .usage)
+    expectEqual(failure?.status, .usage)
     let error = "cannot write \(folder)/since: no such file or directory; create the directory \(folder)"
-    #expect(failure.map { Explanation($0).lines } == [error])
+    expectEqual(failure.map { Explanation($0).lines }, [error])
   }
 
   @Test func pathWithoutNameIsAnError() throws {
     let folder = directory.path + "/"
     let failure = #expect(throws: Failure.self) { try SinceFile(path: folder, feeds: ["f"]) }
-    #expect(failure?.status == .usage)
+    expectEqual(failure?.status, .usage)
     let error = "cannot write \(folder): is a directory; pass the path of a file"
-    #expect(failure.map { Explanation($0).lines } == [error])
+    expectEqual(failure.map { Explanation($0).lines }, [error])
   }
 
   /// Two sections: one with a row of each kind of print, and one without rows.
@@ -125,9 +127,10 @@ import Testing
     var file = try SinceFile(path: path, feeds: ["f"])
     try file.save(["f": state("e", 3, rows: rows(prints))])
     let found = try #require(try SinceFile(path: path, feeds: ["f"]).states["f"]?.rows)
-    #expect(found.sections == [SectionSummary(name: "f/a \"b\"", count: 4), SectionSummary(name: "f/rest", count: 0)])
-    #expect(found.prints?.map { $0.rows.map { RowPrint($0.element) } } == [prints, []])
-    #expect(found.prints?.map(\.name) == ["f/a \"b\"", "f/rest"])
+    expectEqual(
+      found.sections, [SectionSummary(name: "f/a \"b\"", count: 4), SectionSummary(name: "f/rest", count: 0)])
+    expectEqual(found.prints?.map { $0.rows.map { RowPrint($0.element) } }, [prints, []])
+    expectEqual(found.prints?.map(\.name), ["f/a \"b\"", "f/rest"])
   }
 
   @Test func rowsBeyondTheBoundAreLeftOut() throws {
@@ -151,7 +154,7 @@ import Testing
   func otherRowsAreIgnored(sections: String) throws {
     try write("{\"epoch\":\"e\",\"revision\":1,\"sections\":\(sections)}")
     let state = try SinceFile(path: path, feeds: ["f"]).states["f"]
-    #expect(state?.position == FeedPosition(epoch: "e", revision: 1))
+    expectEqual(state?.position, FeedPosition(epoch: "e", revision: 1))
     #expect(state?.rows == nil)
   }
 }

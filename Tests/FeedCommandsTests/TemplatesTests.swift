@@ -19,21 +19,22 @@ import Testing
     "{\"title\":\"So \\\"What\\\"\",\"by\":{\"name\":\"Davis\"},\"year\":1959,\"tags\":[\"cool\",\"modal\"],\"x\":null}"
 
   @Test func bracesAreReplacedByMembers() throws {
-    #expect(try shown("Song={title} by {by.name}", element: song, type: "Song") == "So \"What\" by Davis")
-    #expect(try shown("{year}: {tags.1} {tags.-1} {tags}", element: song) == "1959: modal modal [\"cool\", \"modal\"]")
-    #expect(try shown("[{x}{absent}{title.deeper}]", element: song) == "[]")
-    #expect(try shown("nothing", element: song) == "nothing")
+    try expectEqual(shown("Song={title} by {by.name}", element: song, type: "Song"), "So \"What\" by Davis")
+    try expectEqual(
+      shown("{year}: {tags.1} {tags.-1} {tags}", element: song), "1959: modal modal [\"cool\", \"modal\"]")
+    try expectEqual(shown("[{x}{absent}{title.deeper}]", element: song), "[]")
+    try expectEqual(shown("nothing", element: song), "nothing")
   }
 
   @Test("fields have widths, alignments and defaults, and braces can be escaped") func formats() throws {
-    #expect(try shown("{year:>6}|{year:<6}|{year:^6}|{year:6}", element: song) == "  1959|1959  | 1959 |  1959")
-    #expect(try shown("{title:4}|{title:20}|", element: song) == "So …|So \"What\"           |")
-    #expect(try shown("{absent|none} {x|null:>5} {by.name|?}", element: song) == "none  null Davis")
-    #expect(try shown("{year:>6|none}|{absent:>6|12:30}", element: song) == "  1959| 12:30")
-    #expect(try shown("{{{year}}} }}{{", element: song) == "{1959} }{")
-    #expect(try shown("{}", element: "[1,2]") == "[1, 2]")
-    #expect(try shown("{t:4}|", element: "{\"t\":\"日本語\"}") == "日… |")
-    #expect(try shown("{t:6}|", element: "{\"t\":\"日本語\"}") == "日本語|")
+    try expectEqual(shown("{year:>6}|{year:<6}|{year:^6}|{year:6}", element: song), "  1959|1959  | 1959 |  1959")
+    try expectEqual(shown("{title:4}|{title:20}|", element: song), "So …|So \"What\"           |")
+    try expectEqual(shown("{absent|none} {x|null:>5} {by.name|?}", element: song), "none  null Davis")
+    try expectEqual(shown("{year:>6|none}|{absent:>6|12:30}", element: song), "  1959| 12:30")
+    try expectEqual(shown("{{{year}}} }}{{", element: song), "{1959} }{")
+    try expectEqual(shown("{}", element: "[1,2]"), "[1, 2]")
+    try expectEqual(shown("{t:4}|", element: "{\"t\":\"日本語\"}"), "日… |")
+    try expectEqual(shown("{t:6}|", element: "{\"t\":\"日本語\"}"), "日本語|")
   }
 
   @Test(
@@ -51,39 +52,39 @@ import Testing
     let element = "{\"t\":\(json)}"
     // JSON keeps every character, also lone surrogates.
     let same = try shown("{t!json}", element: element, width: LinePainter.unlimited)
-    #expect(try JSONValue(same) == JSONValue(json))
+    try expectEqual(JSONValue(same), JSONValue(json))
     let both = try shown("{t!markup!json}", element: element, width: LinePainter.unlimited)
-    #expect(try JSONValue(both).string == markup)
+    try expectEqual(JSONValue(both).string, markup)
     for text in [
       same, both, try shown("{t!markup}", element: element, width: LinePainter.unlimited),
       try shown("{!json}", element: element, width: LinePainter.unlimited),
     ] {
       #expect(text.unicodeScalars.filter(\.controlsTerminal).isEmpty, "\(text.debugDescription)")
     }
-    #expect(try JSONValue(try shown("{!json}", element: element, width: LinePainter.unlimited)) == JSONValue(element))
+    try expectEqual(JSONValue(try shown("{!json}", element: element, width: LinePainter.unlimited)), JSONValue(element))
     let line = try shown(
       "{{\"text\":{t!markup!json},\"class\":{level!json|low},\"row\":{!json}}}", element: element,
       width: LinePainter.unlimited)
-    #expect(try JSONValue(line)["text"].string == markup)
-    #expect(try JSONValue(line)["class"].string == "low")
-    #expect(try JSONValue(line)["row"]["t"] == JSONValue(json))
+    try expectEqual(JSONValue(line)["text"].string, markup)
+    try expectEqual(JSONValue(line)["class"].string, "low")
+    try expectEqual(JSONValue(line)["row"]["t"], JSONValue(json))
   }
 
   @Test("filters of other values, of missing ones and with widths") func filteredValues() throws {
-    #expect(
-      try shown("{year!json} {x!json} {absent!json} {absent!json|none}", element: song) == "1959 null null \"none\"")
-    #expect(try shown("{tags!json}{by!json}", element: song) == "[\"cool\",\"modal\"]{\"name\":\"Davis\"}")
-    #expect(
-      try shown("{tags!markup} {absent!markup|<>}", element: song) == "[&quot;cool&quot;,&quot;modal&quot;] &lt;&gt;")
-    #expect(try shown("{year!json:6} {t!json:4} {absent!json:>3|-}", element: song) == "\"  1959\" \"    \" \"  -\"")
-    #expect(try shown("{t!markup:4}|", element: "{\"t\":\"a<b<c<d\"}") == "a&lt;b…|")
-    #expect(try shown("{t!markup!json:4}", element: "{\"t\":\"\\\"\\\"\\\"\\\"\\\"\"}") == "\"&quot;&quot;&quot;…\"")
-    #expect(try shown("{title!json!json}", element: song) == "\"\\\"So \\\\\\\"What\\\\\\\"\\\"\"")
+    try expectEqual(
+      shown("{year!json} {x!json} {absent!json} {absent!json|none}", element: song), "1959 null null \"none\"")
+    try expectEqual(shown("{tags!json}{by!json}", element: song), "[\"cool\",\"modal\"]{\"name\":\"Davis\"}")
+    try expectEqual(
+      shown("{tags!markup} {absent!markup|<>}", element: song), "[&quot;cool&quot;,&quot;modal&quot;] &lt;&gt;")
+    try expectEqual(shown("{year!json:6} {t!json:4} {absent!json:>3|-}", element: song), "\"  1959\" \"    \" \"  -\"")
+    try expectEqual(shown("{t!markup:4}|", element: "{\"t\":\"a<b<c<d\"}"), "a&lt;b…|")
+    try expectEqual(shown("{t!markup!json:4}", element: "{\"t\":\"\\\"\\\"\\\"\\\"\\\"\"}"), "\"&quot;&quot;&quot;…\"")
+    try expectEqual(shown("{title!json!json}", element: song), "\"\\\"So \\\\\\\"What\\\\\\\"\\\"\"")
   }
 
   @Test("white space is a space, and a width never cuts a character") func charactersAndWidths() throws {
-    #expect(try shown("{t}|", element: "{\"t\":\"a\\tb\\r\\nc\\u2028d\\u000be\"}") == "a b c d e|")
-    #expect(try shown("{t:3}|", element: "{\"t\":\"a\\tbc\"}") == "a …|")
+    try expectEqual(shown("{t}|", element: "{\"t\":\"a\\tb\\r\\nc\\u2028d\\u000be\"}"), "a b c d e|")
+    try expectEqual(shown("{t:3}|", element: "{\"t\":\"a\\tbc\"}"), "a …|")
     let family = "👨‍👩‍👧‍👦"
     for (text, shown) in [
       ("\(family)\(family)\(family)", "\(family)… "), ("\(family)\(family)", "\(family)\(family)"), ("🇩🇪🇫🇷🇮🇹", "🇩🇪… "),
@@ -92,25 +93,25 @@ import Testing
       ("日本", "日本"),
     ] {
       let line = try self.shown("{t:4}", element: "{\"t\":\"\(text)\"}")
-      #expect(line == shown)
+      expectEqual(line, shown)
       #expect(line.unicodeScalars.elementsEqual(shown.unicodeScalars))
     }
-    #expect(try shown("\t{year}\t|", element: song, width: LinePainter.unlimited) == "\t1959\t|")
-    #expect(try shown("{year}\t|", element: song) == "1959    |")
+    try expectEqual(shown("\t{year}\t|", element: song, width: LinePainter.unlimited), "\t1959\t|")
+    try expectEqual(shown("{year}\t|", element: song), "1959    |")
   }
 
   @Test func templateIsChosenByType() throws {
-    #expect(try shown("A=a", "B=b", "other", element: "1", type: "B") == "b")
-    #expect(try shown("A=a", "B=b", "other", element: "1", type: "C") == "other")
-    #expect(try shown("A=a", element: "[1,2]", type: "C") == "[1, 2]")
-    #expect(try shown("A=a", element: "1", type: nil) == "1")
+    try expectEqual(shown("A=a", "B=b", "other", element: "1", type: "B"), "b")
+    try expectEqual(shown("A=a", "B=b", "other", element: "1", type: "C"), "other")
+    try expectEqual(shown("A=a", element: "[1,2]", type: "C"), "[1, 2]")
+    try expectEqual(shown("A=a", element: "1", type: nil), "1")
     // An equals sign after the first brace is text.
-    #expect(try shown("{year}=x", element: song) == "1959=x")
+    try expectEqual(shown("{year}=x", element: song), "1959=x")
   }
 
   @Test func lineBreaksAreReplacedAndLinesTruncated() throws {
-    #expect(try shown("{t}!", element: "{\"t\":\"a\\nb\\u001b[2J\"}") == "a b\u{FFFD}[2J!")
-    #expect(try shown("{t}!", element: "{\"t\":\"abcdefgh\"}", width: 5) == "abcd…")
+    try expectEqual(shown("{t}!", element: "{\"t\":\"a\\nb\\u001b[2J\"}"), "a b\u{FFFD}[2J!")
+    try expectEqual(shown("{t}!", element: "{\"t\":\"abcdefgh\"}", width: 5), "abcd…")
   }
 
   @Test(arguments: [
@@ -130,13 +131,13 @@ import Testing
     let expected =
       steps.isEmpty
       ? [] : steps.split(separator: ".").map { Int($0).map { .index($0) } ?? MemberPath.Step.name(String($0)) }
-    #expect(MemberPath(jsonPath: path)?.steps == expected)
+    expectEqual(MemberPath(jsonPath: path)?.steps, expected)
   }
 
   @Test(arguments: [
     "", "id", "@.id", "$.", "$.1a", "$..id", "$.*", "$[*]", "$['a\\'b']", "$[", "$['a'", "$[?@.a]", "$[0:1]", "$ .a",
   ])
-  func otherPathsAreLeftToTheDaemon(path: String) { #expect(MemberPath(jsonPath: path) == nil) }
+  func otherPathsAreLeftToTheDaemon(path: String) { expectEqual(MemberPath(jsonPath: path), nil) }
 
   @Test func pushTargets() throws {
     func target(_ description: String) throws -> PushTarget { try withJSON(description) { PushTarget($0) } }
@@ -144,7 +145,7 @@ import Testing
       try withJSON(element) { target.mustTravelAlone($0) }
     }
     let plain = try target("{\"feed\":\"f\",\"kind\":\"collection\",\"id\":\"$.a.b\"}")
-    #expect(plain.method == "update")
+    expectEqual(plain.method, "update")
     #expect(try !alone(plain, "{\"a\":{\"b\":1}}"))
     #expect(try !alone(plain, "{\"a\":{\"b\":\"x\"}}"))
     for element in ["{\"a\":1}", "{\"a\":{\"b\":null}}", "{\"a\":{\"b\":[]}}", "7"] {
@@ -153,10 +154,10 @@ import Testing
     let obscure = try target("{\"feed\":\"f\",\"kind\":\"collection\",\"id\":\"$['\\\\u0061']\"}")
     #expect(try alone(obscure, "{\"a\":1}"))
     let array = try target("{\"feed\":\"f\",\"kind\":\"array\"}")
-    #expect(array.method == "insert")
+    expectEqual(array.method, "insert")
     #expect(try !alone(array, "7"))
     let single = try target("{\"feed\":\"f\",\"kind\":\"single\"}")
-    #expect(single.method == "put")
+    expectEqual(single.method, "put")
     #expect(try alone(single, "7"))
   }
 }

@@ -1,4 +1,5 @@
 import FeedJSON
+import TestSupport
 import Testing
 
 @testable import FeedCommands
@@ -28,12 +29,12 @@ import Testing
 
   @Test("rates are differences over the time between samples") func rates() throws {
     let lines = try view().lines(width: 80, height: 24)
-    #expect(lines[0] == "feedd  up 1 h 2 min  revision 1,234  2 clients  ? help")
+    expectEqual(lines[0], "feedd  up 1 h 2 min  revision 1,234  2 clients  ? help")
     #expect(lines[1].hasPrefix("requests") && lines[1].contains(" 1,500/s"))
     #expect(lines.contains { $0.contains("queued 2.0 KB") })
     let rows = lines.suffix(2).map { $0.split(separator: " ").map(String.init) }
-    #expect(rows.map { $0[0] } == ["fast", "slow"])
-    #expect(rows.map { $0[3] } == ["1,000", "1"])
+    expectEqual(rows.map { $0[0] }, ["fast", "slow"])
+    expectEqual(rows.map { $0[3] }, ["1,000", "1"])
   }
 
   @Test("counters of a hostile daemon do not stop the program") func extremes() throws {
@@ -42,7 +43,7 @@ import Testing
     view.add(try sample(2, requests: .max, clients: [("one", .max)]))
     let lines = view.lines(width: 80, height: 24)
     #expect(lines[1].hasPrefix("requests") && lines[1].contains("1,000,000,000,000,000/s"))
-    #expect(lines.last?.contains("1,000,000,000,000,000") == true)
+    expectEqual(lines.last?.contains("1,000,000,000,000,000"), true)
   }
 
   @Test("keys sort, reverse, filter and pause") func keys() throws {
@@ -54,13 +55,13 @@ import Testing
     }
     let ends = view.take(.character("r"))
     #expect(!ends)
-    #expect(names() == ["slow", "fast"])
+    expectEqual(names(), ["slow", "fast"])
     for key in "/FAS" { _ = view.take(.character(key)) }
-    #expect(names() == ["fast"])
+    expectEqual(names(), ["fast"])
     _ = view.take(.escape)
     _ = view.take(.character(" "))
     view.add(try sample(4, requests: 9999, clients: []))
-    #expect(names() == ["slow", "fast"])
+    expectEqual(names(), ["slow", "fast"])
     let quits = view.take(.character("q"))
     #expect(quits)
   }
@@ -68,8 +69,9 @@ import Testing
   @Test("on a small screen what is zero gives way, and the connections keep their place") func small() throws {
     var view = try view()
     let lines = view.lines(width: 40, height: 10)
-    #expect(
-      lines == [
+    expectEqual(
+      lines,
+      [
         "feedd  up 1 h 2 min  revision 1,234", "requests       1,500/s  █", "queued 2.0 KB  feeds 3",
         "CLIENT   PID  REQ/S↓  QUEUED  WATCHES", "fast       2   1,000     0 B        1",
         "slow       1       1     0 B        1",
@@ -77,12 +79,13 @@ import Testing
     _ = view.take(.character("s"), width: 40, height: 10)
     #expect(view.lines(width: 40, height: 10)[3].contains("QUEUED↓"))
     _ = view.take(.character("?"), width: 40, height: 10)
-    #expect(
-      view.lines(width: 40, height: 10)[2...3] == [
+    expectEqual(
+      view.lines(width: 40, height: 10)[2...3],
+      [
         "  s S  Tab arrows  sort by the next,", "                   previous column",
       ])
     _ = view.take(.end, width: 40, height: 10)
-    #expect(view.lines(width: 40, height: 10).last == "Any other key goes back.")
+    expectEqual(view.lines(width: 40, height: 10).last, "Any other key goes back.")
   }
 
   @Test("every line fits the screen", arguments: [(40, 10), (20, 5), (200, 60)]) func sizes(width: Int, height: Int)
@@ -94,10 +97,10 @@ import Testing
   }
 
   @Test("numbers are shown with units") func units() {
-    #expect(TopView.bytes(999) == "999 B")
-    #expect(TopView.bytes(1500) == "1.5 KB")
-    #expect(TopView.bytes(999_999) == "1.0 MB")
-    #expect(TopView.bytes(32_000_000) == "32 MB")
-    #expect(TopView.graph([0, 4, 8]) == "▁▅█")
+    expectEqual(TopView.bytes(999), "999 B")
+    expectEqual(TopView.bytes(1500), "1.5 KB")
+    expectEqual(TopView.bytes(999_999), "1.0 MB")
+    expectEqual(TopView.bytes(32_000_000), "32 MB")
+    expectEqual(TopView.graph([0, 4, 8]), "▁▅█")
   }
 }

@@ -15,18 +15,18 @@ import Testing
     var queue = TriggerQueue(jobs: 1)
     queue.add(item(1, "a"))
     queue.add(item(2, "b"))
-    #expect(queue.next(now: 0)?.number == 1)
-    #expect(queue.next(now: 0) == nil)
+    expectEqual(queue.next(now: 0)?.number, 1)
+    expectEqual(queue.next(now: 0), nil)
     let (count, pause) = queue.failed(1, now: 0)
     #expect(count == 1 && pause == 100_000_000)
     // The second item does not overtake the first.
-    #expect(queue.next(now: pause - 1) == nil)
-    #expect(queue.deadline == pause)
-    #expect(queue.next(now: pause)?.number == 1)
-    #expect(queue.failed(1, now: pause).pause == 200_000_000)
-    #expect(queue.next(now: .max)?.number == 1)
+    expectEqual(queue.next(now: pause - 1), nil)
+    expectEqual(queue.deadline, pause)
+    expectEqual(queue.next(now: pause)?.number, 1)
+    expectEqual(queue.failed(1, now: pause).pause, 200_000_000)
+    expectEqual(queue.next(now: .max)?.number, 1)
     queue.done(1)
-    #expect(queue.next(now: 0)?.number == 2)
+    expectEqual(queue.next(now: 0)?.number, 2)
     #expect(queue.count == 1 && !queue.hasRoom)
     queue.done(2)
     #expect(queue.hasRoom && queue.unfinished.isEmpty)
@@ -35,22 +35,22 @@ import Testing
   @Test func severalJobsKeepTheOrderOfAnElement() {
     var queue = TriggerQueue(jobs: 3)
     for item in [item(1, "a"), item(2, "a", "b"), item(3, "b"), item(4, "c"), item(5), item(6)] { queue.add(item) }
-    #expect((0..<4).map { _ in queue.next(now: 0)?.number } == [1, 4, 5, nil])
+    expectEqual((0..<4).map { _ in queue.next(now: 0)?.number }, [1, 4, 5, nil])
     queue.done(5)
-    #expect(queue.next(now: 0)?.number == 6)
+    expectEqual(queue.next(now: 0)?.number, 6)
     _ = queue.failed(1, now: 0)
-    #expect(queue.next(now: 0) == nil)
-    #expect(queue.next(now: 100_000_000)?.number == 1)
+    expectEqual(queue.next(now: 0), nil)
+    expectEqual(queue.next(now: 100_000_000)?.number, 1)
     queue.done(1)
-    #expect(queue.next(now: 0)?.number == 2)
-    #expect(queue.unfinished.map(\.number) == [2, 3, 4, 6])
+    expectEqual(queue.next(now: 0)?.number, 2)
+    expectEqual(queue.unfinished.map(\.number), [2, 3, 4, 6])
   }
 
   @Test func pausesAreBounded() {
     var queue = TriggerQueue(jobs: 1)
     queue.add(item(1))
     for _ in 0..<100 {
-      #expect(queue.next(now: .max)?.number == 1)
+      expectEqual(queue.next(now: .max)?.number, 1)
       #expect(queue.failed(1, now: 0).pause <= 60_000_000_000)
     }
   }
@@ -105,11 +105,11 @@ import Testing
       try state.done(1)
     }
     let state = try open()
-    #expect(state.position == FeedPosition(epoch: "e", revision: 4))
-    #expect(state.items == [item(0), item(2)])
-    #expect(state.takeNumber() == 3)
-    #expect(prints(state) == [print(2), print(3)])
-    #expect(state.rows?.sections == [SectionSummary(name: "f/all", count: 2)])
+    expectEqual(state.position, FeedPosition(epoch: "e", revision: 4))
+    expectEqual(state.items, [item(0), item(2)])
+    expectEqual(state.takeNumber(), 3)
+    expectEqual(prints(state), [print(2), print(3)])
+    expectEqual(state.rows?.sections, [SectionSummary(name: "f/all", count: 2)])
   }
 
   @Test func aHeadInTheMiddleReplacesTheRowsAndKeepsTheItems() throws {
@@ -119,9 +119,9 @@ import Testing
       try state.restart(FeedPosition(epoch: "x", revision: 1), rows: rows(7, 8), items: [item(1)])
     }
     let state = try open()
-    #expect(state.position == FeedPosition(epoch: "x", revision: 1))
-    #expect(state.items == [item(0), item(1)])
-    #expect(prints(state) == [print(7), print(8)])
+    expectEqual(state.position, FeedPosition(epoch: "x", revision: 1))
+    expectEqual(state.items, [item(0), item(1)])
+    expectEqual(prints(state), [print(7), print(8)])
   }
 
   /// Whatever the end cut off, the state is that after one of the lines.
@@ -142,12 +142,12 @@ import Testing
       // What follows is appended to whole lines.
       try state.replace(first, rows: nil, items: [])
     }
-    #expect(found == ["0 0", "3 0", "4 1"])
+    expectEqual(found, ["0 0", "3 0", "4 1"])
   }
 
   @Test func rowsOfAnotherFilterAreNotCompared() throws {
     do { try open(filter: "@.a").replace(first, rows: rows(1), items: []) }
-    #expect(try prints(open(filter: "@.a")) == [print(1)])
+    try expectEqual(prints(open(filter: "@.a")), [print(1)])
     let state = try open(filter: "@.b")
     #expect(state.position == first && state.rows?.prints == nil)
   }
@@ -157,9 +157,9 @@ import Testing
   @Test(arguments: ["1", "\"a\"", "\",false]\"", "-1e400", "\"\\ud800\""], [true, false])
   func textsAreReadBack(id: String, isAccepted: Bool) {
     let print = RowPrint(digest: 0xF, id: utf8(id), isAccepted: isAccepted)
-    #expect(RowPrint(print.text) == print)
+    expectEqual(RowPrint(print.text), print)
     let none = RowPrint(digest: .max, id: nil, isAccepted: isAccepted)
-    #expect(RowPrint(none.text) == none)
+    expectEqual(RowPrint(none.text), none)
   }
 
   @Test func digestsDifferByElementAndType() throws {
@@ -168,9 +168,9 @@ import Testing
       try withJSON(text) { printer.print($0, type: nil) }
     }
     let typed = try ["a", "b", ""].map { type in try withJSON("{\"id\":1}") { printer.print($0, type: type) } }
-    #expect(Set((prints + typed).map(\.digest)).count == 6)
-    #expect(prints.map(\.id) == [utf8("1"), utf8("2"), utf8("1")])
+    expectEqual(Set((prints + typed).map(\.digest)).count, 6)
+    expectEqual(prints.map(\.id), [utf8("1"), utf8("2"), utf8("1")])
     // White space is not a difference.
-    #expect(try withJSON("{ \"id\" : 1 }") { printer.print($0, type: nil) } == prints[0])
+    try expectEqual(withJSON("{ \"id\" : 1 }") { printer.print($0, type: nil) }, prints[0])
   }
 }

@@ -29,7 +29,7 @@ import Testing
     #expect(!verification.isComplete)
     #expect(!verification.mustAsk(now: 1001, atOnce: false))
     #expect(verification.mustAsk(now: 1001, atOnce: true))
-    #expect(verification.deadline == 1000 + Verification.quiet)
+    expectEqual(verification.deadline, 1000 + Verification.quiet)
     #expect(verification.mustAsk(now: 1000 + Verification.quiet, atOnce: false))
     verification.asked(7)
     #expect(verification.expects(7))
@@ -44,7 +44,7 @@ import Testing
     verification.answered(answer(mirror))
     try verification.check(mirror, now: 1)
     #expect(verification.isComplete)
-    #expect(verification.verified?.revision == 4)
+    expectEqual(verification.verified?.revision, 4)
   }
 
   @Test func differentRowsAreAFault() throws {
@@ -70,7 +70,7 @@ import Testing
     #expect(!verification.mustAsk(now: .max, atOnce: true))
     try mirror.apply(delta)
     try verification.check(mirror, now: 2)
-    #expect(verification.verified?.revision == 6)
+    expectEqual(verification.verified?.revision, 6)
   }
 
   @Test func answerBehindTheMirrorIsRequestedAgain() throws {
@@ -79,7 +79,7 @@ import Testing
     verification.asked(1)
     verification.answered(answer(try mirror(3)))
     try verification.check(try mirror(4), now: 9)
-    #expect(verification.verified == nil)
+    expectEqual(verification.verified, nil)
     #expect(verification.mustAsk(now: 9 + Verification.quiet, atOnce: false))
   }
 

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -14,16 +15,19 @@ import Testing
     _ = harness.ask(watcher, "watch", #"{"feed":"tabs"}"#)
     _ = harness.take(watcher)
     _ = harness.ask(pusher, "update", #"{"feed":"inbox","element":{"id":1,"priority":9}}"#)
-    #expect(
-      harness.take(watcher) == [
+    expectEqual(
+      harness.take(watcher),
+      [
         #"{"jsonrpc":"2.0","method":"delta","params":{"feed":"tabs","from":4,"revision":5,"deleted":[],"added":[[1,0],[2,0]],"updated":[],"elements":[{"id":1,"priority":9},{"id":1,"priority":9}]}}"#
       ])
-    #expect(
-      harness.ask(pusher, "activate", #"{"feed":"tabs","child":7}"#) == [
+    expectEqual(
+      harness.ask(pusher, "activate", #"{"feed":"tabs","child":7}"#),
+      [
         #"{"jsonrpc":"2.0","id":1,"result":{"revision":6,"deleted":[],"added":[[0,0]],"updated":[],"sections":{"deleted":[0,1,2],"added":[{"at":0,"name":"inbox/urgent"}]}}}"#
       ])
-    #expect(
-      harness.take(watcher) == [
+    expectEqual(
+      harness.take(watcher),
+      [
         #"{"jsonrpc":"2.0","method":"delta","params":{"feed":"tabs","from":5,"revision":6,"deleted":[],"added":[[0,0]],"updated":[],"sections":{"deleted":[0,1,2],"added":[{"at":0,"name":"inbox/urgent"}]},"elements":[{"id":1,"priority":9}]}}"#
       ])
   }
@@ -40,11 +44,11 @@ import Testing
       _ = harness.ask(watcher, "watch", #"{"feed":"\#(feed)","initial":false}"#)
       let before = harness.engine.catalog.revision
       _ = harness.ask(pusher, "insertChild", #"{"feed":"\#(feed)","child":"empty","at":0}"#)
-      #expect(harness.engine.catalog.revision == before + 1)
+      expectEqual(harness.engine.catalog.revision, before + 1)
       let description = harness.ask(pusher, "describe", #"{"feed":"\#(feed)"}"#).first.flatMap { Value($0) }?["result"]
-      #expect(description?["children"]?.text == #"["empty","list"]"#)
-      #expect(description?["revision"]?.int == revision)
-      #expect(harness.take(watcher) == [])
+      expectEqual(description?["children"]?.text, #"["empty","list"]"#)
+      expectEqual(description?["revision"]?.int, revision)
+      expectEqual(harness.take(watcher), [])
     }
   }
 
@@ -62,11 +66,11 @@ import Testing
     _ = harness.ask(pusher, "insert", #"{"feed":"numbers","elements":[1,2,3,4,5]}"#)
     let snapshot = harness.ask(pusher, "snapshot", #"{"feed":"mix"}"#)
     let section = snapshot.first?.json?["result"]?["sections"]?.items.first
-    #expect(section?["elements"]?.text == #"["a",1,"b",2,"c",3,4,5]"#, "\(snapshot)")
-    #expect(
-      section?["types"]?.items.map(\.string)
-        == ["alphabet", "number", "alphabet", "number", "alphabet", "number", "number", "number"], "\(snapshot)")
-    #expect(harness.take(watcher).count == 2)
+    expectEqual(section?["elements"]?.text, #"["a",1,"b",2,"c",3,4,5]"#, "\(snapshot)")
+    expectEqual(
+      section?["types"]?.items.map(\.string),
+      ["alphabet", "number", "alphabet", "number", "alphabet", "number", "number", "number"], "\(snapshot)")
+    expectEqual(harness.take(watcher).count, 2)
   }
 
   @Test func cyclesAndChildrenInUseAreRefused() {
@@ -79,7 +83,7 @@ import Testing
       ("insertChild", #"{"feed":"b","child":"a"}"#), ("undefine", #"{"feed":"a"}"#),
       ("define", #"{"feed":"a","kind":"composed","children":["b"],"replace":true}"#),
     ] {
-      #expect(harness.ask(pusher, method, params).first?.json?.errorCode == -32001, "\(method) \(params)")
+      expectEqual(harness.ask(pusher, method, params).first?.json?.errorCode, -32001, "\(method) \(params)")
     }
   }
 
@@ -90,10 +94,10 @@ import Testing
     _ = harness.ask(pusher, "insert", #"{"feed":"list","elements":["a","b","c"]}"#)
     _ = harness.ask(watcher, "watch", #"{"feed":"list","initial":false}"#)
     _ = harness.ask(pusher, "select", #"{"feed":"list","at":[[0,0],[0,2]]}"#)
-    #expect(harness.take(watcher).last?.json?["params"]?["selected"]?.text == "[[0,0],[0,2]]")
+    expectEqual(harness.take(watcher).last?.json?["params"]?["selected"]?.text, "[[0,0],[0,2]]")
     _ = harness.ask(pusher, "move", #"{"feed":"list","from":0,"to":2}"#)
-    #expect(harness.take(watcher).last?.json?["params"]?["selected"]?.text == "[[0,1],[0,2]]")
+    expectEqual(harness.take(watcher).last?.json?["params"]?["selected"]?.text, "[[0,1],[0,2]]")
     _ = harness.ask(pusher, "remove", #"{"feed":"list","at":[2]}"#)
-    #expect(harness.take(watcher).last?.json?["params"]?["selected"]?.text == "[[0,1]]")
+    expectEqual(harness.take(watcher).last?.json?["params"]?["selected"]?.text, "[[0,1]]")
   }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -24,18 +25,16 @@ import Testing
   }
 
   @Test func rowReplacedInPlaceIsUpdated() {
-    #expect(change(#"[{"id":2,"k":2},{"id":2,"k":1,"v":1}]"#) == ["[]", "[]", "[[0,1],[1,1]]", nil])
+    expectEqual(change(#"[{"id":2,"k":2},{"id":2,"k":1,"v":1}]"#), ["[]", "[]", "[[0,1],[1,1]]", nil])
   }
 
   @Test func rowRestoredUnchangedIsNotListed() {
-    #expect(change(#"[{"id":2,"k":2},{"id":2,"k":1}]"#) == ["[]", "[]", "[]", nil])
-    #expect(change(#"[{"id":2,"k":9},{"id":2,"k":1}]"#) == ["[]", "[]", "[]", nil])
+    expectEqual(change(#"[{"id":2,"k":2},{"id":2,"k":1}]"#), ["[]", "[]", "[]", nil])
+    expectEqual(change(#"[{"id":2,"k":9},{"id":2,"k":1}]"#), ["[]", "[]", "[]", nil])
   }
 
   @Test func rowAddedElsewhereIsMoved() {
-    #expect(
-      change(#"[{"id":1,"k":9},{"id":1,"k":1}]"#)
-        == ["[[0,0],[1,0]]", "[[0,1],[1,1]]", "[]", "[[0,0],[1,1]]"])
+    expectEqual(change(#"[{"id":1,"k":9},{"id":1,"k":1}]"#), ["[[0,0],[1,0]]", "[[0,1],[1,1]]", "[]", "[[0,0],[1,1]]"])
   }
 
   @Test func operationsOfATransactionAreCombined() {
@@ -46,14 +45,14 @@ import Testing
       client, "transaction",
       #"{"ops":[{"method":"delete","params":{"feed":"c","id":2}},{"method":"update","params":{"feed":"c","element":{"id":2,"k":1}}}]}"#
     )
-    #expect(harness.take(watcher) == [])
-    #expect(harness.engine.catalog.revision == revision)
+    expectEqual(harness.take(watcher), [])
+    expectEqual(harness.engine.catalog.revision, revision)
     _ = harness.ask(
       client, "transaction",
       #"{"ops":[{"method":"delete","params":{"feed":"c","id":2}},{"method":"update","params":{"feed":"c","element":{"id":2,"k":1,"v":1}}}]}"#
     )
     let delta = harness.take(watcher).first?.json?["params"]
-    #expect(["deleted", "added", "updated"].map { delta?[$0]?.text } == ["[]", "[]", "[[0,1],[1,1]]"])
+    expectEqual(["deleted", "added", "updated"].map { delta?[$0]?.text }, ["[]", "[]", "[[0,1],[1,1]]"])
   }
 
   @Test func rowAddedToAnotherBinIsMoved() {
@@ -75,10 +74,10 @@ import Testing
       _ = harness.ask(watcher, "watch", #"{"feed":"e","initial":false}"#)
       _ = harness.ask(client, method, params)
       let frames = harness.take(watcher).compactMap { $0.json?["params"] }
-      #expect(
-        ["deleted", "added", "updated", "moves"].map { frames.first?[$0]?.text }
-          == ["[[0,1]]", "[[1,1]]", "[]", "[[0,0]]"], "\(params)")
-      #expect(frames.last?["selected"]?.text == "[[1,1]]", "\(params)")
+      expectEqual(
+        ["deleted", "added", "updated", "moves"].map { frames.first?[$0]?.text },
+        ["[[0,1]]", "[[1,1]]", "[]", "[[0,0]]"], "\(params)")
+      expectEqual(frames.last?["selected"]?.text, "[[1,1]]", "\(params)")
     }
   }
 
@@ -93,11 +92,12 @@ import Testing
     _ = harness.ask(watcher, "watch", #"{"feed":"e","initial":false}"#)
     _ = harness.ask(client, "define", define("@.k == 1", "@.k == 3 || @.k == 2"))
     let frames = harness.take(watcher).compactMap { $0.json?["params"] }
-    #expect(
-      ["deleted", "added", "updated", "moves"].map { frames.first?[$0]?.text } == [
+    expectEqual(
+      ["deleted", "added", "updated", "moves"].map { frames.first?[$0]?.text },
+      [
         "[[0,1]]", "[[1,0]]", "[]", "[[0,0]]",
       ])
-    #expect(frames.last?["selected"]?.text == "[[1,0]]")
+    expectEqual(frames.last?["selected"]?.text, "[[1,0]]")
   }
 
   /// A row that is deleted and added again with the same element can move in its array and stay in a slots feed.
@@ -129,10 +129,10 @@ import Testing
       _ = harness.ask(watcher, "watch", #"{"feed":"\#(feed)","initial":false}"#)
       _ = harness.ask(client, method, params)
       let delta = harness.take(watcher).first?.json?["params"]
-      #expect(delta?["updated"]?.text == "[]", "\(feed): \(delta?.text ?? "no delta")")
+      expectEqual(delta?["updated"]?.text, "[]", "\(feed): \(delta?.text ?? "no delta")")
       #expect(delta?["moves"] != nil)
       let range = harness.ask(client, "range", #"{"feed":"\#(feed)","section":0}"#).first?.json?["result"]
-      #expect(range?["elements"]?.items.map(\.text) == elements)
+      expectEqual(range?["elements"]?.items.map(\.text), elements)
       _ = harness.ask(client, "set", #"{"feed":"q","elements":[{"id":9},{"id":2},{"id":1}]}"#)
     }
   }
@@ -167,8 +167,8 @@ import Testing
     ] {
       let answer = harness.ask(client, "transaction", #"{"ops":[\#(take),\#(back)]}"#).first?.json
       #expect(answer?["result"] != nil, "\(answer?.text ?? "")")
-      #expect(harness.engine.catalog.revision == revision)
-      #expect(harness.take(watcher) == [])
+      expectEqual(harness.engine.catalog.revision, revision)
+      expectEqual(harness.take(watcher), [])
     }
     let answer = harness.ask(
       client, "transaction",
@@ -179,14 +179,14 @@ import Testing
     ).first?.json
     #expect(answer?["result"] != nil, "\(answer?.text ?? "")")
     let frames = harness.take(watcher).compactMap { $0.json?["params"] }
-    #expect(frames.count == 1)
-    #expect(["deleted", "added"].map { frames.first?[$0]?.text } == ["[]", "[]"])
-    #expect(frames.first?["moves"] == nil)
+    expectEqual(frames.count, 1)
+    expectEqual(["deleted", "added"].map { frames.first?[$0]?.text }, ["[]", "[]"])
+    expectEqual(frames.first?["moves"], nil)
     let rows = try harness.engine.catalog.feed(named: "m").count
     #expect(rows >= Self.many)
-    #expect(frames.first?["updated"]?.items.count == rows)
+    expectEqual(frames.first?["updated"]?.items.count, rows)
     let selected = harness.ask(client, "selected", #"{"feed":"m"}"#).first?.json?["result"]?["selected"]
-    #expect(selected?.text == "[[0,1]]")
+    expectEqual(selected?.text, "[[0,1]]")
   }
 
   /// One request that lists each element twice.
@@ -199,7 +199,7 @@ import Testing
     let revision = harness.engine.catalog.revision
     let twice = #"{"feed":"m","elements":\#(elements(1).dropLast()),\#(there.dropFirst())}"#
     #expect(harness.ask(client, "update", twice).first?.json?["result"] != nil)
-    #expect(harness.engine.catalog.revision == revision)
+    expectEqual(harness.engine.catalog.revision, revision)
   }
 
   /// The identity of the array is given up in the same transaction, which reads all its elements again.
@@ -216,11 +216,11 @@ import Testing
         {"method":"replace","params":{"feed":"a","elements":[{"id":7,"v":3},{"id":10,"v":2}],"at":[1,1]}},
         {"method":"define","params":{"feed":"a","kind":"array","replace":true}}]}
       """#)
-    #expect(answer.first?.json?["result"]?["results"]?.items.first?["updated"]?.text == "[[0,1]]")
+    expectEqual(answer.first?.json?["result"]?["results"]?.items.first?["updated"]?.text, "[[0,1]]")
     let delta = harness.take(watcher).first?.json?["params"]
-    #expect(["deleted", "added", "updated"].map { delta?[$0]?.text } == ["[]", "[]", "[[0,1]]"])
-    #expect(delta?["elements"]?.text == #"[{"id":10,"v":2}]"#)
+    expectEqual(["deleted", "added", "updated"].map { delta?[$0]?.text }, ["[]", "[]", "[[0,1]]"])
+    expectEqual(delta?["elements"]?.text, #"[{"id":10,"v":2}]"#)
     let view = harness.ask(client, "range", #"{"feed":"v","section":0}"#).first?.json?["result"]
-    #expect(view?["elements"]?.text == #"[{"id":10,"v":2},{"id":4,"v":5}]"#)
+    expectEqual(view?["elements"]?.text, #"[{"id":10,"v":2},{"id":4,"v":5}]"#)
   }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -120,12 +121,12 @@ import Testing
   @Test(arguments: scenarios)
   func sortedViewKeepsTheRows(_ scenario: Scenario) throws {
     let (deltas, selected) = try follow(#""kind":"view","of":"\#(scenario.source)","sort":[{"by":"$.id"}]"#, scenario)
-    #expect(deltas.count == (scenario.updated.isEmpty ? 0 : 1))
+    expectEqual(deltas.count, (scenario.updated.isEmpty ? 0 : 1))
     for delta in deltas {
-      #expect(["deleted", "added"].map { delta[$0]?.text } == ["[]", "[]"])
-      #expect(delta["updated"]?.text == paths(scenario.updated.map { $0 - 1 }))
+      expectEqual(["deleted", "added"].map { delta[$0]?.text }, ["[]", "[]"])
+      expectEqual(delta["updated"]?.text, paths(scenario.updated.map { $0 - 1 }))
     }
-    #expect(selected == "[[0,0]]")
+    expectEqual(selected, "[[0,0]]")
   }
 
   @Test(
@@ -136,18 +137,18 @@ import Testing
       .joined(separator: scenario.source)
     let (deltas, selected) = try follow(definition, scenario)
     let (before, after) = (scenario.before, scenario.after)
-    #expect(selected == paths(after.indices.filter { after[$0] == before[0] }))
+    expectEqual(selected, paths(after.indices.filter { after[$0] == before[0] }))
     guard let delta = deltas.first else {
       #expect(before == after && scenario.updated.isEmpty)
       return
     }
-    #expect(deltas.count == 1)
+    expectEqual(deltas.count, 1)
     let order = after.compactMap { before.firstIndex(of: $0) }
-    #expect(delta["added"]?.items.count == order.count - TreeChange.longestRising(order))
+    expectEqual(delta["added"]?.items.count, order.count - TreeChange.longestRising(order))
     let changed = (delta["added"]?.items ?? []) + (delta["updated"]?.items ?? [])
     #expect(Set(changed.map { after[$0.path[1]] }).isSuperset(of: scenario.updated))
     #expect(delta["updated"]?.items.allSatisfy { scenario.updated.contains(after[$0.path[1]]) } ?? false)
-    #expect((delta["moves"]?.items.count ?? 0) == delta["added"]?.items.count)
+    expectEqual((delta["moves"]?.items.count ?? 0), delta["added"]?.items.count)
   }
 
   /// The feed itself can't list the rows as moved, but its selection follows them.
@@ -159,7 +160,7 @@ import Testing
     let selected = try #require(
       ask("selected", "{\"feed\":\"\(scenario.source)\"}")?["result"]?["selected"]?.items.first)
     let row = ask("get", "{\"feed\":\"\(scenario.source)\",\"at\":\(selected.text)}")?["result"]
-    #expect(row?["element"]?["id"]?.int == scenario.before[0])
+    expectEqual(row?["element"]?["id"]?.int, scenario.before[0])
   }
 
   /// A bin that changes its place among the others does not change.
@@ -173,7 +174,7 @@ import Testing
       return watcher
     }
     #expect(ask("define", Self.replaceCollection(Self.withBins(Self.bins.reversed()))) != nil)
-    for watcher in watchers { #expect(harness.take(watcher) == []) }
+    for watcher in watchers { expectEqual(harness.take(watcher), []) }
     // With other rows, in a transaction that changes rows before and after.
     let define = Self.replaceCollection(
       Self.withBins([Self.bins[0], #"{"name":"b","filter":"@.id > 1","sort":[{"by":"$.id","order":"descending"}]}"#]))
@@ -183,11 +184,11 @@ import Testing
       #"{"method":"delete","params":{"feed":"c","id":3}}"#,
     ]
     #expect(ask("transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#) != nil)
-    #expect(harness.take(watchers[0]) == [])
+    expectEqual(harness.take(watchers[0]), [])
     let frames = harness.take(watchers[1]).compactMap { $0.json?["params"] }
-    #expect(
-      ["deleted", "added", "updated", "elements", "sections"].map { frames.first?[$0]?.text }
-        == ["[[0,1]]", "[[0,0]]", "[]", #"[{"id":4,"d":"b"}]"#, nil])
-    #expect(frames.last?["selected"]?.text == "[[0,1]]")
+    expectEqual(
+      ["deleted", "added", "updated", "elements", "sections"].map { frames.first?[$0]?.text },
+      ["[[0,1]]", "[[0,0]]", "[]", #"[{"id":4,"d":"b"}]"#, nil])
+    expectEqual(frames.last?["selected"]?.text, "[[0,1]]")
   }
 }

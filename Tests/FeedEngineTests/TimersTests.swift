@@ -18,12 +18,12 @@ import Testing
     timers.add(entries[0], at: Self.moment(101))
     timers.add(entries[1], at: Self.moment(101.2))
     timers.add(entries[2], at: Self.moment(99))
-    #expect(timers.next == Self.moment(101))
+    expectEqual(timers.next, Self.moment(101))
     #expect(timers.takeExpired(now: Self.moment(100.9)).isEmpty)
     let expired = timers.takeExpired(now: Self.moment(101.5))
-    #expect(Set(expired.map(ObjectIdentifier.init)) == [ObjectIdentifier(entries[0]), ObjectIdentifier(entries[2])])
-    #expect(timers.next == Self.moment(102))
-    #expect(timers.takeExpired(now: Self.moment(102)).map(ObjectIdentifier.init) == [ObjectIdentifier(entries[1])])
+    expectEqual(Set(expired.map(ObjectIdentifier.init)), [ObjectIdentifier(entries[0]), ObjectIdentifier(entries[2])])
+    expectEqual(timers.next, Self.moment(102))
+    expectEqual(timers.takeExpired(now: Self.moment(102)).map(ObjectIdentifier.init), [ObjectIdentifier(entries[1])])
     #expect(timers.next == nil && timers.count == 0)
   }
 
@@ -34,7 +34,7 @@ import Testing
     timers.remove(entries[1])
     timers.remove(entries[1])
     timers.checkInvariants()
-    #expect(timers.takeExpired(now: Self.moment(10)).count == 4)
+    expectEqual(timers.takeExpired(now: Self.moment(10)).count, 4)
   }
 
   @Test func entriesBeyondOneRevolutionExpireInTheirSecond() {
@@ -43,7 +43,7 @@ import Testing
     timers.add(entry, at: Self.moment(200))
     #expect(timers.takeExpired(now: Self.moment(199)).isEmpty)
     timers.checkInvariants()
-    #expect(timers.takeExpired(now: Self.moment(200)).count == 1)
+    expectEqual(timers.takeExpired(now: Self.moment(200)).count, 1)
   }
 
   /// Compares random operations with a linear search.
@@ -62,10 +62,10 @@ import Testing
       }
       now += UInt64.random(in: 0...3, using: &random)
       let expired = Set(timers.takeExpired(now: Instant(nanoseconds: now * 1_000_000_000)).map(ObjectIdentifier.init))
-      #expect(expired == Set(expected.filter { $0.second <= now }.map { ObjectIdentifier($0.entry) }))
+      expectEqual(expired, Set(expected.filter { $0.second <= now }.map { ObjectIdentifier($0.entry) }))
       expected.removeAll { $0.second <= now }
       timers.checkInvariants()
-      #expect(timers.count == expected.count)
+      expectEqual(timers.count, expected.count)
     }
   }
 }

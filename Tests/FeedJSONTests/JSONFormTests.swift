@@ -107,7 +107,7 @@ import Testing
       var whole = JSONScanner()
       let expected = bytes.withUnsafeBytes { bytes in (try? whole.scan(bytes)).map { Scan($0).tokens } }
       let found = bytes.withUnsafeBytes { bytes in scanner.scan(bytes, after: 0, like: known).map { Scan($0).tokens } }
-      if let found { #expect(found == expected, "byte \(place)") }
+      if let found { expectEqual(found, expected, "byte \(place)") }
     }
     for count in 0..<right.count { #expect(!scans(Array(right.prefix(count)))) }
   }
@@ -140,7 +140,7 @@ import Testing
         }
         var whole = JSONScanner()
         let expected = Scan(try whole.scan(bytes)).tokens
-        #expect(Scan(found).tokens == expected)
+        expectEqual(Scan(found).tokens, expected)
       }
     }
   }

@@ -31,27 +31,27 @@ import Testing
     ]
     for (i, a) in ascending.enumerated() {
       for (j, b) in ascending.enumerated() where (i < j) && !(i < 3 && j < 3) {
-        #expect(JSONNumber.order(a, b) == -1, "\(a) \(b)")
-        #expect(JSONNumber.order(b, a) == 1, "\(a) \(b)")
+        expectEqual(JSONNumber.order(a, b), -1, "\(a) \(b)")
+        expectEqual(JSONNumber.order(b, a), 1, "\(a) \(b)")
         #expect(JSONNumber.key(a).lexicographicallyPrecedes(JSONNumber.key(b)), "\(a) \(b)")
       }
     }
-    #expect(JSONNumber.order("0e\(huge)", "-0e-\(huge)") == 0)
-    #expect(JSONNumber.key("0e\(huge)") == JSONNumber.key("0"))
-    #expect(JSONNumber.order("1e-\(huge)", "1e-\(huge)7") == 0, "both are taken as the same power")
-    #expect(JSONNumber.order("1e-\(huge)", "0.1e-\(huge)") == 1)
-    #expect(JSONNumber.order("1e99999999999999999999", "1e88888888888888888888") == 0)
-    #expect(JSONNumber.order("1e99999999999999999999", "10e99999999999999999998") == -1)
+    expectEqual(JSONNumber.order("0e\(huge)", "-0e-\(huge)"), 0)
+    expectEqual(JSONNumber.key("0e\(huge)"), JSONNumber.key("0"))
+    expectEqual(JSONNumber.order("1e-\(huge)", "1e-\(huge)7"), 0, "both are taken as the same power")
+    expectEqual(JSONNumber.order("1e-\(huge)", "0.1e-\(huge)"), 1)
+    expectEqual(JSONNumber.order("1e99999999999999999999", "1e88888888888888888888"), 0)
+    expectEqual(JSONNumber.order("1e99999999999999999999", "10e99999999999999999998"), -1)
   }
 
   @Test func keysAreShort() {
-    #expect(JSONNumber.key("0").count == 1)
-    #expect(JSONNumber.key("-5").count == 3)
-    #expect(JSONNumber.key("1700000000123").count == 9)
+    expectEqual(JSONNumber.key("0").count, 1)
+    expectEqual(JSONNumber.key("-5").count, 3)
+    expectEqual(JSONNumber.key("1700000000123").count, 9)
     let timestamps = [
       "1700000000000", "1700000000001", "1700000000010", "1800000000000", "-1700000000000", "-1700000000001",
     ]
-    #expect(Set(timestamps.map { JSONNumber.key($0).prefix(8) }).count == timestamps.count)
+    expectEqual(Set(timestamps.map { JSONNumber.key($0).prefix(8) }).count, timestamps.count)
   }
 
   @Test func keysCanBeConcatenated() {
@@ -79,23 +79,23 @@ import Testing
   @Test(arguments: integers)
   func integerValue(_ text: String, _ expected: Int?) throws {
     let bytes = Array(text.utf8)
-    #expect(bytes.withUnsafeBytes { JSONNumber($0).int } == expected)
+    expectEqual(bytes.withUnsafeBytes { JSONNumber($0).int }, expected)
     // The text need not be valid JSON.
     guard text != "000" else { return }
-    #expect(try withJSON("[\(text)]") { $0.element(at: 0)?.int } == expected)
+    try expectEqual(withJSON("[\(text)]") { $0.element(at: 0)?.int }, expected)
   }
 
   @Test func integersRoundTrip() throws {
     var random = SeededRandom(seed: 5)
     for shift in 0..<64 {
       for value in [Int(bitPattern: UInt(random.next() >> UInt64(shift))), Int.max >> shift, Int.min >> shift] {
-        #expect(try withJSON(String(value)) { $0.int } == value)
+        try expectEqual(withJSON(String(value)) { $0.int }, value)
       }
     }
   }
 
   @Test func otherKindsHaveNoIntegerValue() throws {
-    for text in ["\"1\"", "true", "null", "[1]", "{}"] { #expect(try withJSON(text) { $0.int } == nil) }
+    for text in ["\"1\"", "true", "null", "[1]", "{}"] { try expectEqual(withJSON(text) { $0.int }, nil) }
   }
 
   @Test func invalidNumbersDoNotTrap() {
@@ -173,13 +173,13 @@ extension JSONNumberTests {
   ])
   func equalValuesHaveOneText(_ text: String, _ canonical: String) {
     var text = text
-    #expect(text.withUTF8 { JSONNumber(UnsafeRawBufferPointer($0)).canonicalText } == canonical)
+    expectEqual(text.withUTF8 { JSONNumber(UnsafeRawBufferPointer($0)).canonicalText }, canonical)
     for flip: UInt8 in [0, 0xFF] {
       var read = ByteBuffer()
       JSONNumber.key(text).map { $0 ^ flip }.withUnsafeBytes {
         JSONNumber.appendCanonicalText(ofKey: $0, isInverted: flip != 0, to: &read)
       }
-      #expect(String(decoding: read.bytes, as: UTF8.self) == canonical)
+      expectEqual(String(decoding: read.bytes, as: UTF8.self), canonical)
     }
   }
 }

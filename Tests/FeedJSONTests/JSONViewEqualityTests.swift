@@ -59,7 +59,7 @@ import Testing
         let expected = ReferenceReader.read(text)?.meaning == b
         if expected { same += 1 } else { other += 1 }
         try withJSON(text) { a in
-          try withJSON(changed) { #expect(a.equals($0) == expected, "seed \(seed): \(changed)") }
+          try withJSON(changed) { expectEqual(a.equals($0), expected, "seed \(seed): \(changed)") }
         }
       }
     }

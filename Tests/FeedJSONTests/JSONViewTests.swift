@@ -10,35 +10,35 @@ import Testing
 
   @Test func kindsTextsAndOffsets() throws {
     try withJSON("  " + Self.document + "\n") { view in
-      #expect(view.byteOffset == 2)
-      #expect(String(decoding: view.text, as: UTF8.self) == Self.document)
-      #expect(view.kind == .object)
-      #expect(view.count == 8)
+      expectEqual(view.byteOffset, 2)
+      expectEqual(String(decoding: view.text, as: UTF8.self), Self.document)
+      expectEqual(view.kind, .object)
+      expectEqual(view.count, 8)
       let expected: [JSONKind] = [.string, .number, .object, .number, .number, .true, .false, .null]
-      #expect(view.members.map(\.value.kind) == expected)
+      expectEqual(view.members.map(\.value.kind), expected)
       for member in view.members {
         let part = Array(view.text)[(member.value.byteOffset - 2)...].prefix(member.value.text.count)
-        #expect(Array(part) == Array(member.value.text))
+        expectEqual(Array(part), Array(member.value.text))
       }
     }
   }
 
   @Test func findsLastMemberWithDecodedName() throws {
     try withJSON(Self.document) { view in
-      #expect(view.member("n")?.int == -35)
-      #expect(view.member("esc")?.int == 1)
-      #expect(view.member("id")?.string == "x7")
+      expectEqual(view.member("n")?.int, -35)
+      expectEqual(view.member("esc")?.int, 1)
+      expectEqual(view.member("id")?.string, "x7")
       #expect(view.member("i") == nil)
       #expect(view.member("ids") == nil)
       #expect(view.member("") == nil)
       #expect(view.member(utf8: UnsafeRawBufferPointer(start: nil, count: 0)) == nil)
-      #expect(Array("deep".utf8).withUnsafeBytes { view.member(utf8: $0)?.member("empty")?.count } == 0)
+      expectEqual(Array("deep".utf8).withUnsafeBytes { view.member(utf8: $0)?.member("empty")?.count }, 0)
       #expect(view.member("deep")?.member("list")?.member("a") == nil, "an array has no members")
       #expect(view.member("id")?.member("id") == nil, "nor has a string")
     }
-    try withJSON(#"{"a":1,"\u0061":2}"#) { #expect($0.member("a")?.int == 2) }
-    try withJSON(#"{"\u0061":1,"a":2}"#) { #expect($0.member("a")?.int == 2) }
-    try withJSON(#"{"":5}"#) { #expect($0.member("")?.int == 5) }
+    try withJSON(#"{"a":1,"\u0061":2}"#) { expectEqual($0.member("a")?.int, 2) }
+    try withJSON(#"{"\u0061":1,"a":2}"#) { expectEqual($0.member("a")?.int, 2) }
+    try withJSON(#"{"":5}"#) { expectEqual($0.member("")?.int, 5) }
     try withJSON(#"{"\u0061\u0062":1}"#) { #expect($0.member("abc") == nil && $0.member("a") == nil) }
   }
 
@@ -49,8 +49,8 @@ import Testing
         var other = Array(name.utf8)
         if length > 0 { other[place] ^= 1 }
         try withJSON("{\"\(String(decoding: other, as: UTF8.self))\":1,\"x\(name)\":2}") { view in
-          #expect(Array(name.utf8).withUnsafeBytes { view.member(utf8: $0)?.int } == (length == 0 ? 1 : nil))
-          #expect(other.withUnsafeBytes { view.member(utf8: $0)?.int } == 1)
+          expectEqual(Array(name.utf8).withUnsafeBytes { view.member(utf8: $0)?.int }, (length == 0 ? 1 : nil))
+          expectEqual(other.withUnsafeBytes { view.member(utf8: $0)?.int }, 1)
         }
       }
     }
@@ -58,9 +58,10 @@ import Testing
 
   @Test func elementsInOrderAndByIndex() throws {
     try withJSON(#"[1,[2,3],{"a":[4]},"s"]"#) { view in
-      #expect(view.elements.map { String(decoding: $0.text, as: UTF8.self) } == ["1", "[2,3]", #"{"a":[4]}"#, "\"s\""])
-      #expect(view.element(at: 2)?.member("a")?.element(at: 0)?.int == 4)
-      #expect(view.element(at: 3)?.string == "s")
+      expectEqual(
+        view.elements.map { String(decoding: $0.text, as: UTF8.self) }, ["1", "[2,3]", #"{"a":[4]}"#, "\"s\""])
+      expectEqual(view.element(at: 2)?.member("a")?.element(at: 0)?.int, 4)
+      expectEqual(view.element(at: 3)?.string, "s")
       #expect(view.element(at: 4) == nil)
       #expect(view.element(at: -1) == nil)
       #expect(view.element(at: .max) == nil)
@@ -74,19 +75,19 @@ import Testing
 
   @Test func booleansAndNull() throws {
     try withJSON("[true,false,null,0]") { view in
-      #expect(view.elements.map(\.bool) == [true, false, nil, nil])
-      #expect(view.elements.map(\.isNull) == [false, false, true, false])
-      #expect(view.elements.map(\.count) == [0, 0, 0, 0])
+      expectEqual(view.elements.map(\.bool), [true, false, nil, nil])
+      expectEqual(view.elements.map(\.isNull), [false, false, true, false])
+      expectEqual(view.elements.map(\.count), [0, 0, 0, 0])
     }
   }
 
   @Test func compactnessIgnoresSpaceAroundValue() throws {
     try withJSON(#" { "a b" : [1,2] , "c":[1, 2], "d":{ }, "e":[[ ]]} "#) { view in
       #expect(!view.isCompact)
-      #expect(view.members.map(\.value.isCompact) == [true, false, false, false])
-      #expect(view.members.map(\.key.isCompact) == [true, true, true, true])
-      #expect(view.compactLength == #"{"a b":[1,2],"c":[1,2],"d":{},"e":[[]]}"#.utf8.count)
-      #expect(view.member("c")?.compactLength == 5)
+      expectEqual(view.members.map(\.value.isCompact), [true, false, false, false])
+      expectEqual(view.members.map(\.key.isCompact), [true, true, true, true])
+      expectEqual(view.compactLength, #"{"a b":[1,2],"c":[1,2],"d":{},"e":[[]]}"#.utf8.count)
+      expectEqual(view.member("c")?.compactLength, 5)
     }
     try withJSON(" [1] ") { #expect($0.isCompact, "white space around a value is not inside it") }
   }
@@ -100,14 +101,14 @@ import Testing
     ] {
       try withJSON(text) { view in
         for limit in 0...8 {
-          #expect(view.string(atMost: limit) == (limit >= length ? view.string : nil), "\(text) \(limit)")
+          expectEqual(view.string(atMost: limit), (limit >= length ? view.string : nil), "\(text) \(limit)")
         }
       }
     }
     for text in ["1", "null", "[\"a\"]", "{}"] {
-      try withJSON(text) { #expect($0.string(atMost: 100) == nil) }
+      try withJSON(text) { expectEqual($0.string(atMost: 100), nil) }
     }
-    try withJSON("\"" + String(repeating: "\\u0041", count: 129) + "\"") { #expect($0.string(atMost: 128) == nil) }
+    try withJSON("\"" + String(repeating: "\\u0041", count: 129) + "\"") { expectEqual($0.string(atMost: 128), nil) }
   }
 
   /// Source, decoded string, decoded bytes when they differ from that.
@@ -127,9 +128,9 @@ import Testing
   func decodes(_ source: String, _ string: String, _ bytes: [UInt8]?) throws {
     let expected = bytes ?? Array(string.utf8)
     try withJSON(source) { view in
-      #expect(view.string?.unicodeScalars.elementsEqual(string.unicodeScalars) == true)
-      #expect(view.withDecodedUTF8 { Array($0) } == expected)
-      #expect(view.hasEscapes == source.contains("\\"))
+      expectEqual(view.string?.unicodeScalars.elementsEqual(string.unicodeScalars), true)
+      expectEqual(view.withDecodedUTF8 { Array($0) }, expected)
+      expectEqual(view.hasEscapes, source.contains("\\"))
       #expect(expected.withUnsafeBytes { view.stringEquals(utf8: $0) })
       #expect(!(expected + [0x78]).withUnsafeBytes { view.stringEquals(utf8: $0) })
       if !expected.isEmpty { #expect(!expected.dropLast().withUnsafeBytes { view.stringEquals(utf8: $0) }) }
@@ -138,11 +139,11 @@ import Testing
 
   @Test func literals() throws {
     try withJSON(#"["push","p\u0075sh",7]"#) { view in
-      #expect(view.elements.map { $0.stringEquals("push") } == [true, true, false])
-      #expect(view.elements.map { $0.stringEquals("pusH") } == [false, false, false])
-      #expect(view.elements.map { $0.stringEquals("pus") } == [false, false, false])
-      #expect(view.element(at: 2)?.string == nil)
-      #expect(view.element(at: 2)?.withDecodedUTF8 { $0.count } == nil)
+      expectEqual(view.elements.map { $0.stringEquals("push") }, [true, true, false])
+      expectEqual(view.elements.map { $0.stringEquals("pusH") }, [false, false, false])
+      expectEqual(view.elements.map { $0.stringEquals("pus") }, [false, false, false])
+      expectEqual(view.element(at: 2)?.string, nil)
+      expectEqual(view.element(at: 2)?.withDecodedUTF8 { $0.count }, nil)
     }
   }
 
@@ -157,8 +158,8 @@ import Testing
       for (j, b) in ascending.enumerated() {
         try withJSON(a) { a in
           try withJSON(b) { b in
-            #expect(a.compareString(b) == (i - j).signum(), "\(i) \(j)")
-            #expect(a.equals(b) == (i == j))
+            expectEqual(a.compareString(b), (i - j).signum(), "\(i) \(j)")
+            expectEqual(a.equals(b), (i == j))
           }
         }
       }
@@ -170,6 +171,6 @@ import Testing
     let text = String(repeating: part, count: 3000)
     var buffer = ByteBuffer()
     buffer.appendJSONString(text)
-    try withJSON(buffer.array) { #expect($0.string == text) }
+    try withJSON(buffer.array) { expectEqual($0.string, text) }
   }
 }

@@ -1,4 +1,5 @@
 import FeedJSON
+import TestSupport
 import Testing
 
 @Suite("Text for people")
@@ -8,15 +9,15 @@ struct PlainTextTests {
     (-1_234_567, "-1,234,567"), (Int.min, "-9,223,372,036,854,775,808"),
   ])
   func digitsAreGroupedInThrees(number: Int, text: String) {
-    #expect(grouped(number) == text)
+    expectEqual(grouped(number), text)
   }
 
   @Test func nounFollowsTheNumber() {
-    #expect(counted(0, "row") == "0 rows")
-    #expect(counted(1, "row") == "1 row")
-    #expect(counted(2000, "row") == "2,000 rows")
-    #expect(counted(1, "batch", plural: "batches") == "1 batch")
-    #expect(counted(UInt64.max, "batch", plural: "batches") == "18,446,744,073,709,551,615 batches")
+    expectEqual(counted(0, "row"), "0 rows")
+    expectEqual(counted(1, "row"), "1 row")
+    expectEqual(counted(2000, "row"), "2,000 rows")
+    expectEqual(counted(1, "batch", plural: "batches"), "1 batch")
+    expectEqual(counted(UInt64.max, "batch", plural: "batches"), "18,446,744,073,709,551,615 batches")
   }
 
   @Test(
@@ -28,6 +29,6 @@ struct PlainTextTests {
       ("\u{61C}\u{200E}\u{200F}\u{202A}\u{202E}\u{2066}\u{2069}", String(repeating: "\u{FFFD}", count: 7)),
     ])
   func textForPeople(text: String, shown: String) {
-    #expect(text.inLine == shown)
+    expectEqual(text.inLine, shown)
   }
 }

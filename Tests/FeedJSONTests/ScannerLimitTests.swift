@@ -11,20 +11,20 @@ import Testing
   @Test(arguments: [0, 1, 2, 7, 512])
   func depthLimitIsExact(_ limit: Int) {
     for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
-      #expect(scanFailure(Self.nested(limit, open, close), maxDepth: limit) == nil)
+      expectEqual(scanFailure(Self.nested(limit, open, close), maxDepth: limit), nil)
       let failure = scanFailure(Self.nested(limit + 1, open, close), maxDepth: limit)
-      #expect(failure == JSONError(offset: limit * open.utf8.count, kind: .tooDeep))
+      expectEqual(failure, JSONError(offset: limit * open.utf8.count, kind: .tooDeep))
     }
   }
 
   @Test func closedContainersDoNotCountAsDepth() {
-    #expect(scanFailure(Array("[[],[],[[]],{\"a\":[]}]".utf8), maxDepth: 3) == nil)
+    expectEqual(scanFailure(Array("[[],[],[[]],{\"a\":[]}]".utf8), maxDepth: 3), nil)
   }
 
   @Test func millionOpenBracketsAreRefusedWithoutRecursion() {
     let openings = [UInt8](repeating: UInt8(ascii: "["), count: 1_000_000)
-    #expect(scanFailure(openings) == JSONError(offset: 512, kind: .tooDeep))
-    #expect(scanFailure(openings, maxDepth: .max) == JSONError(offset: 1_000_000, kind: .truncated))
+    expectEqual(scanFailure(openings), JSONError(offset: 512, kind: .tooDeep))
+    expectEqual(scanFailure(openings, maxDepth: .max), JSONError(offset: 1_000_000, kind: .truncated))
   }
 
   @Test func deepValuesAreComparedAndCopiedWithoutRecursion() throws {
@@ -38,7 +38,7 @@ import Testing
         #expect(a.equals(b))
         var buffer = ByteBuffer()
         buffer.append(compact: a)
-        #expect(buffer.array == Array(compact))
+        expectEqual(buffer.array, Array(compact))
       }
     }
   }
@@ -46,9 +46,9 @@ import Testing
   @Test func tapeGrowsWithManyTokens() throws {
     let text = "[" + (0..<5000).map { "{\"n\":\($0)}" }.joined(separator: ",") + "]"
     try withJSON(text) { view in
-      #expect(view.count == 5000)
-      #expect(view.elements.map { $0.member("n")?.int } == Array(0..<5000))
-      #expect(view.element(at: 4321)?.member("n")?.int == 4321)
+      expectEqual(view.count, 5000)
+      expectEqual(view.elements.map { $0.member("n")?.int }, Array(0..<5000))
+      expectEqual(view.element(at: 4321)?.member("n")?.int, 4321)
     }
   }
 
@@ -63,7 +63,7 @@ import Testing
         {
           let bytes = Array(text.utf8)
           let expected = ReferenceReader.read(bytes)
-          #expect((scanFailure(bytes) == nil) == (expected != nil), "\(text)")
+          expectEqual((scanFailure(bytes) == nil), (expected != nil), "\(text)")
         }
       }
     }
@@ -75,7 +75,7 @@ import Testing
       for number in [digits, "-" + digits, digits + ".5", "0." + digits, "1e" + digits] {
         for text in [number, "[\(number)]", "[\(number) ,1]", "{\"k\":\(number),\"l\":0}"] {
           let bytes = Array(text.utf8)
-          #expect(try withJSON(bytes) { ReferenceValue($0) } == ReferenceReader.read(bytes), "\(text)")
+          try expectEqual(withJSON(bytes) { ReferenceValue($0) }, ReferenceReader.read(bytes), "\(text)")
         }
       }
     }
@@ -90,7 +90,7 @@ import Testing
           let name = String(repeating: "n", count: length)
           let text = Array("{\"\(name)\":\"some value\",\"b\\n\":[1,2,3],\"\(name)é\":true}".utf8)
           let value = try text.withUnsafeBytes { ReferenceValue(try scanner.scan($0)) }
-          #expect(value == ReferenceReader.read(text))
+          expectEqual(value, ReferenceReader.read(text))
         }
       }
     }
@@ -102,7 +102,7 @@ import Testing
       let bytes = Array(text.utf8)
       let expected = ReferenceReader.read(bytes)
       let value = bytes.withUnsafeBytes { bytes in (try? scanner.scan(bytes)).flatMap { ReferenceValue($0) } }
-      #expect(value == expected)
+      expectEqual(value, expected)
       scanner.releaseMemory()
     }
   }
@@ -124,7 +124,7 @@ import Testing
     }
     try scan(small)
     scanner.releaseUnused()
-    #expect(scanner.capacity == 0)
+    expectEqual(scanner.capacity, 0)
     try scan(small)
     let capacity = scanner.capacity
     scanner.releaseUnused()

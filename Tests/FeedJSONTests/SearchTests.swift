@@ -1,4 +1,5 @@
 import FeedJSON
+import TestSupport
 import Testing
 
 @Suite("Suggestions for misspelled names")
@@ -11,24 +12,24 @@ struct SpellingTests {
       ("ca", "abc", 3),
     ])
   func distance(first: String, second: String, count: Int) {
-    #expect(Spelling.distance(first, second) == count)
-    #expect(Spelling.distance(second, first) == count)
+    expectEqual(Spelling.distance(first, second), count)
+    expectEqual(Spelling.distance(second, first), count)
   }
 
   @Test("only the first 64 bytes are compared")
   func longWords() {
     let long = String(repeating: "a", count: 64)
-    #expect(Spelling.distance(long + "b", long + "ccc") == 0)
+    expectEqual(Spelling.distance(long + "b", long + "ccc"), 0)
   }
 
   @Test("the nearest name ignores case; a name without a similar one has no suggestion")
   func nearest() {
     let known = ["maxFrame", "maxConnections", "allow"]
-    #expect(Spelling.nearest(to: "maxframe", in: known) == "maxFrame")
-    #expect(Spelling.nearest(to: "alow", in: known) == "allow")
-    #expect(Spelling.nearest(to: "alolw", in: known) == "allow")
-    #expect(Spelling.nearest(to: "colour", in: known) == nil)
-    #expect(Spelling.nearest(to: "x", in: []) == nil)
+    expectEqual(Spelling.nearest(to: "maxframe", in: known), "maxFrame")
+    expectEqual(Spelling.nearest(to: "alow", in: known), "allow")
+    expectEqual(Spelling.nearest(to: "alolw", in: known), "allow")
+    expectEqual(Spelling.nearest(to: "colour", in: known), nil)
+    expectEqual(Spelling.nearest(to: "x", in: []), nil)
   }
 }
 
@@ -44,12 +45,12 @@ struct PartitionPointTests {
           calls += 1
           return values[$0] < value
         }
-        #expect(place == values.count { $0 < value })
+        expectEqual(place, values.count { $0 < value })
         #expect(1 << calls <= 2 * (count + 1))
       }
     }
-    #expect((3..<9).partitionPoint { $0 < 5 } == 5)
-    #expect((3..<9).partitionPoint { _ in true } == 9)
-    #expect((3..<9).partitionPoint { _ in false } == 3)
+    expectEqual((3..<9).partitionPoint { $0 < 5 }, 5)
+    expectEqual((3..<9).partitionPoint { _ in true }, 9)
+    expectEqual((3..<9).partitionPoint { _ in false }, 3)
   }
 }

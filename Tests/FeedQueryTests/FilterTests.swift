@@ -62,7 +62,7 @@ import Testing
 
   @Test(arguments: filterResults)
   func accepts(filter: String, expected: Bool) throws {
-    #expect(try FeedQueryTests.accepts(filter, Self.element) == expected)
+    try expectEqual(FeedQueryTests.accepts(filter, Self.element), expected)
   }
 
   @Test(
@@ -73,7 +73,7 @@ import Testing
       ((0..<17).map { "@.a == \($0)" }.joined(separator: "||"), false),
     ])
   func short(filter: String, expected: Bool) throws {
-    #expect(try Filter(parsing: filter).isShort == expected)
+    try expectEqual(Filter(parsing: filter).isShort, expected)
   }
 
   @Test func largeIntegersAreComparedExactly() throws {
@@ -98,7 +98,7 @@ import Testing
       ("ab", "..", true), ("ab", "..", true),
     ] {
       try withJSON(#"{"text":"\#(text)","pattern":"\#(pattern)"}"#) {
-        #expect(filter.accepts($0) == expected, "\(pattern)")
+        expectEqual(filter.accepts($0), expected, "\(pattern)")
       }
     }
   }
@@ -113,7 +113,7 @@ import Testing
           }
         }
       }
-      for await agreed in group { #expect(agreed == true) }
+      for await agreed in group { expectEqual(agreed, true) }
     }
   }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FeedQuery
@@ -61,8 +62,8 @@ import Testing
   @Test(arguments: refusedPaths)
   func reportsOffsetOfError(path: String, offset: Int, message: String) {
     let error = refusal(path)
-    #expect(error?.offset == offset, "\(path): \(String(describing: error))")
-    #expect(error?.message.contains(message) == true, "\(path): \(String(describing: error))")
+    expectEqual(error?.offset, offset, "\(path): \(String(describing: error))")
+    expectEqual(error?.message.contains(message), true, "\(path): \(String(describing: error))")
   }
 
   private static let refusedFilters: [(String, Int, String)] = [
@@ -82,7 +83,7 @@ import Testing
   ])
   func refusesPathsThatAreNotSingular(path: String, offset: Int) throws {
     let error = #expect(throws: QueryError.self) { try SingularPath(parsing: path) }
-    #expect(error?.offset == offset)
+    expectEqual(error?.offset, offset)
   }
 
   @Test func nestingIsBounded() throws {
@@ -97,22 +98,22 @@ import Testing
       String(repeating: "length(", count: count) + "@" + String(repeating: ")", count: count) + "==1"
     }
     #expect(try accepts(parentheses(depth), #"{"a":1}"#))
-    #expect(refusal(filters(depth)) == nil)
+    expectEqual(refusal(filters(depth)), nil)
     #expect(try !accepts(calls(depth), "1"))
     for text in [
       parentheses(depth + 1), calls(depth + 1), parentheses(200_000), String(repeating: "!(", count: 200_000),
     ] {
       let error = #expect(throws: QueryError.self) { try Filter(parsing: text) }
-      #expect(error?.message.contains("levels deep") == true)
+      expectEqual(error?.message.contains("levels deep"), true)
     }
-    #expect(refusal(filters(depth + 1))?.message.contains("levels deep") == true)
-    #expect(refusal(filters(100_000))?.message.contains("levels deep") == true)
+    expectEqual(refusal(filters(depth + 1))?.message.contains("levels deep"), true)
+    expectEqual(refusal(filters(100_000))?.message.contains("levels deep"), true)
   }
 
   @Test func lengthIsBounded() {
     let limit = QueryLimits.textLength
-    #expect(refusal("$['" + String(repeating: "a", count: limit - 5) + "']") == nil)
-    #expect(refusal("$['" + String(repeating: "a", count: limit - 4) + "']")?.offset == limit)
-    #expect(refusal("$" + String(repeating: "[0]", count: 300_000)) == nil)
+    expectEqual(refusal("$['" + String(repeating: "a", count: limit - 5) + "']"), nil)
+    expectEqual(refusal("$['" + String(repeating: "a", count: limit - 4) + "']")?.offset, limit)
+    expectEqual(refusal("$" + String(repeating: "[0]", count: 300_000)), nil)
   }
 }

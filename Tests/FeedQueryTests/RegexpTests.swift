@@ -21,7 +21,7 @@ import Testing
   @Test(arguments: refusedExpressions)
   func reportsOffsetOfError(expression: String, offset: Int) throws {
     let error = #expect(throws: QueryError.self) { try IRegexp(parsing: expression) }
-    #expect(error?.offset == offset, "\(expression): \(String(describing: error))")
+    expectEqual(error?.offset, offset, "\(expression): \(String(describing: error))")
   }
 
   @Test(arguments: [
@@ -41,7 +41,7 @@ import Testing
   ]) func refusesLargeExpressions(expression: String, offset: Int) throws {
     // The first is not an I-Regexp, which has at most one quantifier for each atom.
     let error = #expect(throws: QueryError.self) { try IRegexp(parsing: expression) }
-    #expect(error?.offset == offset)
+    expectEqual(error?.offset, offset)
   }
 
   @Test func nestingOfGroupsIsBounded() throws {
@@ -49,7 +49,7 @@ import Testing
     let deepest = String(repeating: "(", count: depth) + "a" + String(repeating: ")", count: depth)
     #expect(try IRegexp(parsing: deepest).matches(whole: "a"))
     let error = #expect(throws: QueryError.self) { try IRegexp(parsing: "(" + deepest + ")") }
-    #expect(error?.offset == depth)
+    expectEqual(error?.offset, depth)
     #expect(throws: QueryError.self) { try IRegexp(parsing: String(repeating: "(", count: 500_000)) }
     #expect(throws: QueryError.self) { try IRegexp(parsing: String(repeating: "|", count: 500_000)) }
     #expect(throws: QueryError.self) { try IRegexp(parsing: String(repeating: "a", count: 2_000_000)) }
@@ -64,8 +64,8 @@ import Testing
       // The character 13 before the end decides.
       let expected = text[text.index(text.endIndex, offsetBy: -13)] == "a"
       for (number, expression) in expressions.enumerated() {
-        #expect(expression.matches(whole: text) == (expected && number == 0))
-        #expect(expression.matches(whole: text + String(repeating: "c", count: 63)) == expected)
+        expectEqual(expression.matches(whole: text), (expected && number == 0))
+        expectEqual(expression.matches(whole: text + String(repeating: "c", count: 63)), expected)
         #expect(RegexpCaches.shared.memory <= QueryLimits.regexpCaches)
       }
     }
@@ -90,18 +90,18 @@ import Testing
     let sets = try names.map { try #require(categories.set($0)) }
     // The categories are a partition of all code points except surrogates. Each group is the union of its categories.
     let all = sets.reduce(0) { $0 + $1.ranges.reduce(0) { $0 + $1.count } }
-    #expect(all == 0x110000 - 0x800)
-    #expect(CodePointSet(union: sets.flatMap(\.ranges)) == CodePointSet(union: [0xD800...0xDFFF]).complement)
+    expectEqual(all, 0x110000 - 0x800)
+    expectEqual(CodePointSet(union: sets.flatMap(\.ranges)), CodePointSet(union: [0xD800...0xDFFF]).complement)
     for group in ["L", "M", "N", "P", "S", "Z", "C"] {
       let parts = zip(names, sets).filter { $0.0.hasPrefix(group) }.flatMap { $0.1.ranges }
-      #expect(categories.set(group) == CodePointSet(union: parts))
+      expectEqual(categories.set(group), CodePointSet(union: parts))
     }
-    #expect(categories.set("Lu")?.contains(0x416) == true)
-    #expect(categories.set("Ll")?.contains(0x436) == true)
-    #expect(categories.set("Nd")?.contains(0x0664) == true)
-    #expect(categories.set("So")?.contains(0x1F600) == true)
-    #expect(categories.set("Cn")?.contains(0x50000) == true)
-    #expect(categories.set("Co")?.contains(0x10FFFD) == true)
+    expectEqual(categories.set("Lu")?.contains(0x416), true)
+    expectEqual(categories.set("Ll")?.contains(0x436), true)
+    expectEqual(categories.set("Nd")?.contains(0x0664), true)
+    expectEqual(categories.set("So")?.contains(0x1F600), true)
+    expectEqual(categories.set("Cn")?.contains(0x50000), true)
+    expectEqual(categories.set("Co")?.contains(0x10FFFD), true)
   }
 
   @Test func unassignedPlanesAgreeWithUnicode() throws {
@@ -129,7 +129,7 @@ import Testing
     for isWhole in [true, false] {
       let matcher = try RegexpMatcher(parsing: expression)
       let (result, work) = work(matcher, on: String(repeating: "a", count: length) + "!", isWhole: isWhole)
-      #expect(result == false)
+      expectEqual(result, false)
       // Each transition is computed once; later characters are looked up.
       #expect(work < 1_000, "\(expression) took \(work)")
     }
@@ -143,10 +143,10 @@ import Testing
     for length in [0, 19, 9_999, 10_000] {
       let expected = length >= 19 && letters[length - 19] == "a"
       let (result, work) = work(matcher, on: letters[..<length].joined())
-      #expect(result == expected, "seed \(seed), length \(length)")
+      expectEqual(result, expected, "seed \(seed), length \(length)")
       #expect(work <= length * 20)
     }
-    #expect(work(matcher, on: letters.joined(), isWhole: false).result == true)
+    expectEqual(work(matcher, on: letters.joined(), isWhole: false).result, true)
   }
 
   @Test func stopsWhenTheWorkRunsOut() throws {
@@ -157,13 +157,13 @@ import Testing
     let result = text.withUTF8 { matcher.matches(UnsafeRawBufferPointer($0), isWhole: true, work: &left) }
     #expect(result == nil && left < 0)
     // The states cached until then do not change later results.
-    #expect(work(matcher, on: text).result == false)
+    expectEqual(work(matcher, on: text).result, false)
   }
 
   @Test func tooManyClassesAreRefused() throws {
     let distinct = (0..<1_100).map { "[^" + String(Character(Unicode.Scalar(UInt32(0x4E00 + $0)) ?? "a")) + "]" }
     let error = #expect(throws: QueryError.self) { try IRegexp(parsing: distinct.joined()) }
-    #expect(error?.message.contains("character classes") == true)
+    expectEqual(error?.message.contains("character classes"), true)
     // Any number of distinct characters is cheap.
     let letters = String((0..<4_000).map { Character(Unicode.Scalar(UInt32(0x4E00 + $0)) ?? "a") })
     #expect(try IRegexp(parsing: letters).matches(whole: letters))

@@ -12,13 +12,13 @@ import Testing
 
   @Test func deepestValues() throws {
     let json = Self.nested(511, #"{"a":1}"#)
-    #expect(try nodes("$..a", in: json) == ["1"])
-    #expect(try nodes("$..*", in: json).count == 512)
-    #expect(try nodes("$..[0]", in: json).count == 511)
-    #expect(try nodes("$" + String(repeating: "[*]", count: 511) + ".a", in: json) == ["1"])
-    #expect(try nodes("$" + String(repeating: "[0]", count: 511) + ".a", in: json) == ["1"])
-    #expect(try nodes("$" + String(repeating: "[?@]", count: 512), in: json) == ["1"])
-    #expect(try nodes("$" + String(repeating: "[::-1]", count: 511) + ".a", in: json) == ["1"])
+    try expectEqual(nodes("$..a", in: json), ["1"])
+    try expectEqual(nodes("$..*", in: json).count, 512)
+    try expectEqual(nodes("$..[0]", in: json).count, 511)
+    try expectEqual(nodes("$" + String(repeating: "[*]", count: 511) + ".a", in: json), ["1"])
+    try expectEqual(nodes("$" + String(repeating: "[0]", count: 511) + ".a", in: json), ["1"])
+    try expectEqual(nodes("$" + String(repeating: "[?@]", count: 512), in: json), ["1"])
+    try expectEqual(nodes("$" + String(repeating: "[::-1]", count: 511) + ".a", in: json), ["1"])
   }
 
   @Test func deepFiltersOverDeepValues() throws {
@@ -32,7 +32,7 @@ import Testing
     }
     // Each filter searches for the absent member at the bottom first, so all filters are active at the same time.
     let absolute = "$" + String(repeating: "[?$..x || $", count: depth) + String(repeating: "]", count: depth)
-    #expect(try nodes(absolute, in: Self.nested(511, "")).count == 1)
+    try expectEqual(nodes(absolute, in: Self.nested(511, "")).count, 1)
   }
 
   @Test func workIsLimited() throws {
@@ -122,7 +122,7 @@ import Testing
         left = 1
         // `@..*` finds its node at once. The pattern of the last but one caches its states.
         let accepted = filter.accepts(element, steps: &left)
-        #expect(accepted == (left >= 0))
+        expectEqual(accepted, (left >= 0))
       }
     }
   }
@@ -166,8 +166,8 @@ import Testing
         try withJSON(other) { _ = filter.accepts($0) }
       }
       var exact = cost
-      #expect(filter.accepts(element, steps: &exact) == accepted)
-      #expect(exact == 0)
+      expectEqual(filter.accepts(element, steps: &exact), accepted)
+      expectEqual(exact, 0)
       var short = cost - 1
       #expect(!filter.accepts(element, steps: &short))
       #expect(short < 0)
@@ -190,7 +190,7 @@ import Testing
   @Test(arguments: ["$[?@ == $[%]]", "$[?@ == $[-1]]", "$[?$[-2] == @ || $[0][0] == @]"])
   func distantIndexInAFilterIsWalkedOnce(_ template: String) throws {
     func path(_ count: Int) -> String { template.replacing("%", with: "\(count - 1)") }
-    #expect(try nodes(path(60_000), in: Self.longArray(60_000)).isEmpty == false)
+    try expectEqual(nodes(path(60_000), in: Self.longArray(60_000)).isEmpty, false)
     let (small, large) = (
       try cost(path(30_000), Self.longArray(30_000)), try cost(path(60_000), Self.longArray(60_000))
     )
@@ -210,8 +210,8 @@ import Testing
   @Test func indexesOfDifferentArraysAreIndependent() throws {
     let row = "[[9]" + String(repeating: ",7", count: 99)
     let json = "[" + (0..<50).map { "\(row),\($0)]" }.joined(separator: ",") + "]"
-    #expect(try nodes("$[*][100]", in: json) == (0..<50).map(String.init))
-    #expect(try nodes("$[?@[100] == 17][100]", in: json) == ["17"])
-    #expect(try nodes("$[?@[-1] == $[49][100]][100]", in: json) == ["49"])
+    try expectEqual(nodes("$[*][100]", in: json), (0..<50).map(String.init))
+    try expectEqual(nodes("$[?@[100] == 17][100]", in: json), ["17"])
+    try expectEqual(nodes("$[?@[-1] == $[49][100]][100]", in: json), ["49"])
   }
 }

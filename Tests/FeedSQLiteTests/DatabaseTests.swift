@@ -18,9 +18,9 @@ struct DatabaseTests {
     }
     let read = try database.prepare("SELECT a, b, c, d AS last, e FROM t")
     #expect(try read.step())
-    #expect(read.unsigned(0) == .max)
-    #expect(read.text(1) == "žluťoučký")
-    #expect(read.type(of: 2) == .null)
+    expectEqual(read.unsigned(0), .max)
+    expectEqual(read.text(1), "žluťoučký")
+    expectEqual(read.type(of: 2), .null)
     #expect(read.type(of: 3) == .blob && read.blobBytes(3).isEmpty)
     #expect(read.name(of: 3) == "last" && read.columnCount == 5)
     #expect(read.textBytes(4).elementsEqual("lent".utf8))
@@ -33,14 +33,14 @@ struct DatabaseTests {
       _ = try database.prepare("SELECT x FROM nowhere")
       Issue.record("there is no such table")
     } catch {
-      #expect(error.message == "no such table: nowhere")
-      #expect(error.sql == "SELECT x FROM nowhere")
+      expectEqual(error.message, "no such table: nowhere")
+      expectEqual(error.sql, "SELECT x FROM nowhere")
     }
     do {
       _ = try Database(path: "/nowhere/at/all", access: .readOnly)
       Issue.record("there is no such file")
     } catch {
-      #expect(error.code == SQLiteError.cannotOpen)
+      expectEqual(error.code, SQLiteError.cannotOpen)
     }
   }
 
@@ -54,7 +54,7 @@ struct DatabaseTests {
       }
     }
     #expect(!database.isInTransaction)
-    #expect(try database.integer("SELECT count(*) FROM t") == 0)
+    try expectEqual(database.integer("SELECT count(*) FROM t"), 0)
   }
 
   @Test(arguments: ["plain.db", "odd #1 ?a=b %41.db"]) func fileNamesCanContainAnyCharacter(_ name: String) throws {
@@ -63,12 +63,12 @@ struct DatabaseTests {
     do {
       let database = try Database(path: path, access: .create)
       try database.execute("PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (7)")
-      #expect(try database.checkpoint(.truncate).pages == 0)
+      try expectEqual(database.checkpoint(.truncate).pages, 0)
     }
     for access in [Database.Access.readOnly, .immutable, .readWrite] {
       let database = try Database(path: path, access: access)
-      #expect(try database.integer("SELECT a FROM t") == 7)
-      #expect(database.isReadOnly == (access != .readWrite))
+      try expectEqual(database.integer("SELECT a FROM t"), 7)
+      expectEqual(database.isReadOnly, (access != .readWrite))
     }
     #expect(throws: SQLiteError.self) {
       try Database(path: path, access: .readOnly).execute("INSERT INTO t VALUES (8)")

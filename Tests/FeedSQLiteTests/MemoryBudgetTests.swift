@@ -1,4 +1,5 @@
 import FeedSQLite
+import TestSupport
 import Testing
 
 @Suite("A budget of memory")
@@ -27,11 +28,11 @@ struct MemoryBudgetTests {
     let used = memory.usedBytes
     #expect(used > 0)
     memory.limit(moreBytes: 200_000)
-    #expect(memory.use { compile(20, in: database) } == nil)
+    expectEqual(memory.use { compile(20, in: database) }, nil)
     #expect(memory.use { compile(2000, in: database) } == SQLiteError.outOfMemory)
     #expect(memory.usedBytes < used + 200_000)
     memory.limit(moreBytes: 10_000_000)
-    #expect(memory.use { compile(2000, in: database) } == nil)
+    expectEqual(memory.use { compile(2000, in: database) }, nil)
   }
 
   @Test func allocationsBeyondTheirNumberFail() throws {
@@ -39,10 +40,10 @@ struct MemoryBudgetTests {
     let database = try Database(path: ":memory:", access: .create)
     database.distrustSchema(maxStatementBytes: 1 << 20)
     memory.limit(moreBytes: 10_000_000, allocations: 500)
-    #expect(memory.use { compile(20, in: database) } == nil)
+    expectEqual(memory.use { compile(20, in: database) }, nil)
     #expect(memory.use { compile(2000, in: database) } == SQLiteError.outOfMemory)
     memory.limit(moreBytes: 10_000_000, allocations: 100_000)
-    #expect(memory.use { compile(2000, in: database) } == nil)
+    expectEqual(memory.use { compile(2000, in: database) }, nil)
   }
 
   @Test func otherConnectionsHaveNoLimits() throws {
@@ -50,6 +51,6 @@ struct MemoryBudgetTests {
     let database = try Database(path: ":memory:", access: .create)
     memory.limit(moreBytes: 0)
     #expect(memory.use { compile(2000, in: database) } == SQLiteError.outOfMemory)
-    #expect(compile(2000, in: database) == nil)
+    expectEqual(compile(2000, in: database), nil)
   }
 }

@@ -1,6 +1,7 @@
 import FeedModel
 import FeedServer
 import FeedSystem
+import TestSupport
 import Testing
 
 @Suite("Command line of feedd")
@@ -24,14 +25,14 @@ struct DaemonOptionsTests {
 
   @Test func defaultsWithoutArguments() throws {
     let options = try parse([])
-    #expect(options.socketPath == "/run/feedd/feedd.sock")
+    expectEqual(options.socketPath, "/run/feedd/feedd.sock")
     #expect(!options.namesSocket)
-    #expect(options.limits == Limits())
-    #expect(options.durability == .process)
-    #expect(options.drainTimeout == .seconds(5))
-    #expect(options.logLevel == .info)
-    #expect(options.stateDirectory == nil)
-    #expect(try parse([], ["FEEDD_SOCKET": "/a"]).socketPath == "/a")
+    expectEqual(options.limits, Limits())
+    expectEqual(options.durability, .process)
+    expectEqual(options.drainTimeout, .seconds(5))
+    expectEqual(options.logLevel, .info)
+    expectEqual(options.stateDirectory, nil)
+    try expectEqual(parse([], ["FEEDD_SOCKET": "/a"]).socketPath, "/a")
   }
 
   @Test func optionsAndVariablesAreParsed() throws {
@@ -39,15 +40,15 @@ struct DaemonOptionsTests {
       "--socket", "/b", "--state=/var/lib/feedd", "--durability", "memory", "--drain-timeout", "250ms", "--log-level",
       "debug", "--max-frame", "1M", "--max-connections=10", "--frame-timeout", "1.5s", "--history-seconds", "2m",
     ])
-    #expect(options.socketPath == "/b")
+    expectEqual(options.socketPath, "/b")
     #expect(options.namesSocket)
-    #expect(options.stateDirectory == "/var/lib/feedd")
-    #expect(options.drainTimeout == .milliseconds(250))
-    #expect(options.logLevel == .debug)
-    #expect(options.limits.maxFrame == 1 << 20)
-    #expect(options.limits.maxConnections == 10)
-    #expect(options.limits.frameTimeout == 2)
-    #expect(options.limits.historySeconds == 120)
+    expectEqual(options.stateDirectory, "/var/lib/feedd")
+    expectEqual(options.drainTimeout, .milliseconds(250))
+    expectEqual(options.logLevel, .debug)
+    expectEqual(options.limits.maxFrame, 1 << 20)
+    expectEqual(options.limits.maxConnections, 10)
+    expectEqual(options.limits.frameTimeout, 2)
+    expectEqual(options.limits.historySeconds, 120)
   }
 
   @Test(arguments: [
@@ -59,7 +60,7 @@ struct DaemonOptionsTests {
     (["--max-connections", "many"], "--max-connections 'many': expected an integer from 1 to 1,000,000"),
   ])
   func wrongCommandLinesAreRefused(arguments: [String], message: String) {
-    #expect(failure(arguments) == message)
+    expectEqual(failure(arguments), message)
   }
 
   /// Every limit has a flag that sets it, and the help contains its default in the notation of the flag.
@@ -72,7 +73,7 @@ struct DaemonOptionsTests {
       #expect(help.contains("--\(limit.flag) "))
       for value in [limit.range.lowerBound, limit.range.upperBound] {
         let options = try parse(["--\(limit.flag)", "\(value)"])
-        #expect(options.limits[keyPath: limit.keyPath] == value, "\(limit.flag)")
+        expectEqual(options.limits[keyPath: limit.keyPath], value, "\(limit.flag)")
       }
       #expect(limit.range.contains(Limits()[keyPath: limit.keyPath]), "\(limit.flag)")
     }
@@ -82,6 +83,6 @@ struct DaemonOptionsTests {
 
   @Test func version() throws {
     let outcome = try DaemonOptions.parse(["-V"], environment: Environment([:]), width: 80)
-    #expect(outcome == .print("feedd \(ProgramVersion.text)\n"))
+    expectEqual(outcome, .print("feedd \(ProgramVersion.text)\n"))
   }
 }

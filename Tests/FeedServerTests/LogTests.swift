@@ -21,7 +21,7 @@ struct LogTests {
     log.write(.info, "good")
     log.write(.debug, "too much")
     let text = try contents(pipe)
-    #expect(text == "<3>bad\n<6>good\n")
+    expectEqual(text, "<3>bad\n<6>good\n")
   }
 
   @Test("a line about a client is sent to the journal's socket with fields, or to standard error if there is no socket")
@@ -37,17 +37,18 @@ struct LogTests {
       log.write(.warning, "two\nlines", fields)
       log.write(.debug, "too much", fields)
       log.write(.info, "without fields")
-      #expect(
-        try receiver.next(timeout: testTimeout) == [
+      try expectEqual(
+        receiver.next(timeout: testTimeout),
+        [
           "MESSAGE=two\u{FFFD}lines", "PRIORITY=4", "SYSLOG_IDENTIFIER=feedd", "FEEDD_CLIENT_UID=7",
           "FEEDD_FEED=a\u{FFFD}PRIORITY=0",
         ])
-      #expect(try contents(pipe) == "<6>without fields\n")
+      try expectEqual(contents(pipe), "<6>without fields\n")
       withExtendedLifetime(receiver) {}
     }
     let log = Log(threshold: .info, style: .journal, descriptor: pipe.writingNumber)
     log.write(.warning, "no journal", fields)
-    #expect(try contents(pipe) == "<4>no journal\n")
+    try expectEqual(contents(pipe), "<4>no journal\n")
   }
 
   @Test func otherLinesBeginWithTheTimeAndLevel() throws {
@@ -62,10 +63,10 @@ struct LogTests {
     let log = Log(threshold: .info, style: .journal, descriptor: pipe.writingNumber)
     log.write(.info, "client a\n<0>all is lost\r\u{1B}[2J\u{85}\u{2028}\u{202E}é")
     let text = try contents(pipe)
-    #expect(text == "<6>client a\u{FFFD}<0>all is lost\u{FFFD}\u{FFFD}[2J\u{FFFD}\u{FFFD}\u{FFFD}é\n")
+    expectEqual(text, "<6>client a\u{FFFD}<0>all is lost\u{FFFD}\u{FFFD}[2J\u{FFFD}\u{FFFD}\u{FFFD}é\n")
     log.write(.info, String(repeating: "é", count: 100_000))
     let long = try contents(pipe)
-    #expect(long.utf8.count == 4004)
+    expectEqual(long.utf8.count, 4004)
   }
 
   @Test func fullPipeDoesNotBlock() throws {
@@ -78,10 +79,7 @@ struct LogTests {
     #expect(before.allSatisfy { $0.utf8.count == 1003 })
     log.write(.info, "again")
     let after = try contents(pipe)
-    #expect(
-      after
-        == "<4>\(1000 - before.count) lines missing here: the reader of the log was too slow\n<6>again\n"
-    )
+    expectEqual(after, "<4>\(1000 - before.count) lines missing here: the reader of the log was too slow\n<6>again\n")
   }
 
   @Test("lines are limited per second and level, and a later line reports how many were dropped")
@@ -94,16 +92,16 @@ struct LogTests {
     log.write(.error, "e")
     for number in 1...3 { log.write(.debug, "d\(number)") }
     let first = try contents(pipe)
-    #expect(first == "<4>w1\n<4>w2\n<3>e\n<7>d1\n<7>d2\n<7>d3\n")
+    expectEqual(first, "<4>w1\n<4>w2\n<3>e\n<7>d1\n<7>d2\n<7>d3\n")
     time.now = 1_000_000_000
     log.write(.error, "e")
     log.write(.warning, "w5")
     let second = try contents(pipe)
-    #expect(second == "<3>e\n<4>2 warning lines left out: more than 2 in a second\n<4>w5\n")
+    expectEqual(second, "<3>e\n<4>2 warning lines left out: more than 2 in a second\n<4>w5\n")
     time.now = 2_000_000_000
     log.write(.warning, "w6")
     let third = try contents(pipe)
-    #expect(third == "<4>w6\n")
+    expectEqual(third, "<4>w6\n")
   }
 
   private final class Time {
@@ -111,7 +109,7 @@ struct LogTests {
   }
 
   @Test func timesAreUTC() {
-    #expect(WallClock.text(1_772_366_400_123_000_000) == "2026-03-01T12:00:00.123Z")
-    #expect(WallClock.text(0) == "1970-01-01T00:00:00.000Z")
+    expectEqual(WallClock.text(1_772_366_400_123_000_000), "2026-03-01T12:00:00.123Z")
+    expectEqual(WallClock.text(0), "1970-01-01T00:00:00.000Z")
   }
 }

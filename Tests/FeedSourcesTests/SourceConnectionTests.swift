@@ -43,13 +43,13 @@ struct SourceConnectionTests {
       ("x'6162'", #""YWI=""#), ("x'61'", #""YQ==""#), ("''", #""""#),
     ] {
       let outcome = connection.look(specification(directory.file("d"), "SELECT 1 AS id, \(sql) AS v"))
-      #expect(text(outcome) == #":{"id":1,"v":\#(json)}"#)
+      expectEqual(text(outcome), #":{"id":1,"v":\#(json)}"#)
     }
     let section = connection.look(
       specification(
         directory.file("d"), "SELECT column1 id, column2 s FROM (VALUES (1, 'x'), (2, NULL), (3, 7), (4, 'x'))",
         section: "s"))
-    #expect(text(section).split(separator: "\n").map { $0.prefix { $0 != ":" } } == ["x", "", "7", "x"])
+    expectEqual(text(section).split(separator: "\n").map { $0.prefix { $0 != ":" } }, ["x", "", "7", "x"])
   }
 
   @Test(
@@ -71,7 +71,7 @@ struct SourceConnectionTests {
     var connection = SourceConnection()
     let outcome = text(connection.look(specification(directory.file("d"), query)))
     #expect(outcome.contains(words), "\(outcome)")
-    #expect(try other.integer("SELECT count(*) FROM t") == 1)
+    try expectEqual(other.integer("SELECT count(*) FROM t"), 1)
   }
 
   @Test func trailingSemicolonAndCommentsAreAllowed() throws {
@@ -79,7 +79,7 @@ struct SourceConnectionTests {
     _ = try database(directory, "CREATE TABLE t (id)")
     var connection = SourceConnection()
     let query = "-- rows\n/* of */ select 1 as id; -- all\n ;"
-    #expect(text(connection.look(specification(directory.file("d"), query))) == #":{"id":1}"#)
+    expectEqual(text(connection.look(specification(directory.file("d"), query))), #":{"id":1}"#)
   }
 
   @Test(arguments: ["DELETE", "WAL"]) func rowsAreReadAgainOnlyAfterACommit(mode: String) throws {
@@ -87,16 +87,16 @@ struct SourceConnectionTests {
     let other = try database(directory, "PRAGMA journal_mode = \(mode); CREATE TABLE t (id)")
     var connection = SourceConnection()
     let all = specification(directory.file("d"), "SELECT * FROM t")
-    #expect(text(connection.look(all)) == "")
-    #expect(text(connection.look(all)) == "unchanged")
+    expectEqual(text(connection.look(all)), "")
+    expectEqual(text(connection.look(all)), "unchanged")
     try other.execute("INSERT INTO t VALUES (1)")
-    #expect(text(connection.look(all)) == #":{"id":1}"#)
-    #expect(text(connection.look(all)) == "unchanged")
-    #expect(text(connection.look(all, again: true)) == #":{"id":1}"#)
-    #expect(text(connection.look(all)) == "unchanged")
+    expectEqual(text(connection.look(all)), #":{"id":1}"#)
+    expectEqual(text(connection.look(all)), "unchanged")
+    expectEqual(text(connection.look(all, again: true)), #":{"id":1}"#)
+    expectEqual(text(connection.look(all)), "unchanged")
     // An altered table shows its new columns at once.
     try other.execute("ALTER TABLE t ADD COLUMN v DEFAULT 2")
-    #expect(text(connection.look(all)) == #":{"id":1,"v":2}"#)
+    expectEqual(text(connection.look(all)), #":{"id":1,"v":2}"#)
   }
 
   @Test func unreadableFilesAreReported() throws {
@@ -106,16 +106,16 @@ struct SourceConnectionTests {
     var connection = SourceConnection()
     #expect(text(connection.look(all)).contains("there is no file \(path)"))
     let other = try database(directory, "CREATE TABLE t (id); INSERT INTO t VALUES (1)")
-    #expect(text(connection.look(all)) == #":{"id":1}"#)
+    expectEqual(text(connection.look(all)), #":{"id":1}"#)
     try other.execute("BEGIN EXCLUSIVE")
     #expect(text(connection.look(all)).contains("another program has locked"))
     try other.execute("COMMIT")
-    #expect(text(connection.look(all)) == #":{"id":1}"#)
+    expectEqual(text(connection.look(all)), #":{"id":1}"#)
 
     let second = try Database(path: directory.file("e"), access: .create)
     try second.execute("CREATE TABLE t (id); INSERT INTO t VALUES (2)")
-    #expect(rename(directory.file("e"), path) == 0)
-    #expect(text(connection.look(all)) == #":{"id":2}"#)
+    expectEqual(rename(directory.file("e"), path), 0)
+    expectEqual(text(connection.look(all)), #":{"id":2}"#)
 
     let good = try SmallFile.read(path)
     try SmallFile.replace(path, with: Array("no database at all, but long enough to look".utf8))
@@ -125,7 +125,7 @@ struct SourceConnectionTests {
     try SmallFile.replace(path, with: damaged)
     #expect(text(connection.look(all)).contains("is damaged"))
     try SmallFile.replace(path, with: good)
-    #expect(text(connection.look(all)) == #":{"id":2}"#)
+    expectEqual(text(connection.look(all)), #":{"id":2}"#)
   }
 
   private static let endless =
@@ -136,10 +136,10 @@ struct SourceConnectionTests {
     _ = try database(directory, "CREATE TABLE t (id)")
     var connection = SourceConnection(timeLimit: .milliseconds(10))
     let path = directory.file("d")
-    #expect(
-      text(connection.look(specification(path, Self.endless)))
-        == "the query on \(path) takes too long; add an index or a LIMIT")
-    #expect(text(connection.look(specification(path, "SELECT 1 AS id"))) == #":{"id":1}"#)
+    expectEqual(
+      text(connection.look(specification(path, Self.endless))),
+      "the query on \(path) takes too long; add an index or a LIMIT")
+    expectEqual(text(connection.look(specification(path, "SELECT 1 AS id"))), #":{"id":1}"#)
   }
 
   @Test func queryEndsWhenItIsNoLongerWanted() throws {
@@ -152,7 +152,7 @@ struct SourceConnectionTests {
       return looks == 3
     }
     guard case .failed = outcome else { return #expect(Bool(false), "the query ended") }
-    #expect(looks == 3)
+    expectEqual(looks, 3)
   }
 
   @Test("a row is in the section of the value that its element shows")
@@ -170,9 +170,9 @@ struct SourceConnectionTests {
       ("CAST(x'610062' AS TEXT)", #""a\u0000b""#, "a\u{0}b"),
     ] {
       let query = "SELECT 1 AS id, \(sql) AS v"
-      #expect(
-        text(connection.look(specification(directory.file("d"), query, section: "v")))
-          == "\(section):{\"id\":1,\"v\":\(json)}",
+      expectEqual(
+        text(connection.look(specification(directory.file("d"), query, section: "v"))),
+        "\(section):{\"id\":1,\"v\":\(json)}",
         "\(sql)")
     }
   }
@@ -188,7 +188,7 @@ struct SourceConnectionTests {
     func asReader<Result>(_ body: () -> Result) throws -> Result {
       #expect(chmod(directory.path, 0o755) == 0 && chmod(path, 0o644) == 0)
       guard getuid() == 0 else {
-        #expect(chmod(directory.path, 0o555) == 0)
+        expectEqual(chmod(directory.path, 0o555), 0)
         defer { chmod(directory.path, 0o755) }
         return body()
       }
@@ -197,18 +197,18 @@ struct SourceConnectionTests {
       return body()
     }
     var connection = SourceConnection()
-    #expect(try asReader { text(connection.look(all)) } == #":{"id":1}"#)
+    try expectEqual(asReader { text(connection.look(all)) }, #":{"id":1}"#)
     for number in 2...4 {
       // The writer leaves no log behind, and the file is of the same size.
       do { _ = try database(directory, "INSERT INTO t VALUES (\(number))") }
       let rows = (1...number).map { ":{\"id\":\($0)}" }.joined(separator: "\n")
-      #expect(try asReader { text(connection.look(all)) } == rows)
+      try expectEqual(asReader { text(connection.look(all)) }, rows)
     }
     // An old file is not read again.
     var times = [timeval(tv_sec: 1_000_000_000, tv_usec: 0), timeval(tv_sec: 1_000_000_000, tv_usec: 0)]
-    #expect(utimes(path, &times) == 0)
+    expectEqual(utimes(path, &times), 0)
     #expect(try asReader { text(connection.look(all)) }.hasSuffix(#":{"id":4}"#))
-    #expect(try asReader { text(connection.look(all)) } == "unchanged")
+    try expectEqual(asReader { text(connection.look(all)) }, "unchanged")
     // With a log, which the reader cannot index, the rows of the file alone would be old. The log is that of a killed writer.
     do {
       let writer = try database(directory, "INSERT INTO t VALUES (5)")
@@ -216,7 +216,7 @@ struct SourceConnectionTests {
       try withExtendedLifetime(writer) { try SmallFile.replace(directory.file("log"), with: log) }
     }
     try Database(path: path, access: .readWrite).execute("DELETE FROM t WHERE id = 5; PRAGMA wal_checkpoint(TRUNCATE)")
-    #expect(rename(directory.file("log"), path + "-wal") == 0)
+    expectEqual(rename(directory.file("log"), path + "-wal"), 0)
     #expect(try asReader { text(connection.look(all)) }.hasPrefix("cannot open \(path) ("))
     unlink(path + "-wal")
     #expect(try asReader { text(connection.look(all)) }.hasSuffix(#":{"id":4}"#))
@@ -229,10 +229,10 @@ struct SourceConnectionTests {
     var connection = SourceConnection()
     func look(_ query: String) -> String { text(connection.look(specification(path, query))) }
     #expect(look("SELECT 1 AS id, zeroblob(2000000000) AS v").contains("reads a value that is too long"))
-    #expect(
-      look("SELECT 1 AS id, zeroblob(200) AS v") == "row 0 of the query has more than 100 bytes (maxElementBytes)")
+    expectEqual(
+      look("SELECT 1 AS id, zeroblob(200) AS v"), "row 0 of the query has more than 100 bytes (maxElementBytes)")
     // {"id":1,"v":"…"} has 15 bytes besides the text.
-    #expect(look("SELECT 1 AS id, substr(hex(zeroblob(50)), 1, 85) AS v").utf8.count == 101)
+    expectEqual(look("SELECT 1 AS id, substr(hex(zeroblob(50)), 1, 85) AS v").utf8.count, 101)
     #expect(look("SELECT 1 AS id, substr(hex(zeroblob(50)), 1, 86) AS v").contains("more than 100 bytes"))
     #expect(
       look("SELECT column1 AS id FROM (VALUES (1), (2), (3), (4), (5), (6))").contains("returns more than 5 rows"))
@@ -244,14 +244,14 @@ struct SourceConnectionTests {
     _ = try database(directory, "CREATE TABLE t (id); INSERT INTO t VALUES (1)")
     let path = directory.file("d") + suffix
     unlink(path)
-    #expect(mkfifo(path, 0o600) == 0)
+    expectEqual(mkfifo(path, 0o600), 0)
     // With both ends open, opening the FIFO does not block a reader that tries.
     let ends = open(path, O_RDWR)
     defer { close(ends) }
     var connection = SourceConnection()
-    #expect(
-      text(connection.look(specification(directory.file("d"), "SELECT id FROM t")))
-        == "\(path) is not a regular file; name a database file")
+    expectEqual(
+      text(connection.look(specification(directory.file("d"), "SELECT id FROM t"))),
+      "\(path) is not a regular file; name a database file")
   }
 
   private func tooLarge(_ path: String) -> String {
@@ -276,8 +276,8 @@ struct SourceConnectionTests {
     for directory in [directory, many, wide] {
       var connection = SourceConnection()
       let path = directory.file("d")
-      #expect(text(connection.look(specification(path, "SELECT id FROM t"))) == tooLarge(path))
-      #expect(text(connection.look(specification(path, "SELECT 1 AS id"))) == tooLarge(path))
+      expectEqual(text(connection.look(specification(path, "SELECT id FROM t"))), tooLarge(path))
+      expectEqual(text(connection.look(specification(path, "SELECT 1 AS id"))), tooLarge(path))
     }
   }
 
@@ -299,10 +299,10 @@ struct SourceConnectionTests {
     let path = directory.file("d")
     _ = try database(directory, nestedViews(30) { body.replacing("$", with: $0) })
     var connection = SourceConnection()
-    #expect(
-      text(connection.look(specification(path, "SELECT id FROM v30")))
-        == "the query on \(path), with the views that it names, takes too much memory; simplify it")
-    #expect(text(connection.look(specification(path, "SELECT id FROM v3 WHERE id IS NOT NULL"))) == "")
+    expectEqual(
+      text(connection.look(specification(path, "SELECT id FROM v30"))),
+      "the query on \(path), with the views that it names, takes too much memory; simplify it")
+    expectEqual(text(connection.look(specification(path, "SELECT id FROM v3 WHERE id IS NOT NULL"))), "")
   }
 
   @Test("a query holds at most 64 MiB and 16 long values")
@@ -316,11 +316,11 @@ struct SourceConnectionTests {
       return "SELECT \(lengths.joined(separator: " + ")) > 0 AS id"
     }
     var connection = SourceConnection()
-    #expect(text(connection.look(specification(path, query(holding: 60)))) == #":{"id":1}"#)
-    #expect(
-      text(connection.look(specification(path, query(holding: 100))))
-        == "the query on \(path), with the views that it names, takes too much memory; simplify it")
-    #expect(text(connection.look(specification(path, query(holding: 60)))) == #":{"id":1}"#)
+    expectEqual(text(connection.look(specification(path, query(holding: 60)))), #":{"id":1}"#)
+    expectEqual(
+      text(connection.look(specification(path, query(holding: 100)))),
+      "the query on \(path), with the views that it names, takes too much memory; simplify it")
+    expectEqual(text(connection.look(specification(path, query(holding: 60)))), #":{"id":1}"#)
   }
 
   @Test("a schema that grows while the connection is open is refused")
@@ -330,11 +330,11 @@ struct SourceConnectionTests {
     let path = directory.file("d")
     var connection = SourceConnection()
     let all = specification(path, "SELECT id FROM t")
-    #expect(text(connection.look(all)) == #":{"id":1}"#)
+    expectEqual(text(connection.look(all)), #":{"id":1}"#)
     try writer.execute("CREATE TABLE u (id /* \(String(repeating: "x", count: 2 << 20)) */)")
-    #expect(text(connection.look(all)) == tooLarge(path))
+    expectEqual(text(connection.look(all)), tooLarge(path))
     try writer.execute("DROP TABLE u")
-    #expect(text(connection.look(all)) == #":{"id":1}"#)
+    expectEqual(text(connection.look(all)), #":{"id":1}"#)
   }
 
   @Test("a view may read tables, but calls no functions with side effects")
@@ -348,9 +348,9 @@ struct SourceConnectionTests {
       """)
     let path = directory.file("d")
     var connection = SourceConnection()
-    #expect(text(connection.look(specification(path, "SELECT id FROM v"))) == #":{"id":1}"#)
-    #expect(
-      text(connection.look(specification(path, "SELECT id FROM w"))) == "\(path): unsafe use of load_extension()")
+    expectEqual(text(connection.look(specification(path, "SELECT id FROM v"))), #":{"id":1}"#)
+    expectEqual(
+      text(connection.look(specification(path, "SELECT id FROM w"))), "\(path): unsafe use of load_extension()")
   }
 }
 

@@ -45,7 +45,7 @@ private final class Sources {
       try #require(try !Readiness.readable.wait(on: set.reportDescriptor, timeout: testTimeout).isEmpty)
       reports = set.takeReports(now: now)
     }
-    #expect(reports.count == 1)
+    expectEqual(reports.count, 1)
     let report = reports[0]
     let note = report.blindness.map { " (\($0))" } ?? ""
     switch report.outcome {
@@ -82,26 +82,26 @@ private final class Sources {
     var parent = root
     for name in path.split(separator: "/").dropLast() {
       parent += "/\(name)"
-      if mkdir(parent, 0o755) != 0 { #expect(errno == EEXIST) }
+      if mkdir(parent, 0o755) != 0 { expectEqual(errno, EEXIST) }
     }
     try Database(path: "\(root)/\(path)", access: .create, busyTimeout: 5000).execute(
       "CREATE TABLE t (id, v); INSERT INTO t VALUES (1, '\(value)')")
   }
 
-  private func move(_ from: String, _ to: String) { #expect(rename("\(root)/\(from)", "\(root)/\(to)") == 0) }
+  private func move(_ from: String, _ to: String) { expectEqual(rename("\(root)/\(from)", "\(root)/\(to)"), 0) }
 
   private func row(_ value: String) -> String { #"{"id":1,"v":"\#(value)"}"# }
 
   @Test("whatever makes the path name another database causes a look", arguments: 0..<7)
   func exchanges(number: Int) throws {
     try make("a/b/c/db", "old")
-    #expect(symlink("a", "\(root)/link") == 0)
-    #expect(symlink("\(root)/link/b/./c/../c", "\(root)/second") == 0)
-    #expect(symlink("db", "\(root)/a/b/c/file") == 0)
+    expectEqual(symlink("a", "\(root)/link"), 0)
+    expectEqual(symlink("\(root)/link/b/./c/../c", "\(root)/second"), 0)
+    expectEqual(symlink("db", "\(root)/a/b/c/file"), 0)
     let paths = ["a/b/c/db", "a/b/c/db", "link/b/c/db", "second/db", "second/file", "second/file", "a/b/c/db"]
     let sources = try Sources("\(root)/\(paths[number])")
-    #expect(try sources.text() == row("old"))
-    #expect(try sources.text() == "unchanged")
+    try expectEqual(sources.text(), row("old"))
+    try expectEqual(sources.text(), "unchanged")
     switch number {
     case 0:  // The directory is exchanged.
       try make("a/b/new/db", "new")
@@ -113,17 +113,17 @@ private final class Sources {
       move("new", "a")
     case 2:  // A link on the way is exchanged.
       try make("other/b/c/db", "new")
-      #expect(symlink("other", "\(root)/next") == 0)
+      expectEqual(symlink("other", "\(root)/next"), 0)
       move("next", "link")
     case 4:  // The link that is the last name is exchanged.
       try make("a/b/c/other", "new")
-      #expect(symlink("other", "\(root)/next") == 0)
+      expectEqual(symlink("other", "\(root)/next"), 0)
       move("next", "a/b/c/file")
     case 5:  // The file behind it is exchanged.
       try make("a/b/c/other", "new")
       move("a/b/c/other", "a/b/c/db")
     default:  // The file is removed and made again.
-      #expect(unlink("\(root)/a/b/c/db") == 0)
+      expectEqual(unlink("\(root)/a/b/c/db"), 0)
       try sources.waitForEvent()
       #expect(try sources.text().hasPrefix("there is no file"))
       try make("a/b/c/db", "new")
@@ -139,7 +139,7 @@ private final class Sources {
     }
     try Database(path: "\(root)/\(paths[number])", access: .readWrite).execute("UPDATE t SET v = 'newer'")
     try sources.waitForEvent()
-    #expect(try sources.text() == row("newer"))
+    try expectEqual(sources.text(), row("newer"))
   }
 
   @Test("a database is found when the directories above it are created one by one")
@@ -147,7 +147,7 @@ private final class Sources {
     let sources = try Sources("\(root)/a/b/db")
     #expect(try sources.text().hasPrefix("there is no file"))
     for path in ["a", "a/b"] {
-      #expect(mkdir("\(root)/\(path)", 0o755) == 0)
+      expectEqual(mkdir("\(root)/\(path)", 0o755), 0)
       try sources.waitForEvent()
       #expect(try sources.text().hasPrefix("there is no file"))
     }
@@ -168,32 +168,32 @@ private final class Sources {
       if isFull { throw .system(full) }
       return try FileEvents()
     }
-    #expect(try sources.text() == "\(row("old")) (\(full))")
-    #expect(try sources.delay() == 2_000_000_000)
+    try expectEqual(sources.text(), "\(row("old")) (\(full))")
+    try expectEqual(sources.delay(), 2_000_000_000)
     try Database(path: "\(root)/db", access: .readWrite).execute("UPDATE t SET v = 'new'")
-    #expect(try sources.text() == "\(row("new")) (\(full))")
+    try expectEqual(sources.text(), "\(row("new")) (\(full))")
     isFull = false
-    #expect(try sources.text() == "unchanged")
-    #expect(try sources.delay() == 10_000_000_000)
+    try expectEqual(sources.text(), "unchanged")
+    try expectEqual(sources.delay(), 10_000_000_000)
     try Database(path: "\(root)/db", access: .readWrite).execute("UPDATE t SET v = 'newer'")
     try sources.waitForEvent()
-    #expect(try sources.text() == row("newer"))
+    try expectEqual(sources.text(), row("newer"))
   }
 
   @Test("starting over looks at once, and ends a query that never ends")
   func startingOver() throws {
     try make("db", "old")
     let sources = try Sources("\(root)/db")
-    #expect(try sources.text() == row("old"))
+    try expectEqual(sources.text(), row("old"))
     sources.startOver()
-    #expect(try sources.delay() == 0)
-    #expect(try sources.text() == row("old"))
+    try expectEqual(sources.delay(), 0)
+    try expectEqual(sources.text(), row("old"))
     sources.arrange(
       "\(root)/db",
       query: "WITH RECURSIVE n (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n) SELECT count(*) id FROM n")
     sources.attend()
     sources.arrange("\(root)/db", query: "SELECT id FROM t")
-    #expect(try sources.report() == #"{"id":1}"#)
+    try expectEqual(sources.report(), #"{"id":1}"#)
   }
 
   @Test("a failure is tried again after half a second to ten seconds, a change at once")
@@ -204,9 +204,9 @@ private final class Sources {
       #expect(try sources.text().hasPrefix("there is no file"))
       delays.append(try sources.delay() / 100_000_000)
     }
-    #expect(delays == [5, 10, 20, 40, 80, 100, 100])
+    expectEqual(delays, [5, 10, 20, 40, 80, 100, 100])
     sources.startOver()
     #expect(try sources.text().hasPrefix("there is no file"))
-    #expect(try sources.delay() / 100_000_000 == 5)
+    try expectEqual(sources.delay() / 100_000_000, 5)
   }
 }

@@ -64,7 +64,7 @@ import Testing
     let state = try live()
     let sound = try contents()
     let names = sound.keys.sorted()
-    #expect(names.count { SegmentHeader.number(in: $0) != nil } == 2)
+    expectEqual(names.count { SegmentHeader.number(in: $0) != nil }, 2)
     var random = SeededRandom(seed: 5)
     var refused = 0
     for round in 0..<Self.rounds {
@@ -82,17 +82,17 @@ import Testing
       damaged[name] = bytes
       try restore(damaged)
       do {
-        #expect(try difference(check(), state) == nil, "check, round \(round): \(name) at \(place)")
+        try expectEqual(difference(check(), state), nil, "check, round \(round): \(name) at \(place)")
       } catch {
         // A refused start is not a wrong answer.
       }
       do {
         let daemon = try DurableEngine(path)
-        #expect(difference(daemon.engine.content, state) == nil, "round \(round): \(name) at \(place)")
+        expectEqual(difference(daemon.engine.content, state), nil, "round \(round): \(name) at \(place)")
       } catch {
         refused += 1
         #expect(error is StorageError, "round \(round): \(name) at \(place): \(error)")
-        #expect(try contents() == damaged, "round \(round): a refused start changes nothing")
+        try expectEqual(contents(), damaged, "round \(round): a refused start changes nothing")
       }
     }
     #expect(refused > Self.rounds / 4)
@@ -124,14 +124,14 @@ import Testing
     try restore(files)
     if change == .imageRemoved {
       // The log is complete from the first batch on.
-      #expect(try difference(check(), state) == nil)
-      #expect(try difference(DurableEngine(path).engine.content, state) == nil)
+      try expectEqual(difference(check(), state), nil)
+      try expectEqual(difference(DurableEngine(path).engine.content, state), nil)
       return
     }
     #expect(throws: StorageError.self) { try check() }
     let error = #expect(throws: StorageError.self) { try DurableEngine(path, durability: .disk) }
-    #expect(error?.description.contains("--skip-damaged") == true, "\(error as Any)")
-    #expect(try contents() == files)
+    expectEqual(error?.description.contains("--skip-damaged"), true, "\(error as Any)")
+    try expectEqual(contents(), files)
     // What verifies is kept when the operator says so.
     let daemon = try DurableEngine(path, durability: .disk, epoch: "after", skipsDamaged: true)
     #expect(daemon.log.beginning == .damaged && daemon.log.epoch == "after")
@@ -140,7 +140,7 @@ import Testing
     daemon.stop()
     let again = try DurableEngine(path, durability: .disk)
     #expect(again.log.beginning == .continued && again.log.epoch == "after")
-    #expect(difference(again.visibleState, kept) == nil)
+    expectEqual(difference(again.visibleState, kept), nil)
   }
 
   @Test(
@@ -202,7 +202,7 @@ import Testing
     try restore(sound)
     do { try DurableEngine(path).stop() }
     try rewrite(name) { $0.rules += 1 }
-    #expect(try difference(DurableEngine(path).engine.content, state) == nil)
+    try expectEqual(difference(DurableEngine(path).engine.content, state), nil)
   }
 
   /// Members that rules 1 ignored are not judged now: the log is executed, or refused where it has one.
@@ -225,7 +225,7 @@ import Testing
     daemon.log.close(within: .max)
     try rewrite(SegmentHeader.name(of: 1)) { $0.rules = 1 }
     guard let member else {
-      #expect(try difference(DurableEngine(path).engine.content, state) == nil)
+      try expectEqual(difference(DurableEngine(path).engine.content, state), nil)
       return
     }
     let error = #expect(throws: StorageError.self) { try DurableEngine(path) }
@@ -265,8 +265,8 @@ import Testing
     try copyCorpus("both")
     try Database(path: database, access: .readWrite).execute("UPDATE image_feed SET \(change) WHERE name = 'list'")
     let error = #expect(throws: StorageError.self) { try check() }
-    #expect(error?.kind == .corrupt)
-    #expect(error?.reason == "feed \"list\": \(reason)")
+    expectEqual(error?.kind, .corrupt)
+    expectEqual(error?.reason, "feed \"list\": \(reason)")
     #expect(throws: StorageError.self) { try DurableEngine(path, durability: .disk) }
   }
 
@@ -295,17 +295,17 @@ import Testing
     }
     let scratch = try DurableEngine(directory.file("scratch"))
     let found = try StateCheck.run(path) { Filler(scratch.engine) }.found
-    #expect(found.schema == (name.hasPrefix("schema2") ? 2 : 1))
+    expectEqual(found.schema, (name.hasPrefix("schema2") ? 2 : 1))
     try check(scratch)
     let epoch: String
     do {
       let daemon = try DurableEngine(path, durability: .disk)
-      #expect(daemon.log.beginning == .continued)
+      expectEqual(daemon.log.beginning, .continued)
       try check(daemon)
       #expect(daemon.log.mustWriteImage && daemon.writeImage())
       epoch = daemon.log.epoch
     }
-    #expect(try SystemDirectory(path).names().filter { $0.hasPrefix("feedd.sqlite") } == ["feedd.sqlite"])
+    try expectEqual(SystemDirectory(path).names().filter { $0.hasPrefix("feedd.sqlite") }, ["feedd.sqlite"])
     let again = try DurableEngine(path, durability: .disk)
     #expect(again.found.batches == 0 && again.log.epoch == epoch)
     try check(again)
@@ -318,7 +318,7 @@ import Testing
     for life in 0..<3 {
       let daemon = try DurableEngine(path)
       #expect(daemon.log.beginning == .continued && daemon.log.mustWriteImage)
-      if life > 0 { #expect(difference(daemon.visibleState, state) == nil) }
+      if life > 0 { expectEqual(difference(daemon.visibleState, state), nil) }
       state = daemon.visibleState
     }
     do {
@@ -339,7 +339,7 @@ import Testing
       try SmallFile.replace("\(path)/\(name)", with: try SmallFile.read(corpus + name))
     }
     let scratch = try DurableEngine(directory.file("scratch"))
-    #expect(try StateCheck.run(path) { Filler(scratch.engine) }.found.schema == 3)
+    try expectEqual(StateCheck.run(path) { Filler(scratch.engine) }.found.schema, 3)
     func resumptions(_ daemon: DurableEngine) -> [String] {
       daemon.feedNames.flatMap { feed in
         (0...daemon.catalog.revision).map { revision in
@@ -364,7 +364,7 @@ import Testing
     }
     let again = try DurableEngine(path)
     #expect(again.found.batches == 0 && difference(again.visibleState, state) == nil)
-    #expect(difference(resumptions(again), resumed) == nil)
-    #expect(try Database(path: database, access: .readOnly).integer("PRAGMA user_version") == 4)
+    expectEqual(difference(resumptions(again), resumed), nil)
+    try expectEqual(Database(path: database, access: .readOnly).integer("PRAGMA user_version"), 4)
   }
 }

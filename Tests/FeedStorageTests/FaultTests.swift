@@ -12,7 +12,7 @@ extension FaultyDiskTests {
   /// A failing disk: acknowledged requests stay, refused ones are not replayed, and storing resumes when the disk works.
   @Suite struct FaultTests {
     init() {
-      #expect(faulty_disk_register() == 0)
+      expectEqual(faulty_disk_register(), 0)
       faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
     }
 
@@ -34,7 +34,7 @@ extension FaultyDiskTests {
         let daemon = try DurableEngine(
           path, policy: RecoveryTests.eager, durability: number % 2 == 0 ? .disk : .process, isFaulty: true)
         if let state {
-          #expect(difference(daemon.visibleState, state) == nil, "seed \(number), life \(life)")
+          expectEqual(difference(daemon.visibleState, state), nil, "seed \(number), life \(life)")
         } else {
           for definition in RandomRequests.definitions { daemon.ask("define", definition) }
           daemon.ask("set", #"{"feed":"c","elements":\#(requests.elements(300))}"#)
@@ -45,7 +45,7 @@ extension FaultyDiskTests {
           let answers = daemon.turn([requests.next(), requests.next()])
           // A turn is stored completely or not at all.
           if try answers.contains(where: { try JSONValue($0)["error"]["code"].int == -32008 }) {
-            #expect(daemon.engine.catalog.revision == before, "seed \(number)")
+            expectEqual(daemon.engine.catalog.revision, before, "seed \(number)")
           }
           daemon.workOnImage()
           // The end can directly follow a failure.
@@ -75,12 +75,12 @@ extension FaultyDiskTests {
         daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
         faulty_disk_fail(Int32(FAULTY_DISK_SYNC), 0, 1)
         let answer = daemon.ask("insert", #"{"feed":"list","elements":["refused"]}"#)
-        #expect(try JSONValue(answer)["error"]["code"].int == -32008)
-        #expect(faulty_disk_failures() == 1)
+        try expectEqual(JSONValue(answer)["error"]["code"].int, -32008)
+        expectEqual(faulty_disk_failures(), 1)
       }
       let daemon = try DurableEngine(path, durability: .disk, isFaulty: true)
       let sections = try JSONValue(daemon.ask("snapshot", #"{"feed":"list"}"#))["result"]["sections"]
-      #expect(sections.elements.map { $0["count"].int } == [0])
+      expectEqual(sections.elements.map { $0["count"].int }, [0])
     }
 
     /// A batch without room waits for an image, which lets segments be removed.
@@ -96,9 +96,9 @@ extension FaultyDiskTests {
         let answer = daemon.ask("update", #"{"feed":"c","element":{"id":\#(number % 2),"text":"\#(text)"}}"#)
         #expect(try JSONValue(answer).has("result"), "\(number): \(answer)")
       }
-      #expect(faulty_disk_failures() == 2)
+      expectEqual(faulty_disk_failures(), 2)
       let state = daemon.visibleState
-      #expect(try difference(DurableEngine(path, isFaulty: true).visibleState, state) == nil)
+      try expectEqual(difference(DurableEngine(path, isFaulty: true).visibleState, state), nil)
     }
 
     /// A full disk refuses what needs space, and takes what frees some, also after a restart.
@@ -117,10 +117,10 @@ extension FaultyDiskTests {
         while try JSONValue(daemon.ask("update", update(count)))["result"].has("added") { count += 1 }
         for _ in 0..<3 {
           error = try JSONValue(daemon.ask("update", update(count)))["error"]
-          #expect(error["code"].int == -32008)
-          #expect(error["message"].string?.contains("free space on its file system") == true)
-          #expect(
-            try JSONValue(daemon.ask("get", #"{"feed":"c","id":"first"}"#))["result"]["element"] == #"{"id":"first"}"#)
+          expectEqual(error["code"].int, -32008)
+          expectEqual(error["message"].string?.contains("free space on its file system"), true)
+          try expectEqual(
+            JSONValue(daemon.ask("get", #"{"feed":"c","id":"first"}"#))["result"]["element"], #"{"id":"first"}"#)
         }
         #expect(try JSONValue(daemon.ask("delete", #"{"feed":"c","id":0}"#))["result"].has("deleted"))
         #expect(daemon.turn([DurableEngine.request("watch", #"{"feed":"c"}"#)]).count >= 2)
@@ -152,8 +152,8 @@ extension FaultyDiskTests {
         state = daemon.visibleState
       }
       let daemon = try DurableEngine(path, isFaulty: true)
-      #expect(daemon.found.imageRevision == 0)
-      #expect(difference(daemon.visibleState, state) == nil)
+      expectEqual(daemon.found.imageRevision, 0)
+      expectEqual(difference(daemon.visibleState, state), nil)
     }
   }
 }

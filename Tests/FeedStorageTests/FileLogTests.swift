@@ -127,7 +127,7 @@ extension FaultyDiskTests {
 
     init() throws {
       directory = try TemporaryDirectory()
-      #expect(faulty_disk_register() == 0)
+      expectEqual(faulty_disk_register(), 0)
       faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
     }
 
@@ -173,9 +173,9 @@ extension FaultyDiskTests {
         content = driver.content
       }
       let driver = try LogDriver(path, durability: durability)
-      #expect(driver.found.batches == 21)
-      #expect(difference(driver.content, content) == nil)
-      #expect(driver.log.beginning == .continued)
+      expectEqual(driver.found.batches, 21)
+      expectEqual(difference(driver.content, content), nil)
+      expectEqual(driver.log.beginning, .continued)
     }
 
     @Test func batchThatCouldNotBeSyncedIsRefusedAndNotReplayed() throws {
@@ -183,12 +183,12 @@ extension FaultyDiskTests {
         let driver = try LogDriver(path, durability: .disk, isFaulty: true)
         try driver.run(define)
         faulty_disk_fail(Int32(FAULTY_DISK_SYNC), 0, 1)
-        #expect(try driver.run(insert("refused"))?.contains("cannot sync") == true)
-        #expect(faulty_disk_failures() == 1)
+        try expectEqual(driver.run(insert("refused"))?.contains("cannot sync"), true)
+        expectEqual(faulty_disk_failures(), 1)
       }
       let driver = try LogDriver(path, durability: .disk, isFaulty: true)
-      #expect(driver.found.batches == 1)
-      #expect(try driver.run(insert("stored")) == nil)
+      expectEqual(driver.found.batches, 1)
+      try expectEqual(driver.run(insert("stored")), nil)
     }
 
     /// A batch whose sync failed is refused only after it was erased.
@@ -206,7 +206,7 @@ extension FaultyDiskTests {
           return
         }
       }
-      #expect(try LogDriver(path, durability: .disk, isFaulty: true).found.batches == 1)
+      try expectEqual(LogDriver(path, durability: .disk, isFaulty: true).found.batches, 1)
     }
 
     /// A batch that does not fit in the current segment needs another one.
@@ -215,10 +215,10 @@ extension FaultyDiskTests {
       try driver.run(define)
       let long = insert(String(repeating: "x", count: 3 << 20))
       faulty_disk_fail(Int32(FAULTY_DISK_FULL), 0, 1_000_000)
-      for _ in 0..<3 { #expect(try driver.run(long)?.contains("free space on its file system") == true) }
-      #expect(try driver.run(insert("short")) == nil, "space was allocated before")
+      for _ in 0..<3 { try expectEqual(driver.run(long)?.contains("free space on its file system"), true) }
+      try expectEqual(driver.run(insert("short")), nil, "space was allocated before")
       faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
-      #expect(try driver.run(long) == nil)
+      try expectEqual(driver.run(long), nil)
     }
 
     @Test func imageIsWrittenInPartsAndReplacesTheJournal() throws {
@@ -240,8 +240,8 @@ extension FaultyDiskTests {
         driver.log.close(within: .max)
       }
       let driver = try LogDriver(path, policy: policy)
-      #expect(driver.found.batches == 0)
-      #expect(difference(driver.content, content) == nil)
+      expectEqual(driver.found.batches, 0)
+      expectEqual(difference(driver.content, content), nil)
     }
 
     /// Batches that are stored but not executed when an image is made are replayed after it.
@@ -255,7 +255,7 @@ extension FaultyDiskTests {
         driver.log.writeImage(executed: 2, { driver.engine.catalog.makeImage() })
       }
       let driver = try LogDriver(path)
-      #expect(driver.found.batches == 1)
+      expectEqual(driver.found.batches, 1)
       #expect(driver.content.contains { $0.contains("\"stored\"") })
     }
 
@@ -269,7 +269,7 @@ extension FaultyDiskTests {
       for life in 0..<6 {
         let driver = try LogDriver(path, durability: seed % 2 == 0 ? .process : .disk, policy: policy)
         if let content {
-          #expect(difference(driver.content, content) == nil, "seed \(seed), life \(life)")
+          expectEqual(difference(driver.content, content), nil, "seed \(seed), life \(life)")
         } else {
           for definition in RandomRequests.definitions { try driver.run(request("define", definition)) }
           try driver.run(request("set", #"{"feed":"c","elements":\#(requests.elements(600))}"#))
@@ -290,7 +290,7 @@ extension FaultyDiskTests {
       func batch(_ number: UInt64) -> LogBatch {
         LogBatch(number: number, at: Instant(nanoseconds: 0), revision: 0, frames: nothing)
       }
-      #expect(batches.place(of: .max) == 7)
+      expectEqual(batches.place(of: .max), 7)
       for (number, place) in [(UInt64(1), UInt64(8)), (2, 12), (3, 13)] {
         batches.begin(batch(number))
         _ = batches.didStore(number, as: place)
@@ -306,7 +306,7 @@ extension FaultyDiskTests {
         Issue.record("no event of batch 4")
         return
       }
-      #expect(batches.place(of: .max) == 13)
+      expectEqual(batches.place(of: .max), 13)
     }
   }
 }

@@ -1,4 +1,5 @@
 import FeedSystem
+import TestSupport
 import Testing
 
 @testable import FeedStorage
@@ -20,7 +21,7 @@ struct ImageScheduleTests {
   func nothingToCover() {
     let schedule = schedule()
     #expect(!schedule.wantsImage(now: 1_000 * Self.second))
-    #expect(schedule.pause(now: 0) == nil)
+    expectEqual(schedule.pause(now: 0), nil)
     #expect(!schedule.needsImage && !schedule.isOverdue)
   }
 
@@ -29,11 +30,11 @@ struct ImageScheduleTests {
     var schedule = schedule()
     schedule.didAppend(bytes: 100, now: 5 * Self.second)
     #expect(!schedule.wantsImage(now: 5 * Self.second))
-    #expect(schedule.pause(now: 5 * Self.second) == Self.second)
+    expectEqual(schedule.pause(now: 5 * Self.second), Self.second)
     #expect(schedule.wantsImage(now: 6 * Self.second))
     schedule.didAppend(bytes: 20_000, now: 5 * Self.second)
     #expect(schedule.wantsImage(now: 5 * Self.second))
-    #expect(schedule.pause(now: 5 * Self.second) == 0)
+    expectEqual(schedule.pause(now: 5 * Self.second), 0)
   }
 
   @Test("an image is due at once if replay of a short log would take many steps")
@@ -85,7 +86,7 @@ struct ImageScheduleTests {
     let isSecondNews = schedule.didFail(now: 0)
     #expect(isSecondNews)
     #expect(!schedule.wantsImage(now: 9 * Self.second))
-    #expect(schedule.pause(now: 9 * Self.second) == Self.second)
+    expectEqual(schedule.pause(now: 9 * Self.second), Self.second)
     #expect(schedule.wantsImage(now: 10 * Self.second))
     schedule.didBegin()
     let isThirdNews = schedule.didFail(now: 10 * Self.second)
@@ -93,7 +94,7 @@ struct ImageScheduleTests {
     schedule.didBegin()
     let isFourthNews = schedule.didComplete(bytes: 10, now: 30 * Self.second)
     #expect(isFourthNews)
-    #expect(schedule.journalBytes == 0)
+    expectEqual(schedule.journalBytes, 0)
   }
 
   @Test("little free space lets an image be written early, if that gains some")

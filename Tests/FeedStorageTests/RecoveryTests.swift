@@ -32,10 +32,10 @@ import Testing
       // Only the files of the previous daemon are left.
       let daemon = try DurableEngine(path, policy: Self.eager)
       if let before {
-        #expect(daemon.engine.catalog.revision == before.revision, "seed \(seed), life \(life)")
-        #expect(difference(daemon.visibleState, before.state) == nil, "seed \(seed), life \(life)")
-        #expect(
-          difference(Self.resumptions(daemon, before.revision), before.resumptions) == nil, "seed \(seed), life \(life)"
+        expectEqual(daemon.engine.catalog.revision, before.revision, "seed \(seed), life \(life)")
+        expectEqual(difference(daemon.visibleState, before.state), nil, "seed \(seed), life \(life)")
+        expectEqual(
+          difference(Self.resumptions(daemon, before.revision), before.resumptions), nil, "seed \(seed), life \(life)"
         )
       } else {
         for definition in RandomRequests.definitions { daemon.ask("define", definition) }
@@ -69,10 +69,10 @@ import Testing
     let state = daemon.visibleState
     daemon.stop()
     let again = try DurableEngine(path)
-    #expect(again.found.batches == 0)
-    #expect(again.found.elements == 300)
-    #expect(again.visibleState == state)
-    #expect(again.log.epoch == daemon.log.epoch)
+    expectEqual(again.found.batches, 0)
+    expectEqual(again.found.elements, 300)
+    expectEqual(again.visibleState, state)
+    expectEqual(again.log.epoch, daemon.log.epoch)
   }
 
   @Test func batchesAreReplayedUnderTheirOwnLimits() throws {
@@ -85,9 +85,9 @@ import Testing
     for number in 0..<5 { daemon.ask("update", #"{"feed":"c","element":{"id":\#(number)}}"#) }
     let state = daemon.ask("snapshot", #"{"feed":"c"}"#, later: 0)
     let again = try DurableEngine(path)
-    #expect(again.ask("snapshot", #"{"feed":"c"}"#, later: 0) == state)
+    expectEqual(again.ask("snapshot", #"{"feed":"c"}"#, later: 0), state)
     #expect(try JSONValue(again.ask("update", #"{"feed":"c","element":{"id":9}}"#))["result"].has("added"))
-    #expect(again.engine.limits == Limits())
+    expectEqual(again.engine.limits, Limits())
   }
 
   @Test func timeContinuesAcrossRestarts() throws {
@@ -101,11 +101,11 @@ import Testing
     func counts(_ daemon: DurableEngine, later seconds: Double = 0.001) throws -> JSONValue {
       try JSONValue(daemon.ask("verify", #"{"feed":"old"}"#, later: seconds))["result"]["counts"]
     }
-    #expect(try counts(late, later: 5) == "[1]")
+    try expectEqual(counts(late, later: 5), "[1]")
     // The eviction is stored in the first turn at which it is due, and visible afterwards.
     late.ask("ping", later: 6)
-    #expect(try counts(late) == "[0]")
-    #expect(try counts(DurableEngine(path)) == "[0]")
+    try expectEqual(counts(late), "[0]")
+    try expectEqual(counts(DurableEngine(path)), "[0]")
   }
 
   /// Runs that end before an image is written let the journal grow until a start writes the image.
@@ -138,22 +138,22 @@ import Testing
     }
     for batch in [Int64(0), 5] {
       let error = #expect(throws: StorageError.self) { try DurableEngine(path, epoch: "other", skipping: batch) }
-      #expect(error?.kind == .noSuchBatch)
+      expectEqual(error?.kind, .noSuchBatch)
     }
     var state: [String] = []
     do {
       let daemon = try DurableEngine(path, epoch: "second", skipping: 3)
       #expect(daemon.log.beginning == .skipped(3) && daemon.log.epoch == "second")
       let snapshot = try JSONValue(daemon.ask("snapshot", #"{"feed":"list"}"#))
-      #expect(snapshot["result"]["sections"][0]["elements"] == #"["c","a"]"#)
+      expectEqual(snapshot["result"]["sections"][0]["elements"], #"["c","a"]"#)
       #expect(daemon.log.isImageOverdue && daemon.writeImage())
       state = daemon.visibleState
     }
     let error = #expect(throws: StorageError.self) { try DurableEngine(path, epoch: "other", skipping: 3) }
-    #expect(error?.kind == .noSuchBatch)
+    expectEqual(error?.kind, .noSuchBatch)
     let again = try DurableEngine(path, epoch: "third")
     #expect(again.log.epoch == "second" && again.log.beginning == .continued && again.found.batches == 0)
-    #expect(difference(again.visibleState, state) == nil)
+    expectEqual(difference(again.visibleState, state), nil)
   }
 
   private func failure(of request: String, revision: UInt64) throws -> StorageError? {
@@ -171,12 +171,12 @@ import Testing
   @Test func storedDefinitionThatDoesNotParseIsRefused() throws {
     let error = try failure(
       of: #"{"method":"$configure","params":{"define":[{"feed":"c","kind":"nothing"}],"undefine":[]}}"#, revision: 0)
-    #expect(error?.kind == .doesNotFit)
-    #expect(error?.reason.hasPrefix("cannot execute batch 1 of the log") == true)
+    expectEqual(error?.kind, .doesNotFit)
+    expectEqual(error?.reason.hasPrefix("cannot execute batch 1 of the log"), true)
   }
 
   @Test func batchOfALaterRevisionIsRefused() throws {
     let error = try failure(of: DurableEngine.request("define", #"{"feed":"c","kind":"array"}"#), revision: 2)
-    #expect(error?.kind == .doesNotFit)
+    expectEqual(error?.kind, .doesNotFit)
   }
 }

@@ -23,14 +23,14 @@ import Testing
   private func make(_ change: Change) throws {
     let size = FileSize.of(segment) ?? 0
     switch change {
-    case .emptied: #expect(truncate(segment, 0) == 0)
-    case .shortened: #expect(truncate(segment, off_t(size / 2)) == 0)
-    case .withoutLastByte: #expect(truncate(segment, off_t(size - 1)) == 0)
-    case .longer: #expect(truncate(segment, off_t(size + 1)) == 0)
-    case .removed: #expect(unlink(segment) == 0)
+    case .emptied: expectEqual(truncate(segment, 0), 0)
+    case .shortened: expectEqual(truncate(segment, off_t(size / 2)), 0)
+    case .withoutLastByte: expectEqual(truncate(segment, off_t(size - 1)), 0)
+    case .longer: expectEqual(truncate(segment, off_t(size + 1)), 0)
+    case .removed: expectEqual(unlink(segment), 0)
     case .replaced: try SmallFile.replace(segment, with: try SmallFile.read(segment))
-    case .moved: #expect(rename(segment, segment + "-moved") == 0)
-    case .directoryMoved: #expect(rename(path, path + "-moved") == 0)
+    case .moved: expectEqual(rename(segment, segment + "-moved"), 0)
+    case .directoryMoved: expectEqual(rename(path, path + "-moved"), 0)
     }
   }
 
@@ -48,19 +48,19 @@ import Testing
       let error = try push(daemon, id)["error"]
       #expect(error["code"].int == -32008 && error["message"].string?.contains("segment") == true, "\(error)")
     }
-    #expect(try JSONValue(daemon.ask("get", #"{"feed":"c","id":1}"#))["result"]["element"] == #"{"id":1}"#)
+    try expectEqual(JSONValue(daemon.ask("get", #"{"feed":"c","id":1}"#))["result"]["element"], #"{"id":1}"#)
   }
 
   @Test func filesThatComeBackAreUsedAgain() throws {
     let daemon = try DurableEngine(path)
     daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
     for (from, to) in [(segment, segment + "-moved"), (path, path + "-moved")] {
-      #expect(rename(from, to) == 0)
-      #expect(try push(daemon, 1)["error"]["code"].int == -32008)
-      #expect(rename(to, from) == 0)
+      expectEqual(rename(from, to), 0)
+      try expectEqual(push(daemon, 1)["error"]["code"].int, -32008)
+      expectEqual(rename(to, from), 0)
       #expect(try push(daemon, 1).has("result"))
     }
     let state = daemon.visibleState
-    #expect(try difference(DurableEngine(path).visibleState, state) == nil)
+    try expectEqual(difference(DurableEngine(path).visibleState, state), nil)
   }
 }

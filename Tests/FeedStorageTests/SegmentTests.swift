@@ -51,17 +51,17 @@ import Testing
 
   @Test func checksumIsTheStandardOne() {
     let digits = Array("123456789".utf8)
-    #expect(digits.withUnsafeBytes { CRC32C.of($0) } == 0xE306_9283)
+    expectEqual(digits.withUnsafeBytes { CRC32C.of($0) }, 0xE306_9283)
     let (first, rest) = (Array(digits[..<4]), Array(digits[4...]))
     let begun = first.withUnsafeBytes { CRC32C.of($0) }
-    #expect(rest.withUnsafeBytes { CRC32C.of($0, after: begun) } == 0xE306_9283)
+    expectEqual(rest.withUnsafeBytes { CRC32C.of($0, after: begun) }, 0xE306_9283)
   }
 
   @Test func headerIsReadAsWritten() throws {
     for limits in ["", "{}", String(repeating: "y", count: 5000)] {
       let header = Self.header(limits: limits)
       let (bytes, checksum) = header.encode()
-      #expect(bytes.count % Self.page == 0)
+      expectEqual(bytes.count % Self.page, 0)
       let found = try bytes.withUnsafeBytes { try SegmentHeader.decode($0) }
       #expect(found.header == header && found.checksum == checksum)
       for place in stride(from: 0, to: bytes.count, by: 7) {
@@ -76,7 +76,7 @@ import Testing
     #expect(SegmentHeader.name(of: 1) == "log-000001" && SegmentHeader.name(of: 12_345_678) == "log-12345678")
     #expect(SegmentHeader.number(in: "log-000012") == 12 && SegmentHeader.number(in: "log-12345678") == 12_345_678)
     for name in ["log-1", "log-0000012", "log-new", "log-spare", "feedd.sqlite", "log-000012~", "log-+00012"] {
-      #expect(SegmentHeader.number(in: name) == nil, "\(name)")
+      expectEqual(SegmentHeader.number(in: name), nil, "\(name)")
     }
   }
 

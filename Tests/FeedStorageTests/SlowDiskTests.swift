@@ -13,7 +13,7 @@ extension FaultyDiskTests {
 
     init() throws {
       directory = try TemporaryDirectory()
-      #expect(faulty_disk_register() == 0)
+      expectEqual(faulty_disk_register(), 0)
       faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
     }
 
@@ -46,28 +46,28 @@ extension FaultyDiskTests {
       daemon.send(reader, [DurableEngine.request("ping", "{}"), get(1, request: 2), get(2, request: 3)])
       daemon.run()
       let read = daemon.take(reader)
-      #expect(read.count == 3)
-      #expect(try JSONValue(read.dropFirst().first)["result"]["element"] == #"{"id":1}"#)
-      #expect(try JSONValue(read.last)["result"]["element"] == "null")
+      expectEqual(read.count, 3)
+      try expectEqual(JSONValue(read.dropFirst().first)["result"]["element"], #"{"id":1}"#)
+      try expectEqual(JSONValue(read.last)["result"]["element"], "null")
 
       // A read waits for an earlier write of its own connection. Other writes wait for the next batch.
       daemon.send(writer, [get(2, request: 2), update(3, request: 3)])
       for number in 1...20 { daemon.send(other, [update(number + 10, request: number)]) }
       daemon.run()
       #expect(daemon.take(writer).isEmpty && daemon.take(other).isEmpty)
-      #expect(daemon.log.lastBatch == last)
+      expectEqual(daemon.log.lastBatch, last)
 
       faulty_disk_hold_syncs(0)
       daemon.settle()
       let written = daemon.take(writer)
-      #expect(written.count == 3)
+      expectEqual(written.count, 3)
       let frames = try written.map { try JSONValue($0) }
       #expect(frames.map { $0["id"].int } == [1, 2, 3] && frames.allSatisfy { $0.has("result") })
-      #expect(frames.dropFirst().first?["result"]["element"] == #"{"id":2}"#)
+      expectEqual(frames.dropFirst().first?["result"]["element"], #"{"id":2}"#)
       let others = daemon.take(other)
       let answers = try others.map { try JSONValue($0) }
       #expect(answers.map { $0["id"].int } == Array(1...20) && answers.allSatisfy { $0.has("result") })
-      #expect(daemon.log.lastBatch == last + 2, "the requests that arrived during the sync must form one batch")
+      expectEqual(daemon.log.lastBatch, last + 2, "the requests that arrived during the sync must form one batch")
     }
 
     @Test func failedSyncRefusesOnlyTheRequestsOfItsBatch() throws {
@@ -85,14 +85,14 @@ extension FaultyDiskTests {
         faulty_disk_hold_syncs(0)
         daemon.settle()
         let answers = daemon.take(writer)
-        #expect(answers.count == 2)
-        #expect(try JSONValue(answers.first)["error"]["code"].int == -32008)
-        #expect(try JSONValue(answers.last)["result"]["element"] == #"{"id":1}"#)
+        expectEqual(answers.count, 2)
+        try expectEqual(JSONValue(answers.first)["error"]["code"].int, -32008)
+        try expectEqual(JSONValue(answers.last)["result"]["element"], #"{"id":1}"#)
         #expect(try JSONValue(daemon.take(other).first)["result"].has("added"))
       }
       let daemon = try DurableEngine(path, durability: .disk, isFaulty: true)
-      #expect(try JSONValue(daemon.ask("get", #"{"feed":"c","id":2}"#))["result"]["element"] == "null")
-      #expect(try JSONValue(daemon.ask("get", #"{"feed":"c","id":3}"#))["result"]["element"] == #"{"id":3}"#)
+      try expectEqual(JSONValue(daemon.ask("get", #"{"feed":"c","id":2}"#))["result"]["element"], "null")
+      try expectEqual(JSONValue(daemon.ask("get", #"{"feed":"c","id":3}"#))["result"]["element"], #"{"id":3}"#)
     }
 
     @Test func batchesWithoutSyncDoNotWaitForTheDisk() throws {
@@ -115,7 +115,7 @@ extension FaultyDiskTests {
       faulty_disk_hold_syncs(1)
       defer { faulty_disk_hold_syncs(0) }
       while let pause = daemon.log.imagePause, pause == 0 { daemon.workOnImage() }
-      #expect(try JSONValue(daemon.ask("get", #"{"feed":"c","id":1}"#))["result"]["element"] == #"{"id":1}"#)
+      try expectEqual(JSONValue(daemon.ask("get", #"{"feed":"c","id":1}"#))["result"]["element"], #"{"id":1}"#)
     }
   }
 }

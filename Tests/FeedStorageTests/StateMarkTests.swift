@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FeedStorage
@@ -17,10 +18,10 @@ import Testing
         """
       var mark = StateMark(epoch: "e", boot: "b", isSynced: isSynced, sequence: 42)
       mark.isClean = isClean
-      #expect(StateMark(text) == mark)
+      expectEqual(StateMark(text), mark)
     }
     for text in ["", "feedd-mark 1", "feedd-mark 2\n\n\n\n\n\n", String(repeating: "\n", count: 9)] {
-      #expect(StateMark(text) == nil)
+      expectEqual(StateMark(text), nil)
     }
   }
 
@@ -31,12 +32,12 @@ import Testing
       StateMark.verdict(mark, epoch: epoch, sequence: sequence, boot: boot)
     }
     #expect(verdict(7) == .whole && verdict(8) == .whole && verdict(4) == .lost(3))
-    #expect(verdict(9, "b", "other") == .cut)
+    expectEqual(verdict(9, "b", "other"), .cut)
     let vouched = isSynced || isClean
-    #expect(verdict(7, "later") == (vouched ? .whole : .cut))
-    #expect(verdict(6, "later") == (vouched ? .lost(1) : .cut))
+    expectEqual(verdict(7, "later"), (vouched ? .whole : .cut))
+    expectEqual(verdict(6, "later"), (vouched ? .lost(1) : .cut))
     mark.boot = ""
-    #expect(verdict(7, "") == (vouched ? .whole : .cut))
-    #expect(StateMark.verdict(nil, epoch: "e", sequence: 0, boot: "b") == .cut)
+    expectEqual(verdict(7, ""), (vouched ? .whole : .cut))
+    expectEqual(StateMark.verdict(nil, epoch: "e", sequence: 0, boot: "b"), .cut)
   }
 }

@@ -36,7 +36,7 @@ import Testing
   private func restore(_ backup: String) throws -> String {
     let other = directory.file("other")
     try PrivateDirectory.make(other)
-    #expect(rename(backup, StateFile.path(in: other)) == 0)
+    expectEqual(rename(backup, StateFile.path(in: other)), 0)
     return other
   }
 
@@ -67,12 +67,12 @@ import Testing
   }
 
   @Test func epochContinuesInTheNextProcess() throws {
-    #expect(try open().epoch == "fresh")
-    #expect(try open(.disk, fresh: "other").epoch == "fresh")
+    try expectEqual(open().epoch, "fresh")
+    try expectEqual(open(.disk, fresh: "other").epoch, "fresh")
   }
 
   @Test func backupBeginsANewEpoch() throws {
-    #expect(try open().epoch == "fresh")
+    try expectEqual(open().epoch, "fresh")
     let copy = directory.file("backup")
     try StateBackup.copy(path, to: copy)
     #expect(throws: StorageError.self) { try StateBackup.copy(path, to: copy) }
@@ -94,33 +94,33 @@ import Testing
       try StateBackup.copy(path, to: directory.file("backup"))
       daemon.ask("insert", #"{"feed":"list","elements":["c"]}"#)
     }
-    #expect(rename(directory.file("backup"), database) == 0)
+    expectEqual(rename(directory.file("backup"), database), 0)
     do {
       let daemon = try DurableEngine(path, epoch: "restored")
       #expect(daemon.log.beginning == .backup && daemon.log.epoch == "restored")
-      #expect(difference(daemon.visibleState, state) == nil)
+      expectEqual(difference(daemon.visibleState, state), nil)
       #expect(daemon.log.mustWriteImage && daemon.writeImage())
       daemon.ask("insert", #"{"feed":"list","elements":["d"]}"#)
       state = daemon.visibleState
     }
     let again = try DurableEngine(path, epoch: "another")
     #expect(again.log.beginning == .continued && again.log.epoch == "restored")
-    #expect(difference(again.visibleState, state) == nil)
+    expectEqual(difference(again.visibleState, state), nil)
   }
 
   @Test func fileOfANewerSchemaIsRefused() throws {
     try fill(1)
     try Database(path: database, access: .readWrite).execute("PRAGMA user_version = 99")
     let error = try #require(failure())
-    #expect(error.kind == .newerVersion)
+    expectEqual(error.kind, .newerVersion)
     #expect(error.description.contains("schema 99") && error.description.contains("use that version of feedd"))
   }
 
   @Test func foreignDatabaseIsRefused() throws {
     try PrivateDirectory.make(path)
     try Database(path: database, access: .create).execute("CREATE TABLE song (title)")
-    #expect(failure()?.kind == .foreign)
-    #expect(try Database(path: database, access: .readOnly).integer("SELECT count(*) FROM sqlite_schema") == 1)
+    expectEqual(failure()?.kind, .foreign)
+    try expectEqual(Database(path: database, access: .readOnly).integer("SELECT count(*) FROM sqlite_schema"), 1)
   }
 
   @Test func fileThatIsNotADatabaseIsRefused() throws {
@@ -128,8 +128,8 @@ import Testing
     let file = try #require(fopen(database, "w"))
     fputs(String(repeating: "not a database. ", count: 1000), file)
     fclose(file)
-    #expect(failure()?.kind == .foreign)
-    #expect(try contents().count == 16_000)
+    expectEqual(failure()?.kind, .foreign)
+    try expectEqual(contents().count, 16_000)
   }
 
   /// A file with a damaged page is recovered correctly if the page is unused, or refused. It is never written.
@@ -146,7 +146,7 @@ import Testing
         #expect(error.kind == .corrupt && error.description.contains("restore a backup"), "\(error)")
         #expect(throws: StorageError.self, "page \(page)") { try check() }
       }
-      #expect(try contents() == bytes, "page \(page)")
+      try expectEqual(contents(), bytes, "page \(page)")
     }
     #expect(refused >= 9)
   }
@@ -171,10 +171,10 @@ import Testing
   @Test func databaseViewsShowTheNewestImage() throws {
     try fill(2)
     let database = try Database(path: database, access: .readOnly)
-    #expect(try database.text("SELECT name FROM feeds") == "c")
-    #expect(try database.integer("SELECT json_extract(text, '$.id') FROM elements WHERE feed = 'c' LIMIT 1") == 0)
-    #expect(
-      try database.text(#"SELECT group_concat(section || '/' || "row") FROM rows WHERE feed = 'c'"#) == "0/0,0/1")
+    try expectEqual(database.text("SELECT name FROM feeds"), "c")
+    try expectEqual(database.integer("SELECT json_extract(text, '$.id') FROM elements WHERE feed = 'c' LIMIT 1"), 0)
+    try expectEqual(
+      database.text(#"SELECT group_concat(section || '/' || "row") FROM rows WHERE feed = 'c'"#), "0/0,0/1")
   }
 
   /// Another user could exchange the file that SQLite opens by its name.
@@ -191,12 +191,12 @@ import Testing
     #expect(moved.epoch == "other" && rmdir(open) == 0)
     #expect(mkdir(open, 0o700) == 0 && chmod(open, 0o777) == 0 && symlink(path, copy) == 0)
     let error = #expect(throws: StorageError.self) { try StateBackup.copy(path, to: copy) }
-    #expect(error?.kind == .exists)
+    expectEqual(error?.kind, .exists)
     let absent = #expect(throws: StorageError.self) { try StateBackup.copy(path, to: "\(open)/none/backup") }
-    #expect(absent?.kind == .noDirectory)
-    #expect(
-      absent?.description
-        == "\(open)/none/backup: no such file or directory; create the directory \(open)/none, or choose another one")
+    expectEqual(absent?.kind, .noDirectory)
+    expectEqual(
+      absent?.description,
+      "\(open)/none/backup: no such file or directory; create the directory \(open)/none, or choose another one")
   }
 
   /// Whether others control the directory decides where the temporary files are.
@@ -219,7 +219,7 @@ import Testing
       }
     }
     #expect(wasThere && !isThere())
-    #expect(rmdir(target) == 0)
+    expectEqual(rmdir(target), 0)
   }
 
   /// The longest name whose journal SQLite can still name.
@@ -227,16 +227,16 @@ import Testing
     try fill(3)
     let copy = directory.file(String(repeating: "é", count: 123) + "b")
     try StateBackup.copy(path, to: copy)
-    #expect(try open(fresh: "other", restore(copy)).epoch == "other")
+    try expectEqual(open(fresh: "other", restore(copy)).epoch, "other")
   }
 
   /// A backup is renamed to its final name when it is complete, and follows no symbolic link.
   @Test func backupFollowsNoSymbolicLink() throws {
     try fill(3)
     let target = directory.file("target")
-    #expect(symlink(target, directory.file("backup")) == 0)
+    expectEqual(symlink(target, directory.file("backup")), 0)
     let error = #expect(throws: StorageError.self) { try StateBackup.copy(path, to: directory.file("backup")) }
-    #expect(error?.kind == .exists)
+    expectEqual(error?.kind, .exists)
     #expect(access(target, F_OK) != 0)
     try StateBackup.copy(path, to: directory.file("copy"))
     var status = stat()

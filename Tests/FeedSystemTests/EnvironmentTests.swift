@@ -7,14 +7,14 @@ import Testing
 struct EnvironmentTests {
   @Test func emptyVariablesDifferFromUnsetOnes() {
     #expect(Environment.current["PATH"] != nil)
-    #expect(Environment.current["A_NAME_THAT_NOBODY_SETS"] == nil)
-    #expect(Environment(["A": ""])["A"] == "")
-    #expect(Environment(["A": ""]).nonEmpty("A") == nil)
+    expectEqual(Environment.current["A_NAME_THAT_NOBODY_SETS"], nil)
+    expectEqual(Environment(["A": ""])["A"], "")
+    expectEqual(Environment(["A": ""]).nonEmpty("A"), nil)
   }
 
   @Test func randomTextsHaveFullLengthAndDiffer() throws {
     let texts = try (0..<100).map { _ in try Random.hex128() }
-    #expect(Set(texts).count == 100)
+    expectEqual(Set(texts).count, 100)
     #expect(texts.allSatisfy { $0.count == 32 && $0.allSatisfy(\.isHexDigit) })
   }
 }
@@ -30,47 +30,46 @@ struct SocketPathTests {
     (["FEEDD_SOCKET": "", "RUNTIME_DIRECTORY": "", "XDG_RUNTIME_DIR": ""], "/run/feedd/feedd.sock"),
   ])
   func ofTheDaemon(variables: [String: String], path: String) {
-    #expect(SocketPath.daemonDefault(Environment(variables)) == path)
+    expectEqual(SocketPath.daemonDefault(Environment(variables)), path)
   }
 
   @Test func ofAClient() throws {
     let directory = try TemporaryDirectory()
     let session = Environment(["XDG_RUNTIME_DIR": directory.path, "RUNTIME_DIRECTORY": "/run/x"])
-    #expect(SocketPath.clientDefault(session) == "/run/feedd/feedd.sock")
+    expectEqual(SocketPath.clientDefault(session), "/run/feedd/feedd.sock")
     let listener = try UnixListener.bind(path: directory.file("feedd.sock"))
-    #expect(SocketPath.clientDefault(session) == listener.path)
-    #expect(SocketPath.clientDefault(Environment(["FEEDD_SOCKET": "/a", "XDG_RUNTIME_DIR": directory.path])) == "/a")
-    #expect(SocketPath.clientDefault(Environment([:])) == "/run/feedd/feedd.sock")
+    expectEqual(SocketPath.clientDefault(session), listener.path)
+    expectEqual(SocketPath.clientDefault(Environment(["FEEDD_SOCKET": "/a", "XDG_RUNTIME_DIR": directory.path])), "/a")
+    expectEqual(SocketPath.clientDefault(Environment([:])), "/run/feedd/feedd.sock")
   }
 
   @Test("a stopped daemon of one's own is not replaced by the system's") func ofAClientWithoutItsDaemon() throws {
     let (runtime, home) = (try TemporaryDirectory(), try TemporaryDirectory())
     let environment = Environment(["XDG_RUNTIME_DIR": runtime.path, "HOME": home.path])
     let (own, system) = (runtime.file("feedd.sock"), "/run/feedd/feedd.sock")
-    #expect(
-      SocketPath.clientChoice(environment)
-        == .init(path: system, reason: "it is the system's; no daemon of this user was ever started at \(own)"))
+    expectEqual(
+      SocketPath.clientChoice(environment),
+      .init(path: system, reason: "it is the system's; no daemon of this user was ever started at \(own)"))
     // Another socket leaves no mark.
     SocketPath.leaveMark(ofListenerAt: home.file("feedd.sock"), environment)
-    #expect(SocketPath.clientDefault(environment) == system)
+    expectEqual(SocketPath.clientDefault(environment), system)
     SocketPath.leaveMark(ofListenerAt: own, environment)
     let found = SocketPath.clientChoice(environment)
-    #expect(
-      found == .init(path: own, reason: "it is that of this user's own daemon; \(own).own shows that it was there"))
+    expectEqual(
+      found, .init(path: own, reason: "it is that of this user's own daemon; \(own).own shows that it was there"))
     // Without the mark, the state shows it.
     let (otherRuntime, state) = (try TemporaryDirectory(), "\(home.path)/.local/state/feedd")
     let later = Environment(["XDG_RUNTIME_DIR": otherRuntime.path, "HOME": home.path])
-    #expect(SocketPath.clientDefault(later) == system)
+    expectEqual(SocketPath.clientDefault(later), system)
     try PrivateDirectory.make(state)
-    #expect(
-      SocketPath.clientChoice(later)
-        == .init(
-          path: otherRuntime.file("feedd.sock"),
-          reason: "it is that of this user's own daemon; \(state) shows that it was there"))
-    #expect(SocketPath.clientChoice(Environment(["HOME": home.path])).path == system)
-    #expect(
-      SocketPath.clientChoice(Environment(["FEEDD_SOCKET": "/a"])) == .init(path: "/a", reason: "FEEDD_SOCKET names it")
-    )
+    expectEqual(
+      SocketPath.clientChoice(later),
+      .init(
+        path: otherRuntime.file("feedd.sock"),
+        reason: "it is that of this user's own daemon; \(state) shows that it was there"))
+    expectEqual(SocketPath.clientChoice(Environment(["HOME": home.path])).path, system)
+    expectEqual(
+      SocketPath.clientChoice(Environment(["FEEDD_SOCKET": "/a"])), .init(path: "/a", reason: "FEEDD_SOCKET names it"))
   }
 }
 
@@ -86,7 +85,7 @@ struct StatePathTests {
       (["HOME": ""], nil),
     ] as [([String: String], String?)])
   func path(variables: [String: String], expected: String?) {
-    #expect(StatePath.standard(Environment(variables)) == expected)
+    expectEqual(StatePath.standard(Environment(variables)), expected)
   }
 }
 
@@ -100,21 +99,21 @@ struct BootIdentityTests {
     let directory = try TemporaryDirectory()
     let file = directory.file("boot_id")
     let environment = Environment([BootIdentity.variable: Self.plain])
-    #expect(BootIdentity.of(environment, file: file) == Self.dashed)
-    #expect(BootIdentity.of(Environment([BootIdentity.variable: Self.dashed]), file: file) == Self.dashed)
+    expectEqual(BootIdentity.of(environment, file: file), Self.dashed)
+    expectEqual(BootIdentity.of(Environment([BootIdentity.variable: Self.dashed]), file: file), Self.dashed)
     try SmallFile.replace(file, with: Array("0\(Self.dashed.dropFirst())\n".utf8))
-    #expect(BootIdentity.of(environment, file: file) == "0\(Self.dashed.dropFirst())")
+    expectEqual(BootIdentity.of(environment, file: file), "0\(Self.dashed.dropFirst())")
   }
 
   @Test(
     "malformed identities are ignored", arguments: ["", "x", "%b", "793e733f55414bda8f2d079cb1819bf", dashed + "0"])
   func malformed(text: String) {
-    #expect(BootIdentity.of(Environment([BootIdentity.variable: text]), file: "/nonexistent") == "")
-    #expect(BootIdentity.of(Environment([:]), file: "/nonexistent") == "")
+    expectEqual(BootIdentity.of(Environment([BootIdentity.variable: text]), file: "/nonexistent"), "")
+    expectEqual(BootIdentity.of(Environment([:]), file: "/nonexistent"), "")
   }
 
   @Test("this system has an identity")
-  func current() { #expect(BootIdentity.current.utf8.count == 36) }
+  func current() { expectEqual(BootIdentity.current.utf8.count, 36) }
 }
 
 @Suite("Terminal properties")
@@ -124,9 +123,9 @@ struct TerminalTests {
     let properties = Terminal(descriptor: pipe.writingNumber, environment: Environment(["TERM": "xterm"]))
     #expect(!properties.isTerminal)
     #expect(!properties.allowsColor)
-    #expect(properties.columns == 80)
-    #expect(properties.rows == nil)
-    #expect(Terminal(descriptor: -1, environment: Environment(["COLUMNS": "33"])).columns == 33)
+    expectEqual(properties.columns, 80)
+    expectEqual(properties.rows, nil)
+    expectEqual(Terminal(descriptor: -1, environment: Environment(["COLUMNS": "33"])).columns, 33)
   }
 
   @Test func terminalReportsSizeAndAbilities() throws {
@@ -135,10 +134,10 @@ struct TerminalTests {
       Terminal(descriptor: pseudo.terminal, environment: Environment(variables))
     }
     #expect(properties(["TERM": "xterm"]).isTerminal)
-    #expect(properties(["TERM": "xterm"]).columns == 101)
-    #expect(properties(["TERM": "xterm"]).rows == 20)
-    #expect(properties(["TERM": "xterm", "COLUMNS": "60"]).columns == 60)
-    #expect(properties(["TERM": "xterm", "COLUMNS": "-3"]).columns == 101)
+    expectEqual(properties(["TERM": "xterm"]).columns, 101)
+    expectEqual(properties(["TERM": "xterm"]).rows, 20)
+    expectEqual(properties(["TERM": "xterm", "COLUMNS": "60"]).columns, 60)
+    expectEqual(properties(["TERM": "xterm", "COLUMNS": "-3"]).columns, 101)
     #expect(properties(["TERM": "xterm"]).allowsColor)
     #expect(properties(["TERM": "xterm", "NO_COLOR": ""]).allowsColor)
     #expect(!properties(["TERM": "xterm", "NO_COLOR": "1"]).allowsColor)

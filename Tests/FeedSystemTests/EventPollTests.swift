@@ -10,21 +10,21 @@ struct EventPollTests {
     let pipe = try Pipe()
     let (reading, writing) = (pipe.readingNumber, pipe.writingNumber)
     try poll.add(reading, .readable, token: 0xFEDC_BA98_7654_3210)
-    #expect(try poll.wait(milliseconds: 0) == 0)
+    try expectEqual(poll.wait(milliseconds: 0), 0)
     try StandardStreams.writeAll("x", to: writing)
-    #expect(try poll.wait(milliseconds: -1) == 1)
-    #expect(poll.event(at: 0).token == 0xFEDC_BA98_7654_3210)
+    try expectEqual(poll.wait(milliseconds: -1), 1)
+    expectEqual(poll.event(at: 0).token, 0xFEDC_BA98_7654_3210)
     #expect(poll.event(at: 0).isReadable)
     #expect(!poll.event(at: 0).isWritable)
 
     try poll.modify(reading, [], token: 5)
-    #expect(try poll.wait(milliseconds: 0) == 0)
+    try expectEqual(poll.wait(milliseconds: 0), 0)
     try poll.add(writing, .writable, token: 6)
-    #expect(try poll.wait(milliseconds: -1) == 1)
-    #expect(poll.event(at: 0).token == 6)
+    try expectEqual(poll.wait(milliseconds: -1), 1)
+    expectEqual(poll.event(at: 0).token, 6)
     #expect(poll.event(at: 0).isWritable)
     try poll.remove(writing)
-    #expect(try poll.wait(milliseconds: 0) == 0)
+    try expectEqual(poll.wait(milliseconds: 0), 0)
   }
 
   @Test func hangUpIsReportedWithoutInterest() throws {
@@ -32,7 +32,7 @@ struct EventPollTests {
     var pipe = try Pipe()
     try poll.add(pipe.readingNumber, [], token: 1)
     pipe.writing = nil
-    #expect(try poll.wait(milliseconds: -1) == 1)
+    try expectEqual(poll.wait(milliseconds: -1), 1)
     #expect(poll.event(at: 0).isHungUp)
     #expect(poll.event(at: 0).isReadable)
   }
@@ -51,7 +51,7 @@ struct EventPollTests {
     for _ in 0..<16 where seen.count < 5 {
       for index in 0..<(try poll.wait(milliseconds: 0)) { seen.insert(poll.event(at: index).token) }
     }
-    #expect(seen == [0, 1, 2, 3, 4])
+    expectEqual(seen, [0, 1, 2, 3, 4])
     for pipe in pipes {
       close(pipe.0)
       close(pipe.1)

@@ -1,4 +1,5 @@
 import FeedSystem
+import TestSupport
 import Testing
 
 @Suite("Parsing of options")
@@ -36,52 +37,52 @@ struct OptionTableTests {
     let parsed = try Self.table.parse([
       "--socket=/a", "one", "--max-frame", "64K", "--count", "7", "--wait=1.5s", "--mode", "safe", "--check", "two",
     ])
-    #expect(parsed.text("socket") == "/a")
-    #expect(parsed.bytes("max-frame") == 65536)
-    #expect(parsed.integer("count") == 7)
-    #expect(parsed.duration("wait") == .milliseconds(1500))
-    #expect(parsed.text("mode") == "safe")
+    expectEqual(parsed.text("socket"), "/a")
+    expectEqual(parsed.bytes("max-frame"), 65536)
+    expectEqual(parsed.integer("count"), 7)
+    expectEqual(parsed.duration("wait"), .milliseconds(1500))
+    expectEqual(parsed.text("mode"), "safe")
     #expect(parsed.contains("check"))
     #expect(!parsed.contains("at"))
-    #expect(parsed.operands == ["one", "two"])
+    expectEqual(parsed.operands, ["one", "two"])
   }
 
   @Test func lettersTakeValues() throws {
-    #expect(try Self.table.parse(["-m", "fast", "-h"]).text("mode") == "fast")
-    #expect(try Self.table.parse(["-msafe"]).text("mode") == "safe")
-    #expect(failure(["-m"]) == "--mode: missing value, expected one of fast, safe")
+    try expectEqual(Self.table.parse(["-m", "fast", "-h"]).text("mode"), "fast")
+    try expectEqual(Self.table.parse(["-msafe"]).text("mode"), "safe")
+    expectEqual(failure(["-m"]), "--mode: missing value, expected one of fast, safe")
   }
 
   @Test func onlyRepeatingOptionsTakeSeveralValues() throws {
-    #expect(failure(["--at", "0", "--at", "1"]) == "--at is given twice; give it once")
-    #expect(failure(["-m", "fast", "--mode=fast"]) == "--mode is given twice; give it once")
+    expectEqual(failure(["--at", "0", "--at", "1"]), "--at is given twice; give it once")
+    expectEqual(failure(["-m", "fast", "--mode=fast"]), "--mode is given twice; give it once")
     #expect(try Self.table.parse(["--check", "--check"]).contains("check"))
     let parsed = try Self.table.parse(["--source", "a", "--source", "b"])
-    #expect(parsed.text("source") == "b")
-    #expect(parsed.texts("source") == ["a", "b"])
+    expectEqual(parsed.text("source"), "b")
+    expectEqual(parsed.texts("source"), ["a", "b"])
   }
 
   @Test func negativeNumbersAreOperandsAndValues() throws {
     let parsed = try Self.table.parse(["-1", "--at", "-3", "-2.5", "--source=-4"])
-    #expect(parsed.operands == ["-1", "-2.5"])
-    #expect(parsed.integer("at") == -3)
-    #expect(parsed.text("source") == "-4")
+    expectEqual(parsed.operands, ["-1", "-2.5"])
+    expectEqual(parsed.integer("at"), -3)
+    expectEqual(parsed.text("source"), "-4")
   }
 
   @Test func doubleDashEndsTheOptions() throws {
-    #expect(try Self.table.parse(["--", "--check", "-h"]).operands == ["--check", "-h"])
-    #expect(try Self.table.parse(["-", "--check"]).operands == ["-"])
+    try expectEqual(Self.table.parse(["--", "--check", "-h"]).operands, ["--check", "-h"])
+    try expectEqual(Self.table.parse(["-", "--check"]).operands, ["-"])
   }
 
   @Test func parsingCanStopAtTheFirstOperand() throws {
     let parsed = try Self.table.parse(["--socket", "/a", "push", "--unknown", "x"], stopsAtOperand: true)
-    #expect(parsed.text("socket") == "/a")
-    #expect(parsed.operands == ["push", "--unknown", "x"])
+    expectEqual(parsed.text("socket"), "/a")
+    expectEqual(parsed.operands, ["push", "--unknown", "x"])
   }
 
   @Test func uniquePrefixesOfNamesAreAccepted() throws {
-    #expect(try Self.table.parse(["--sock", "/a"]).text("socket") == "/a")
-    #expect(failure(["--so", "/a"]) == "ambiguous option --so: it can be --socket, --source")
+    try expectEqual(Self.table.parse(["--sock", "/a"]).text("socket"), "/a")
+    expectEqual(failure(["--so", "/a"]), "ambiguous option --so: it can be --socket, --source")
   }
 
   @Test func everyTableHasHelpAndVersion() throws {
@@ -110,7 +111,7 @@ struct OptionTableTests {
     (["--mode", "slow"], "--mode 'slow': expected one of fast, safe"),
   ])
   func errorNamesOptionValueAndExpectation(arguments: [String], message: String) {
-    #expect(failure(arguments) == message)
+    expectEqual(failure(arguments), message)
   }
 
   @Test func threadsCanParseAtTheSameTime() async {
@@ -120,7 +121,7 @@ struct OptionTableTests {
       }
       var seen: Set<[String]> = []
       for await operands in group { seen.insert(operands) }
-      #expect(seen == Set((0..<64).map { ["a\($0)", "b\($0)"] }))
+      expectEqual(seen, Set((0..<64).map { ["a\($0)", "b\($0)"] }))
     }
   }
 }
@@ -129,30 +130,31 @@ struct OptionTableTests {
 struct HelpTextTests {
   @Test func listsUsageAndOptions() {
     let text = OptionTableTests.table.helpText(width: 72)
-    #expect(
-      text == """
-        Usage: tool [OPTION]... FILE
-               tool --check FILE
+    expectEqual(
+      text,
+      """
+      Usage: tool [OPTION]... FILE
+             tool --check FILE
 
-        Does a thing to a file and says what it did.
+      Does a thing to a file and says what it did.
 
-        Places:
-              --socket PATH         where it listens (default: /run/x.sock)
-              --source PATH         where it reads; may be repeated
+      Places:
+            --socket PATH         where it listens (default: /run/x.sock)
+            --source PATH         where it reads; may be repeated
 
-        Limits:
-              --max-frame BYTES     the longest frame (default: 16MiB)
-              --count N             how many
-              --at N                where
-              --wait TIME           how long
-          -m, --mode fast|safe      how
-              --check               only look
+      Limits:
+            --max-frame BYTES     the longest frame (default: 16MiB)
+            --count N             how many
+            --at N                where
+            --wait TIME           how long
+        -m, --mode fast|safe      how
+            --check               only look
 
-        Information:
-          -h, --help                print this text and exit
-          -V, --version             print the version and exit
+      Information:
+        -h, --help                print this text and exit
+        -V, --version             print the version and exit
 
-        """)
+      """)
   }
 
   @Test(arguments: [0, 50, 60, 80, 100, 400]) func linesFitTheWidth(width: Int) {

@@ -8,18 +8,18 @@ struct SignalQueueTests {
   /// The signal is sent to this thread only, which blocks it, so that other tests do not receive it.
   @Test func signalHasItsSender() throws {
     let queue = try SignalQueue([SIGUSR1, SIGUSR2])
-    #expect(try queue.next() == nil)
+    try expectEqual(queue.next(), nil)
     pthread_kill(pthread_self(), SIGUSR2)
     #expect(try !Readiness.readable.wait(on: queue.descriptor, timeout: .seconds(10)).isEmpty)
     let arrival = try queue.next()
-    #expect(arrival?.signal == SIGUSR2)
-    #expect(arrival?.pid == getpid())
-    #expect(arrival?.uid == getuid())
-    #expect(try queue.next() == nil)
+    expectEqual(arrival?.signal, SIGUSR2)
+    expectEqual(arrival?.pid, getpid())
+    expectEqual(arrival?.uid, getuid())
+    try expectEqual(queue.next(), nil)
   }
 
   @Test func signalsHaveNames() {
-    #expect([SIGTERM, SIGINT, SIGHUP, 63].map(SignalQueue.name) == ["SIGTERM", "SIGINT", "SIGHUP", "signal 63"])
+    expectEqual([SIGTERM, SIGINT, SIGHUP, 63].map(SignalQueue.name), ["SIGTERM", "SIGINT", "SIGHUP", "signal 63"])
   }
 }
 
@@ -28,13 +28,13 @@ struct ChildProcessTests {
   /// SIGPIPE would end the process of all tests.
   @Test func writeToEndedProcessThrows() throws {
     let process = try ChildProcess("true")
-    #expect(try process.waitForExit() == 0)
+    try expectEqual(process.waitForExit(), 0)
     let error = #expect(throws: SystemError.self) { try process.write("unread input\n") }
-    #expect(error?.code == EPIPE)
+    expectEqual(error?.code, EPIPE)
   }
 
   @Test func childHasTheDefaultActionOfSIGPIPE() throws {
     let process = try ChildProcess("sh", ["-c", "kill -PIPE $$"])
-    #expect(try process.waitForExit() == 128 + SIGPIPE)
+    try expectEqual(process.waitForExit(), 128 + SIGPIPE)
   }
 }

@@ -10,13 +10,13 @@ import Testing
     let (parent, child) = (directory.file("parent"), directory.file("parent/child"))
     #expect(mkdir(parent, 0o700) == 0 && mkdir(child, 0o700) == 0)
     #expect(PrivateDirectory.protectsNames(child))
-    #expect(symlink(child, directory.file("link")) == 0)
+    expectEqual(symlink(child, directory.file("link")), 0)
     #expect(PrivateDirectory.protectsNames(directory.file("link")))
     for (mode, isSafe) in [(0o755, true), (0o777, false), (0o770, false), (0o1777, true)] as [(mode_t, Bool)] {
-      #expect(chmod(parent, mode) == 0)
-      #expect(PrivateDirectory.protectsNames(parent) == isSafe)
-      #expect(PrivateDirectory.protectsNames(child) == isSafe)
-      #expect(PrivateDirectory.protectsNames(directory.file("link")) == isSafe)
+      expectEqual(chmod(parent, mode), 0)
+      expectEqual(PrivateDirectory.protectsNames(parent), isSafe)
+      expectEqual(PrivateDirectory.protectsNames(child), isSafe)
+      expectEqual(PrivateDirectory.protectsNames(directory.file("link")), isSafe)
     }
     #expect(!PrivateDirectory.protectsNames(directory.file("absent")))
   }
@@ -30,22 +30,22 @@ struct SmallFileTests {
     for size in [0, 1, 100_000, 3] {
       let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0) }
       try SmallFile.replace(path, with: bytes)
-      #expect(try SmallFile.read(path) == bytes)
+      try expectEqual(SmallFile.read(path), bytes)
     }
-    #expect(#expect(throws: SystemError.self) { try SmallFile.read(path, limit: 2) }?.code == EFBIG)
-    #expect(#expect(throws: SystemError.self) { try SmallFile.read(directory.file("none")) }?.code == ENOENT)
-    #expect(#expect(throws: SystemError.self) { try SmallFile.read(directory.path) }?.code == EISDIR)
+    expectEqual(#expect(throws: SystemError.self) { try SmallFile.read(path, limit: 2) }?.code, EFBIG)
+    expectEqual(#expect(throws: SystemError.self) { try SmallFile.read(directory.file("none")) }?.code, ENOENT)
+    expectEqual(#expect(throws: SystemError.self) { try SmallFile.read(directory.path) }?.code, EISDIR)
     let folder = directory.file("no/f")
-    #expect(#expect(throws: SystemError.self) { try SmallFile.replace(folder, with: []) }?.code == ENOENT)
+    expectEqual(#expect(throws: SystemError.self) { try SmallFile.replace(folder, with: []) }?.code, ENOENT)
   }
 
   @Test("a FIFO and a device are refused without waiting for a writer")
   func onlyRegularFiles() throws {
     let directory = try TemporaryDirectory()
     let fifo = directory.file("fifo")
-    #expect(mkfifo(fifo, 0o600) == 0)
+    expectEqual(mkfifo(fifo, 0o600), 0)
     for path in [fifo, "/dev/zero"] {
-      #expect(#expect(throws: SystemError.self) { try SmallFile.read(path) }?.code == EINVAL)
+      expectEqual(#expect(throws: SystemError.self) { try SmallFile.read(path) }?.code, EINVAL)
     }
   }
 
@@ -54,16 +54,16 @@ struct SmallFileTests {
     let directory = try TemporaryDirectory()
     let (target, link) = (directory.file("target"), directory.file("link"))
     try SmallFile.replace(target, with: [1])
-    #expect(symlink(target, link) == 0)
-    #expect(try SmallFile.read(link) == [1])
+    expectEqual(symlink(target, link), 0)
+    try expectEqual(SmallFile.read(link), [1])
     let file = try ReplaceableFile(link)
     let error = #expect(throws: SystemError.self) { try file.read(limit: 9) }
-    #expect(error?.code == ELOOP)
-    #expect(error?.path == link)
+    expectEqual(error?.code, ELOOP)
+    expectEqual(error?.path, link)
     try file.replace(with: [2])
-    #expect(try SmallFile.read(target) == [1])
-    #expect(try file.read(limit: 9) == [2])
-    #expect(FileIdentity(at: link)?.isRegularFile == true)
+    try expectEqual(SmallFile.read(target), [1])
+    try expectEqual(file.read(limit: 9), [2])
+    expectEqual(FileIdentity(at: link)?.isRegularFile, true)
   }
 
   @Test("a replaceable file stays in its directory when another one takes the directory's name")
@@ -72,13 +72,13 @@ struct SmallFileTests {
     let (own, moved, other) = (directory.file("own"), directory.file("moved"), directory.file("other"))
     #expect(mkdir(own, 0o700) == 0 && mkdir(other, 0o700) == 0)
     let file = try ReplaceableFile("\(own)/f")
-    #expect(try file.read(limit: 9) == nil)
+    try expectEqual(file.read(limit: 9), nil)
     try SmallFile.replace("\(other)/f", with: [7])
     #expect(rename(own, moved) == 0 && symlink(other, own) == 0)
-    #expect(try file.read(limit: 9) == nil)
+    try expectEqual(file.read(limit: 9), nil)
     try file.replace(with: [1])
-    #expect(try SmallFile.read("\(moved)/f") == [1])
-    #expect(try SmallFile.read("\(other)/f") == [7])
+    try expectEqual(SmallFile.read("\(moved)/f"), [1])
+    try expectEqual(SmallFile.read("\(other)/f"), [7])
   }
 
   @Test("no temporary file remains after success or failure")
@@ -87,6 +87,6 @@ struct SmallFileTests {
     try SmallFile.replace(directory.file("f"), with: [1])
     #expect(throws: SystemError.self) { try SmallFile.replace(directory.path, with: [1]) }
     let names = try FileManager.default.contentsOfDirectory(atPath: directory.path)
-    #expect(names == ["f"])
+    expectEqual(names, ["f"])
   }
 }

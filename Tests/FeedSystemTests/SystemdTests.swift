@@ -20,7 +20,7 @@ struct ListenFDsTests {
     ] as [([String: String], [String])])
   func socketsOfVariables(variables: [String: String], sockets: [String]) {
     let passed = ListenFDs(Environment(variables), pid: 7)
-    #expect(passed.sockets.map { "\($0.descriptor) \($0.name)" } == sockets)
+    expectEqual(passed.sockets.map { "\($0.descriptor) \($0.name)" }, sockets)
   }
 }
 
@@ -31,15 +31,15 @@ struct NotifyTests {
     let receiver = try NotifyReceiver(isAbstract ? "@\(directory.path)" : directory.file("n"))
     let notify = Notify(Environment(["NOTIFY_SOCKET": receiver.socketName]), pid: 1)
     try notify.send(.ready, .status("ready at\n/x"), .mainPID(77))
-    #expect(try receiver.next() == ["READY=1", "STATUS=ready at /x", "MAINPID=77"])
+    try expectEqual(receiver.next(), ["READY=1", "STATUS=ready at /x", "MAINPID=77"])
     try notify.send(.stopping)
-    #expect(try receiver.next() == ["STOPPING=1"])
+    try expectEqual(receiver.next(), ["STOPPING=1"])
     try notify.send(.reloading)
     let reloading = try receiver.next()
-    #expect(reloading.first == "RELOADING=1")
-    #expect(reloading.last?.hasPrefix("MONOTONIC_USEC=") == true)
+    expectEqual(reloading.first, "RELOADING=1")
+    expectEqual(reloading.last?.hasPrefix("MONOTONIC_USEC="), true)
     try notify.send(.watchdog)
-    #expect(try receiver.next() == ["WATCHDOG=1"])
+    try expectEqual(receiver.next(), ["WATCHDOG=1"])
   }
 
   @Test func sendWithoutManagerDoesNothing() throws {
@@ -57,6 +57,6 @@ struct NotifyTests {
       (["WATCHDOG_USEC": "5", "WATCHDOG_PID": "8"], nil),
     ] as [([String: String], Duration?)])
   func watchdogIntervalOfVariables(variables: [String: String], interval: Duration?) {
-    #expect(Notify(Environment(variables), pid: 7).watchdogInterval == interval)
+    expectEqual(Notify(Environment(variables), pid: 7).watchdogInterval, interval)
   }
 }

@@ -15,10 +15,10 @@ struct ThreadTests {
       go.wait()
       count.add(1, ordering: .relaxed)
     }
-    #expect(count.load(ordering: .relaxed) == 0)
+    expectEqual(count.load(ordering: .relaxed), 0)
     go.signal()
     thread.join()
-    #expect(count.load(ordering: .relaxed) == 1)
+    expectEqual(count.load(ordering: .relaxed), 1)
     thread.join()
   }
 
@@ -43,8 +43,8 @@ struct ThreadTests {
     let before = blocked()
     let seen = Mutex<[Int32]>([])
     try Thread("test") { seen.withLock { $0 = blocked() } }.join()
-    #expect(seen.withLock { $0 } == [SIGTERM, SIGINT, SIGHUP, SIGUSR1])
-    #expect(blocked() == before)
+    expectEqual(seen.withLock { $0 }, [SIGTERM, SIGINT, SIGHUP, SIGUSR1])
+    expectEqual(blocked(), before)
   }
 
   @Test("several signals before a wait wake it once")
@@ -53,7 +53,7 @@ struct ThreadTests {
     #expect(try Readiness.readable.wait(on: wakeUp.descriptor, timeout: .zero).isEmpty)
     wakeUp.signal()
     wakeUp.signal()
-    #expect(try Readiness.readable.wait(on: wakeUp.descriptor, timeout: .zero) == .readable)
+    try expectEqual(Readiness.readable.wait(on: wakeUp.descriptor, timeout: .zero), .readable)
     wakeUp.wait()
     #expect(try Readiness.readable.wait(on: wakeUp.descriptor, timeout: .zero).isEmpty)
     wakeUp.clear()
@@ -65,13 +65,13 @@ struct ClockTests {
   @Test func timeoutsAreRoundedUp() {
     let first = MonotonicClock.now
     #expect(MonotonicClock.now >= first)
-    #expect(MonotonicClock.milliseconds(until: first) == 0)
+    expectEqual(MonotonicClock.milliseconds(until: first), 0)
     // A wait with this timeout does not end before the deadline.
     let hour: UInt64 = 3_600_000_000_000
     let deadline = MonotonicClock.now + hour - 1
     let wait = MonotonicClock.milliseconds(until: deadline)
     #expect(UInt64(wait) * 1_000_000 >= deadline - MonotonicClock.now && wait <= 3_600_000)
-    #expect(MonotonicClock.milliseconds(until: .max) == .max)
+    expectEqual(MonotonicClock.milliseconds(until: .max), .max)
     #expect(WallClock.now > 1_600_000_000_000_000_000)
   }
 
@@ -81,7 +81,7 @@ struct ClockTests {
       (.seconds(Int64.max), 9_000_000_000_000_000_000),
     ] as [(Duration, UInt64)])
   func durationsAreClamped(time: Duration, nanoseconds: UInt64) {
-    #expect(time.clampedNanoseconds == nanoseconds)
+    expectEqual(time.clampedNanoseconds, nanoseconds)
   }
 }
 
@@ -101,6 +101,6 @@ struct SystemCallPlacesTests {
       guard name.hasSuffix(".swift") || name.hasSuffix(".c") else { return false }
       return try String(contentsOfFile: "\(sources)/\(name)", encoding: .utf8).contains(call)
     }
-    #expect(users == [file])
+    expectEqual(users, [file])
   }
 }

@@ -29,7 +29,7 @@ struct UnixListenerTests {
   @Test func acceptedConnectionHasCredentials() throws {
     let listener = try UnixListener.bind(path: path)
     #expect(!listener.isInherited)
-    #expect(listener.accept() == .none)
+    expectEqual(listener.accept(), .none)
     let client = try UnixStream.connect(path: path)
     #expect(try !Readiness.readable.wait(on: listener.descriptor, timeout: testTimeout).isEmpty)
     guard case .connection(let number) = listener.accept() else {
@@ -40,8 +40,8 @@ struct UnixListenerTests {
     var groups = [gid_t](repeating: 0, count: Int(getgroups(0, nil)))
     try #require(getgroups(Int32(groups.count), &groups) == groups.count)
     let own = PeerCredentials(pid: getpid(), uid: geteuid(), gid: getegid(), groups: groups)
-    #expect(try PeerCredentials(of: accepted.rawValue) == own)
-    #expect(try client.peerCredentials() == own)
+    try expectEqual(PeerCredentials(of: accepted.rawValue), own)
+    try expectEqual(client.peerCredentials(), own)
     #expect(fcntl(number, F_GETFL) & O_NONBLOCK != 0)
     #expect(fcntl(number, F_GETFD) & FD_CLOEXEC != 0)
   }
@@ -49,19 +49,19 @@ struct UnixListenerTests {
   @Test func socketHasItsPermissionsAndIsRemovedWithItsListener() throws {
     do {
       let listener = try UnixListener.bind(path: path)
-      #expect(mode(listener.path) == 0o660)
-      #expect(mode("\(path).lock") == 0o600)
+      expectEqual(mode(listener.path), 0o660)
+      expectEqual(mode("\(path).lock"), 0o600)
     }
-    #expect(mode(path) == nil)
-    #expect(mode("\(path).lock") == nil)
+    expectEqual(mode(path), nil)
+    expectEqual(mode("\(path).lock"), nil)
   }
 
   @Test func bindRefusesSocketInUse() throws {
     let listener = try UnixListener.bind(path: path)
     let message =
       "cannot listen on \(path): another feedd is running (pid \(getpid())); stop it or pass another path with --socket"
-    #expect(refusal(path) == message)
-    #expect(mode(listener.path) == 0o660)
+    expectEqual(refusal(path), message)
+    expectEqual(mode(listener.path), 0o660)
     _ = try UnixStream.connect(path: path)
   }
 
@@ -90,7 +90,7 @@ struct UnixListenerTests {
   @Test func bindRefusesOtherFiles() throws {
     try SmallFile.replace(path, with: Array("precious".utf8))
     #expect(refusal(path).hasPrefix("cannot listen on \(path): the file is not a socket"))
-    #expect(try SmallFile.read(path) == Array("precious".utf8))
+    try expectEqual(SmallFile.read(path), Array("precious".utf8))
   }
 
   @Test func fileThatReplacedTheSocketIsNotRemoved() throws {
@@ -99,16 +99,17 @@ struct UnixListenerTests {
       unlink(listener.path)
       try SmallFile.replace(path, with: [1])
     }
-    #expect(try SmallFile.read(path) == [1])
+    try expectEqual(SmallFile.read(path), [1])
   }
 
   @Test func errorsOfPathsNameTheNextStep() {
     let long = "/tmp/" + String(repeating: "x", count: 103)
     #expect(refusal(long).hasSuffix("file name too long; pass a path of at most 107 bytes, not 108"))
-    #expect(refusal("") == "cannot use socket path '': invalid argument; pass a non-empty path")
+    expectEqual(refusal(""), "cannot use socket path '': invalid argument; pass a non-empty path")
     let missing = directory.file("no/such/s")
-    #expect(
-      refusal(missing) == "cannot listen on \(missing): no such file or directory; "
+    expectEqual(
+      refusal(missing),
+      "cannot listen on \(missing): no such file or directory; "
         + "create directory \(directory.file("no/such")) or pass another path with --socket")
     let child = "\(directory.file("file"))/s"
     try? SmallFile.replace(directory.file("file"), with: [])
@@ -131,10 +132,10 @@ struct UnixListenerTests {
     let listener = try UnixListener.bind(path: path)
     do {
       let inherited = try UnixListener(inherited: dup(listener.descriptor))
-      #expect(inherited.path == path)
+      expectEqual(inherited.path, path)
       #expect(inherited.isInherited)
       #expect(fcntl(inherited.descriptor, F_GETFD) & FD_CLOEXEC != 0)
     }
-    #expect(mode(path) == 0o660)
+    expectEqual(mode(path), 0o660)
   }
 }

@@ -25,35 +25,35 @@ struct UnixStreamTests {
     let (client, server) = try pair()
     try write([1, 2, 3], to: client)
     var space = [UInt8](repeating: 0, count: 8)
-    #expect(try space.withUnsafeMutableBytes { try server.read(into: $0) } == 3)
-    #expect(space[..<3] == [1, 2, 3])
+    try expectEqual(space.withUnsafeMutableBytes { try server.read(into: $0) }, 3)
+    expectEqual(space[..<3], [1, 2, 3])
     try write([9], to: server)
     server.shutDown(.writing)
-    #expect(try space.withUnsafeMutableBytes { try client.read(into: $0) } == 1)
-    #expect(try space.withUnsafeMutableBytes { try client.read(into: $0) } == 0)
+    try expectEqual(space.withUnsafeMutableBytes { try client.read(into: $0) }, 1)
+    try expectEqual(space.withUnsafeMutableBytes { try client.read(into: $0) }, 0)
   }
 
   @Test func waitEndsWithReadinessOrTimeout() throws {
     let (client, _) = try pair()
     let before = MonotonicClock.now
-    #expect(try client.wait(for: .writable, timeout: testTimeout) == .writable)
+    try expectEqual(client.wait(for: .writable, timeout: testTimeout), .writable)
     let (quiet, other) = try pairOfSockets()
     #expect(try quiet.wait(for: .readable, timeout: .milliseconds(20)).isEmpty)
     #expect(MonotonicClock.now - before >= 20_000_000)
     try write([1], to: other)
-    #expect(try quiet.wait(for: [.readable, .writable], timeout: testTimeout) == [.readable, .writable])
+    try expectEqual(quiet.wait(for: [.readable, .writable], timeout: testTimeout), [.readable, .writable])
   }
 
   @Test func nonblockingCallsReturnNilInsteadOfBlocking() throws {
     let (client, server) = try pairOfSockets()
     try client.setNonblocking(true)
     var space = [UInt8](repeating: 0, count: 1 << 20)
-    #expect(try space.withUnsafeMutableBytes { try client.read(into: $0) } == nil)
+    try expectEqual(space.withUnsafeMutableBytes { try client.read(into: $0) }, nil)
     var written = 0
     while let count = try space.withUnsafeBytes({ try client.write($0) }) { written += count }
     var received = 0
     while received < written { received += try space.withUnsafeMutableBytes { try server.read(into: $0) } ?? 0 }
-    #expect(received == written)
+    expectEqual(received, written)
   }
 
   @Test func writeAllTimesOutWithoutProgress() throws {
@@ -63,7 +63,7 @@ struct UnixStreamTests {
     let error = #expect(throws: SystemError.self) {
       try much.withUnsafeBytes { try client.writeAll($0, timeout: .milliseconds(20)) }
     }
-    #expect(error?.code == ETIMEDOUT)
+    expectEqual(error?.code, ETIMEDOUT)
     withExtendedLifetime(server) {}
   }
 
@@ -72,18 +72,19 @@ struct UnixStreamTests {
     // Closing it would not end the connection as long as a child process of another test has a copy.
     peer.shutDown(.reading)
     let error = #expect(throws: SystemError.self) { try write([1], to: client) }
-    #expect(error?.code == EPIPE)
+    expectEqual(error?.code, EPIPE)
   }
 
   @Test func errorOfConnectNamesThePathAndTheNextStep() throws {
     let path = directory.file("absent")
     let error = #expect(throws: SystemError.self) { try UnixStream.connect(path: path) }
-    #expect(error?.code == ENOENT)
-    #expect(
-      error?.description == "cannot connect to \(path): no such file or directory; "
+    expectEqual(error?.code, ENOENT)
+    expectEqual(
+      error?.description,
+      "cannot connect to \(path): no such file or directory; "
         + "start feedd or pass its socket with --socket")
     try SmallFile.replace(path, with: [])
-    #expect(#expect(throws: SystemError.self) { try UnixStream.connect(path: path) }?.code == ENOTSOCK)
+    expectEqual(#expect(throws: SystemError.self) { try UnixStream.connect(path: path) }?.code, ENOTSOCK)
   }
 
   @Test func connectTimesOutWhileTheQueueIsFull() throws {
@@ -101,7 +102,7 @@ struct UnixStreamTests {
     try #require(bound == 0 && listen(listener.rawValue, 0) == 0)
     let first = try UnixStream.connect(path: path)
     let error = #expect(throws: SystemError.self) { try UnixStream.connect(path: path, timeout: .milliseconds(30)) }
-    #expect(error?.code == ETIMEDOUT)
+    expectEqual(error?.code, ETIMEDOUT)
     withExtendedLifetime(first) {}
   }
 

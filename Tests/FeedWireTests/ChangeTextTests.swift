@@ -17,21 +17,21 @@ import Testing
 
   /// The texts are compared byte for byte: they have no white space and a fixed order of members.
   @Test func examples() {
-    #expect(text(Change()) == #"{"deleted":[],"added":[],"updated":[]}"#)
+    expectEqual(text(Change()), #"{"deleted":[],"added":[],"updated":[]}"#)
     let path = { (section: UInt32, row: UInt32) in IndexPath(section: section, row: row) }
-    #expect(
-      text(Change(deleted: [path(0, 3)], added: [path(1, 0)])) == #"{"deleted":[[0,3]],"added":[[1,0]],"updated":[]}"#)
-    #expect(
+    expectEqual(
+      text(Change(deleted: [path(0, 3)], added: [path(1, 0)])), #"{"deleted":[[0,3]],"added":[[1,0]],"updated":[]}"#)
+    expectEqual(
       text(
         Change(
           deleted: [path(0, 3)], added: [path(1, 0), path(.max, .max)], updated: [path(0, 0)],
           moves: [Move(deleted: 0, added: 1)], sectionsDeleted: [2],
-          sectionsAdded: [SectionAddition(at: 1, name: "inbox/\"u\"")]))
-        == #"{"deleted":[[0,3]],"added":[[1,0],[4294967295,4294967295]],"updated":[[0,0]],"sections":{"deleted":[2],"added":[{"at":1,"name":"inbox/\"u\""}]},"moves":[[0,1]]}"#
+          sectionsAdded: [SectionAddition(at: 1, name: "inbox/\"u\"")])),
+      #"{"deleted":[[0,3]],"added":[[1,0],[4294967295,4294967295]],"updated":[[0,0]],"sections":{"deleted":[2],"added":[{"at":1,"name":"inbox/\"u\""}]},"moves":[[0,1]]}"#
     )
-    #expect(
-      text(Change(sectionsDeleted: [0]))
-        == #"{"deleted":[],"added":[],"updated":[],"sections":{"deleted":[0],"added":[]}}"#)
+    expectEqual(
+      text(Change(sectionsDeleted: [0])),
+      #"{"deleted":[],"added":[],"updated":[],"sections":{"deleted":[0],"added":[]}}"#)
   }
 
   @Test func changeOfOneRowIsWrittenLikeItsLists() {
@@ -41,7 +41,7 @@ import Testing
       buffer.append(UInt8(ascii: "{"))
       buffer.append(row)
       buffer.append(UInt8(ascii: "}"))
-      #expect(String(decoding: buffer.bytes, as: UTF8.self) == text(Change(row)))
+      expectEqual(String(decoding: buffer.bytes, as: UTF8.self), text(Change(row)))
     }
   }
 
@@ -60,7 +60,7 @@ import Testing
       }
       if Bool.random(using: &random) { change.sectionsDeleted = [1, 7] }
       if Bool.random(using: &random) { change.sectionsAdded = [SectionAddition(at: 0, name: "é\n")] }
-      #expect(Self.read(text(change)) == change, "seed \(seed)")
+      expectEqual(Self.read(text(change)), change, "seed \(seed)")
     }
   }
 

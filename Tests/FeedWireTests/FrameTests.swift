@@ -19,16 +19,16 @@ import Testing
   private func header(_ length: UInt32) -> [UInt8] { withUnsafeBytes(of: length.bigEndian) { Array($0) } }
 
   @Test func lengthIsCheckedAgainstTheLimit() {
-    for count in 0..<4 { #expect(first(Array(header(5)[..<count])) == "incomplete unknown") }
-    #expect(first(header(0)) == "bad 0")
-    #expect(first(header(101)) == "bad 101")
-    #expect(first(header(.max)) == "bad 4294967295")
-    #expect(first(header(.max), maxFrame: .max) == "incomplete 4294967299")
-    #expect(first(header(100)) == "incomplete 104")
-    #expect(first(header(1) + [0x31]) == "complete 1")
-    #expect(first(header(100) + [UInt8](repeating: 0, count: 99)) == "incomplete 104")
-    #expect(first(header(100) + [UInt8](repeating: 0, count: 100)) == "complete 100")
-    #expect(first(header(100) + [UInt8](repeating: 0, count: 300)) == "complete 100")
+    for count in 0..<4 { expectEqual(first(Array(header(5)[..<count])), "incomplete unknown") }
+    expectEqual(first(header(0)), "bad 0")
+    expectEqual(first(header(101)), "bad 101")
+    expectEqual(first(header(.max)), "bad 4294967295")
+    expectEqual(first(header(.max), maxFrame: .max), "incomplete 4294967299")
+    expectEqual(first(header(100)), "incomplete 104")
+    expectEqual(first(header(1) + [0x31]), "complete 1")
+    expectEqual(first(header(100) + [UInt8](repeating: 0, count: 99)), "incomplete 104")
+    expectEqual(first(header(100) + [UInt8](repeating: 0, count: 100)), "complete 100")
+    expectEqual(first(header(100) + [UInt8](repeating: 0, count: 300)), "complete 100")
   }
 
   @Test(arguments: 1...5) func streamInPiecesHasTheSameFrames(seed: UInt64) {
@@ -40,7 +40,7 @@ import Testing
       payloads.append(payload)
       let start = buffer.beginFrame()
       payload.withUnsafeBytes { buffer.append($0) }
-      #expect(buffer.endFrame(at: start) == payload.count)
+      expectEqual(buffer.endFrame(at: start), payload.count)
     }
     let stream = Array(buffer.bytes)
     var read: [[UInt8]] = []
@@ -59,7 +59,7 @@ import Testing
         held.removeFirst(Frame.headerLength + taken.count)
       }
     }
-    #expect(read == payloads, "seed \(seed)")
+    expectEqual(read, payloads, "seed \(seed)")
     #expect(held.isEmpty)
   }
 
@@ -67,7 +67,7 @@ import Testing
     var buffer = ByteBuffer()
     buffer.appendByeFrame(reason: "shutdown", message: "say \"when\"")
     let bytes = Array(buffer.bytes)
-    #expect(bytes[..<4].reduce(0) { $0 << 8 | Int($1) } == bytes.count - 4)
+    expectEqual(bytes[..<4].reduce(0) { $0 << 8 | Int($1) }, bytes.count - 4)
     #expect(
       try isSameJSON(
         String(decoding: bytes[4...], as: UTF8.self),

@@ -1,6 +1,7 @@
 import FeedJSON
 import FeedWire
 import Foundation
+import TestSupport
 import Testing
 
 /// The table of methods, and the documents that must agree with it.
@@ -17,15 +18,15 @@ import Testing
 
   @Test func findsEachMethodByItsName() {
     for expected in Method.allCases {
-      #expect(method(named: "\"\(expected.name)\"") == expected)
+      expectEqual(method(named: "\"\(expected.name)\""), expected)
     }
-    #expect(Self.names.count == Method.allCases.count)
+    expectEqual(Self.names.count, Method.allCases.count)
   }
 
   @Test func decodesEscapesInNames() {
     let escaped = "insertChild".unicodeScalars.map { "\\u00" + String($0.value, radix: 16) }.joined()
-    #expect(method(named: "\"\(escaped)\"") == .insertChild)
-    #expect(method(named: #""s\u0065t""#) == .set)
+    expectEqual(method(named: "\"\(escaped)\""), .insertChild)
+    expectEqual(method(named: #""s\u0065t""#), .set)
   }
 
   @Test(arguments: [
@@ -33,7 +34,7 @@ import Testing
     "\"\(String(repeating: "u", count: 10_000))\"",
   ])
   func otherNamesAreNotFound(_ text: String) {
-    #expect(method(named: text) == nil)
+    expectEqual(method(named: text), nil)
   }
 
   @Test func operationsOfTransactionsAreLogged() {
@@ -44,13 +45,13 @@ import Testing
 
   /// A logged request executes within one turn.
   @Test func onlyReadsTakeSeveralTurns() {
-    for method in Method.allCases where method.rules.cost == .long { #expect(method.rules.effect == .none) }
+    for method in Method.allCases where method.rules.cost == .long { expectEqual(method.rules.effect, .none) }
   }
 
   @Test func everyMethodHasAPage() throws {
     let folder = Self.protocolFolder.appending(path: "methods")
     let pages = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0 != "README.md" }
-    #expect(Set(pages) == Set(Self.names.map { "\($0).md" }))
+    expectEqual(Set(pages), Set(Self.names.map { "\($0).md" }))
   }
 
   @Test func openRPCNamesEveryMethod() throws {
@@ -58,9 +59,9 @@ import Testing
       try JSONSerialization.jsonObject(with: Data(contentsOf: Self.protocolFolder.appending(path: "openrpc.json")))
         as? [String: Any])
     let methods = try #require(document["methods"] as? [[String: Any]])
-    #expect(Set(methods.compactMap { $0["name"] as? String }) == Self.names)
+    expectEqual(Set(methods.compactMap { $0["name"] as? String }), Self.names)
     let transaction = try #require(methods.first { $0["name"] as? String == "transaction" })
-    #expect(Set(Self.operations(of: transaction)) == Self.names(where: { $0.effect == .changesFeeds }))
+    expectEqual(Set(Self.operations(of: transaction)), Self.names(where: { $0.effect == .changesFeeds }))
   }
 
   /// The methods that the schema of `transaction` allows in `ops`.
@@ -81,7 +82,7 @@ import Testing
     for right in Right.allCases {
       let row = try #require(page.split(separator: "\n").first { $0.hasPrefix("| `\(right.rawValue)` |") })
       let named = row.split(separator: ";")[0].matches(of: /`([A-Za-z]+)`/).map { String($0.output.1) }
-      #expect(Set(named.dropFirst()) == Self.names(where: { $0.right == right }), "\(right)")
+      expectEqual(Set(named.dropFirst()), Self.names(where: { $0.right == right }), "\(right)")
     }
     // The row of `read` names `feeds`. A transaction needs the rights of its operations.
     let free = Self.names(where: { $0.right == nil }).subtracting(["feeds", "transaction"])

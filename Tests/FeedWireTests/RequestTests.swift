@@ -1,5 +1,6 @@
 import FeedChange
 import FeedJSON
+import TestSupport
 import Testing
 
 @testable import FeedWire
@@ -33,7 +34,7 @@ import Testing
     (#"{"jsonrpc":"2.0","id":1,"id":2,"method":"a","method":"b"}"#, #"2 "b" -"#),
     (#"{"jsonrpc":"\u0032.0","id":1,"\u006dethod":"ping"}"#, #"1 "ping" -"#),
   ])
-  func acceptsValidRequests(text: String, result: String) { #expect(read(text) == result) }
+  func acceptsValidRequests(text: String, result: String) { expectEqual(read(text), result) }
 
   @Test(arguments: [
     ("1", "- -32600"), ("null", "- -32600"), ("[]", "- -32600"), ("\"ping\"", "- -32600"), ("{}", "- -32600"),
@@ -48,5 +49,5 @@ import Testing
     (#"{"jsonrpc":"2.0","id":7,"method":"x","params":null}"#, "7 -32602"),
     (#"{"jsonrpc":"2.0","method":"x","params":"a"}"#, "- -32602"),
   ])
-  func refusesInvalidRequests(text: String, result: String) { #expect(read(text) == result) }
+  func refusesInvalidRequests(text: String, result: String) { expectEqual(read(text), result) }
 }

@@ -143,9 +143,9 @@ struct AttackTests {
   @Test("another user is answered during the attack and nothing is left of it", arguments: attacks)
   func attack(_ attack: Attack) throws {
     let directory = try TemporaryDirectory()
-    #expect(chmod(directory.path, 0o755) == 0)
+    expectEqual(chmod(directory.path, 0o755), 0)
     let daemon = try DaemonProcess(attack.options, directory: directory)
-    #expect(chmod(daemon.socketPath, 0o666) == 0)
+    expectEqual(chmod(daemon.socketPath, 0o666), 0)
     let other = try daemon.connect()
     for feed in ["mine", "a2"] { _ = try HostileTests.ask(other, "define", #"{"feed":"\#(feed)","kind":"array"}"#) }
     let before = try Footprint(of: daemon.process.pid)
@@ -154,7 +154,7 @@ struct AttackTests {
     var attacker: RawClient? = try OtherUser.connect(daemon.socketPath)
     for (method, params) in attack.preparation {
       let answer = try attacker.map { try HostileTests.ask($0, method, params) }
-      #expect(answer?.has("result") == true, "\(method): \(String(describing: answer).prefix(200))")
+      expectEqual(answer?.has("result"), true, "\(method): \(String(describing: answer).prefix(200))")
     }
     var last: JSONValue?
     let attacked = try PingMeter.measure(daemon) {
@@ -168,7 +168,7 @@ struct AttackTests {
     #expect(attacked.descriptors <= before.descriptors + 2)
     #expect(Footprint.isBelow(attacked.memory, before.memory + (160 << 20)))
     let limit = last?["error"]["data"]["limit"].string
-    if let expected = attack.limit { #expect(limit == expected) }
+    if let expected = attack.limit { expectEqual(limit, expected) }
     // The changes of the other user are as before.
     for row in 0..<10 {
       #expect(try HostileTests.ask(other, "insert", #"{"feed":"mine","element":[\#(row)]}"#).has("result"))
@@ -176,7 +176,7 @@ struct AttackTests {
     attacker = nil
     #expect(try HostileTests.waitForConnections(1, other))
     let after = try Footprint(of: daemon.process.pid)
-    #expect(after.descriptors == before.descriptors)
+    expectEqual(after.descriptors, before.descriptors)
     #expect(Footprint.isBelow(after.memory, before.memory + (96 << 20)))
     let calm = try PingMeter.measure(daemon) { for _ in 0..<10 { _ = try HostileTests.ask(other, "ping") } }
     for measurement in [quiet, calm] { #expect(measurement.longestPing < 10_000_000_000) }
@@ -194,14 +194,14 @@ struct AttackTests {
     let element = #"{"id":1,"v":\#(Self.list(10_000) { "[\($0)]" })}"#
     for _ in 0..<5 {
       let refused = try HostileTests.ask(client, "update", #"{"feed":"c","element":\#(element)}"#)
-      #expect(refused["error"]["code"].int == -32007)
+      expectEqual(refused["error"]["code"].int, -32007)
     }
     _ = try HostileTests.ask(client, "update", #"{"feed":"c","element":{"id":2}}"#)
     daemon.process.signal(SIGKILL)
     _ = try daemon.process.waitForExit()
     daemon = try DaemonProcess(options, directory: directory)
     let described = try HostileTests.ask(daemon.connect(), "describe", #"{"feed":"c"}"#)
-    #expect(described["result"]["revision"].int == 1)
+    expectEqual(described["result"]["revision"].int, 1)
   }
 }
 

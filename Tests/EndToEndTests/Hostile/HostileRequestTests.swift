@@ -71,7 +71,7 @@ struct HostileRequestTests {
     }
     #expect(try HostileTests.waitForConnections(1, other))
     let after = try Footprint(of: daemon.process.pid)
-    #expect(after.descriptors == descriptors)
+    expectEqual(after.descriptors, descriptors)
     // What the requests stored and what the allocator keeps is small.
     #expect(Footprint.isBelow(after.memory, before.memory + (64 << 20)))
     #expect(try HostileTests.ask(other, "verify", #"{"feed":"t"}"#).has("result"))
@@ -96,7 +96,7 @@ struct HostileRequestTests {
     // Each change gives the watcher a bookmark within a second or two.
     for change in 0..<60 where !isReturned {
       #expect(try HostileTests.ask(client, "update", #"{"feed":"c","element":[0,0,\#(change)]}"#).has("result"))
-      #expect(try watcher.receive()?.contains(#""method":"bookmark""#) == true)
+      try expectEqual(watcher.receive()?.contains(#""method":"bookmark""#), true)
       isReturned = Footprint.isBelow(try Footprint(of: daemon.process.pid).memory, full - (48 << 20))
     }
     #expect(isReturned)

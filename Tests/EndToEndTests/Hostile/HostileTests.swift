@@ -74,9 +74,9 @@ struct HostileTests {
     }
     #expect(try waitForConnections(1, other))
     #expect(Footprint.isBelow(attacked.memory, before.memory + (64 << 20)))
-    #expect(try Footprint(of: daemon.process.pid).descriptors == before.descriptors)
+    try expectEqual(Footprint(of: daemon.process.pid).descriptors, before.descriptors)
     for attacker in attackers {
-      #expect(try JSONValue(attacker.receiveToEnd().last)["params"]["reason"].string == "quota")
+      try expectEqual(JSONValue(attacker.receiveToEnd().last)["params"]["reason"].string, "quota")
     }
   }
 
@@ -99,10 +99,10 @@ struct HostileTests {
   @Test("the answer to hello fits the smallest maxFrame")
   func smallestFrame() throws {
     let daemon = try DaemonProcess(["--max-frame", "4096"])
-    #expect(try ask(daemon.connect(), "hello")["result"]["protocol"].int == 1)
+    try expectEqual(ask(daemon.connect(), "hello")["result"]["protocol"].int, 1)
     let refused = try ChildProcess(
       BuildProducts.program("feedd"), ["--socket", daemon.directory.file("other.sock"), "--max-frame", "1024"])
-    #expect(try refused.waitForExit() == 2)
+    try expectEqual(refused.waitForExit(), 2)
   }
 
   @Test("a definition that exceeds a limit is refused before it is decoded")
@@ -114,12 +114,12 @@ struct HostileTests {
     let refused = try ask(
       client, "define",
       #"{"feed":"s","kind":"slots","contents":{"x":"a"},"pattern":["x"],"fixed":{\#(fixed)}}"#)
-    #expect(refused["error"]["code"].int == -32007)
-    #expect(refused["error"]["data"]["limit"].string == "maxDefinitionEntries")
+    expectEqual(refused["error"]["code"].int, -32007)
+    expectEqual(refused["error"]["data"]["limit"].string, "maxDefinitionEntries")
     let long = String(repeating: "x", count: 2 << 20)
     let longer = try ask(client, "define", #"{"feed":"s","kind":"array","type":"\#(long)"}"#)
-    #expect(longer["error"]["code"].int == -32007)
-    #expect(longer["error"]["data"]["limit"].string == "maxDefinitionBytes")
-    #expect(try ask(client, "describe", #"{"feed":"s"}"#)["error"]["code"].int == -32000)
+    expectEqual(longer["error"]["code"].int, -32007)
+    expectEqual(longer["error"]["data"]["limit"].string, "maxDefinitionBytes")
+    try expectEqual(ask(client, "describe", #"{"feed":"s"}"#)["error"]["code"].int, -32000)
   }
 }

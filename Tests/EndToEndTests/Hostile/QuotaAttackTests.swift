@@ -61,9 +61,9 @@ struct QuotaAttackTests {
     each: (RawClient) throws -> Void
   ) throws {
     let directory = try TemporaryDirectory()
-    #expect(chmod(directory.path, 0o755) == 0)
+    expectEqual(chmod(directory.path, 0o755), 0)
     let daemon = try DaemonProcess(["--max-queue-per-user", "\(quota)"], directory: directory)
-    #expect(chmod(daemon.socketPath, 0o666) == 0)
+    expectEqual(chmod(daemon.socketPath, 0o666), 0)
     let other = try daemon.connect()
     do { try prepare(daemon.connect()) }
     #expect(try HostileTests.waitForConnections(1, other))
@@ -85,7 +85,7 @@ struct QuotaAttackTests {
     #expect(attacked.longestPing < 10_000_000_000)
     attackers.removeAll()
     #expect(try HostileTests.waitForConnections(1, other))
-    #expect(try Footprint(of: daemon.process.pid).descriptors == before.descriptors)
+    try expectEqual(Footprint(of: daemon.process.pid).descriptors, before.descriptors)
     // Requests that the daemon has taken count until they are executed.
     #expect(try HostileTests.waitUntil { try held(other).allSatisfy { $0 == 0 } })
   }

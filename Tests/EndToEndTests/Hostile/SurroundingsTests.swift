@@ -10,7 +10,7 @@ struct SurroundingsTests {
 
   init() throws {
     directory = try TemporaryDirectory()
-    #expect(chmod(directory.path, 0o755) == 0)
+    expectEqual(chmod(directory.path, 0o755), 0)
   }
 
   private var configuration: String { directory.file("feedd.json") }
@@ -27,7 +27,7 @@ struct SurroundingsTests {
 
   private func daemon(_ arguments: String...) throws -> DaemonProcess {
     let daemon = try DaemonProcess(arguments, directory: directory)
-    #expect(chmod(daemon.socketPath, 0o666) == 0)
+    expectEqual(chmod(daemon.socketPath, 0o666), 0)
     return daemon
   }
 
@@ -44,18 +44,18 @@ struct SurroundingsTests {
     daemon.process.signal(SIGHUP)
     for watcher in watchers {
       let bye = try JSONValue(watcher.receiveToEnd().last)
-      #expect(bye["method"].string == "bye")
-      #expect(bye["params"]["reason"].string == "access")
+      expectEqual(bye["method"].string, "bye")
+      expectEqual(bye["params"]["reason"].string, "access")
     }
     let other = try OtherUser.connect(daemon.socketPath)
     for feed in ["shown", "top"] {
       for method in ["snapshot", "watch", "verify", "describe"] {
-        #expect(try HostileTests.answer(other, method, #"{"feed":"\#(feed)"}"#)["error"]["code"].int == -32006)
+        try expectEqual(HostileTests.answer(other, method, #"{"feed":"\#(feed)"}"#)["error"]["code"].int, -32006)
       }
     }
     #expect(try HostileTests.ask(other, "feeds")["result"]["feeds"].elements.isEmpty)
-    #expect(try HostileTests.ask(other, "quotas")["error"]["code"].int == -32006)
-    #expect(try HostileTests.ask(other, "kick", #"{"connection":1}"#)["error"]["code"].int == -32006)
+    try expectEqual(HostileTests.ask(other, "quotas")["error"]["code"].int, -32006)
+    try expectEqual(HostileTests.ask(other, "kick", #"{"connection":1}"#)["error"]["code"].int, -32006)
   }
 
   @Test(
@@ -77,7 +77,7 @@ struct SurroundingsTests {
     }
     try reload(#""shown","top""#)
     let told = try watcher.receiveToEnd()
-    #expect(try JSONValue(told.last)["params"]["reason"].string == "access")
+    try expectEqual(JSONValue(told.last)["params"]["reason"].string, "access")
     #expect(!told.joined().contains("secret"))
     // The history holds the names of the sections that come and go.
     for _ in 0..<2 {
@@ -90,8 +90,8 @@ struct SurroundingsTests {
     let since = #"{"epoch":"\#(epoch)","revision":\#(revision)}"#
     for feed in ["shown", "top"] {
       let refused = try HostileTests.answer(other, "watch", #"{"feed":"\#(feed)","since":\#(since)}"#)
-      #expect(refused["error"]["code"].int == -32006)
-      #expect(refused["error"]["message"].string?.contains("secret") == false)
+      expectEqual(refused["error"]["code"].int, -32006)
+      expectEqual(refused["error"]["message"].string?.contains("secret"), false)
     }
     #expect(try HostileTests.ask(root, "removeChild", #"{"feed":"shown","child":"secret"}"#).has("result"))
     for feed in ["shown", "top"] {
@@ -100,7 +100,7 @@ struct SurroundingsTests {
     #expect(try HostileTests.ask(root, "define", #"{"feed":"last","kind":"array"}"#).has("result"))
     #expect(try HostileTests.ask(root, "insertChild", #"{"feed":"shown","child":"secret"}"#).has("result"))
     let rest = try other.receiveToEnd()
-    #expect(try JSONValue(rest.last)["params"]["reason"].string == "access")
+    try expectEqual(JSONValue(rest.last)["params"]["reason"].string, "access")
     #expect(!rest.joined().contains("secret"), "\(rest)")
   }
 
@@ -109,8 +109,8 @@ struct SurroundingsTests {
     try configure(readable: #""shown""#)
     let daemon = try daemon("--config", configuration)
     let client = try daemon.connect()
-    #expect(unlink(configuration) == 0)
-    #expect(mkfifo(configuration, 0o644) == 0)
+    expectEqual(unlink(configuration), 0)
+    expectEqual(mkfifo(configuration, 0o644), 0)
     daemon.process.signal(SIGHUP)
     try daemon.process.errors.wait(for: "regular file")
     #expect(try HostileTests.ask(client, "describe", #"{"feed":"shown"}"#).has("result"))
@@ -122,7 +122,7 @@ struct SurroundingsTests {
     for _ in 0..<2000 { _ = try OtherUser.connect(daemon.socketPath) }
     let client = try daemon.connect()
     #expect(try HostileTests.waitForConnections(1, client))
-    #expect(try daemon.stop() == 0)
+    try expectEqual(daemon.stop(), 0)
     #expect(daemon.log.utf8.count < 20_000)
   }
 

@@ -14,9 +14,9 @@ struct TwoUsersTests {
   /// A daemon that every user can connect to.
   private func daemon(_ arguments: String...) throws -> DaemonProcess {
     let directory = try TemporaryDirectory()
-    #expect(chmod(directory.path, 0o755) == 0)
+    expectEqual(chmod(directory.path, 0o755), 0)
     let daemon = try DaemonProcess(arguments, directory: directory)
-    #expect(chmod(daemon.socketPath, 0o666) == 0)
+    expectEqual(chmod(daemon.socketPath, 0o666), 0)
     return daemon
   }
 
@@ -33,16 +33,16 @@ struct TwoUsersTests {
   func totals() throws {
     let daemon = try daemon("--max-elements-per-user", "2", "--max-feeds-per-user", "2")
     let root = try daemon.connect()
-    for feed in ["a", "b"] { #expect(try run(daemon, "define", feed, "--kind", "array").code == 0) }
+    for feed in ["a", "b"] { try expectEqual(run(daemon, "define", feed, "--kind", "array").code, 0) }
     let refused = try run(daemon, "define", "c", "--kind", "array")
     #expect(refused.code == 1 && refused.errors.contains("maxFeedsPerUser"))
-    #expect(try run(daemon, "insert", "a", "1", "2").code == 0)
+    try expectEqual(run(daemon, "insert", "a", "1", "2").code, 0)
     #expect(try run(daemon, "insert", "b", "3").errors.contains("maxElementsPerUser"))
     _ = try HostileTests.ask(root, "define", #"{"feed":"mine","kind":"array"}"#)
     #expect(try HostileTests.ask(root, "insert", #"{"feed":"mine","elements":[1,2]}"#).has("result"))
     let users = try HostileTests.ask(root, "quotas")["result"]["users"].elements
-    #expect(users.compactMap { $0["uid"].int } == [0, 65534])
-    #expect(users.compactMap { $0["elements"].int } == [2, 2])
+    expectEqual(users.compactMap { $0["uid"].int }, [0, 65534])
+    expectEqual(users.compactMap { $0["elements"].int }, [2, 2])
   }
 
   @Test("only administrators kick, and a kicked client is told why")
@@ -50,7 +50,7 @@ struct TwoUsersTests {
     let daemon = try daemon()
     let root = try daemon.connect()
     #expect(try run(daemon, "kick", "1").errors.contains("no administrator"))
-    #expect(try run(daemon, "quotas").code == 1)
+    try expectEqual(run(daemon, "quotas").code, 1)
     _ = try HostileTests.ask(root, "define", #"{"feed":"a","kind":"array"}"#)
     let watcher = try ChildProcess(
       "/usr/bin/setpriv",
@@ -62,8 +62,8 @@ struct TwoUsersTests {
     let clients = try HostileTests.ask(root, "clients")["result"]["clients"].elements
     let number = try #require(clients.first { $0["uid"].int == 65534 }?["connection"].int)
     let outcome = try ClientCommand(daemon).run("kick", "\(number)")
-    #expect(outcome.code == 0)
-    #expect(try JSONValue(outcome.output)["uid"].int == 65534)
+    expectEqual(outcome.code, 0)
+    try expectEqual(JSONValue(outcome.output)["uid"].int, 65534)
     #expect(try watcher.waitForExit() != 0)
     #expect(watcher.errors.text.contains("administrator"))
   }
@@ -74,9 +74,9 @@ struct TwoUsersTests {
     let directory = try TemporaryDirectory()
     let file = directory.file("feedd.json")
     try SmallFile.replace(file, with: Array(#"{"access":[\#(rule)]}"#.utf8))
-    #expect(chmod(directory.path, 0o755) == 0)
+    expectEqual(chmod(directory.path, 0o755), 0)
     let daemon = try DaemonProcess(["--config", file], directory: directory)
-    #expect(chmod(daemon.socketPath, 0o666) == 0)
+    expectEqual(chmod(daemon.socketPath, 0o666), 0)
     let root = try daemon.connect()
     _ = try HostileTests.ask(root, "define", #"{"feed":"list","kind":"array"}"#)
     let definitions = [
@@ -107,11 +107,11 @@ struct TwoUsersTests {
       ].map { try HostileTests.answer(other, $0, $1)["error"]["code"].int }
     }
     #expect(try codes().allSatisfy { $0 == -32006 })
-    #expect(try others() == [-32006, -32006, -32006, -32006, -32006, -32006])
+    try expectEqual(others(), [-32006, -32006, -32006, -32006, -32006, -32006])
     // The feed itself may be read, but waiting for it needs the list.
-    #expect(try run(daemon, "watch", "list", "--wait", "--snapshot-only").code == 0)
+    try expectEqual(run(daemon, "watch", "list", "--wait", "--snapshot-only").code, 0)
     let refused = try run(daemon, "watch", "later", "--wait", "--snapshot-only")
-    #expect(refused.code == 1)
+    expectEqual(refused.code, 1)
     #expect(refused.errors.contains("$feeds"), "\(refused.errors)")
 
     func reload(_ rules: String) throws {
@@ -130,14 +130,14 @@ struct TwoUsersTests {
       environment: ["FEEDD_SOCKET": daemon.socketPath])
     try watcher.errors.wait(for: "waiting for the feed later")
     #expect(try codes().allSatisfy { $0 == nil })
-    #expect(try others() == [nil, nil, nil, -32009, nil, -32001])
+    try expectEqual(others(), [nil, nil, nil, -32009, nil, -32001])
     _ = try HostileTests.ask(root, "define", #"{"feed":"later","kind":"array"}"#)
-    #expect(try ClientCommand.finish(watcher).code == 0)
+    try expectEqual(ClientCommand.finish(watcher).code, 0)
     _ = try other.receive(having: #""delta""#, #""feed":"names""#, #"{"feed":"later""#)
 
     // Whoever watches a feed above the list is disconnected when the rule goes.
     try reload(rule)
-    #expect(try other.receiveToEnd().last?.contains(#""reason":"access""#) == true)
+    try expectEqual(other.receiveToEnd().last?.contains(#""reason":"access""#), true)
   }
 
   @Test("root connects while another user has all connections")
@@ -148,7 +148,7 @@ struct TwoUsersTests {
     try withExtendedLifetime(others) {
       let root = try daemon.connect()
       let uids = try HostileTests.ask(root, "clients")["result"]["clients"].elements.compactMap { $0["uid"].int }
-      #expect(uids.sorted() == [0, OtherUser.uid, OtherUser.uid])
+      expectEqual(uids.sorted(), [0, OtherUser.uid, OtherUser.uid])
       #expect(try run(daemon, "ping").code != 0)
       #expect(try ClientCommand(daemon).run("kick", "1").code != 4)
     }
@@ -158,7 +158,7 @@ struct TwoUsersTests {
     "root connects, and the store works, while another user has all connections that the limit of open files allows")
   func descriptors() throws {
     let directory = try TemporaryDirectory()
-    #expect(chmod(directory.path, 0o755) == 0)
+    expectEqual(chmod(directory.path, 0o755), 0)
     let path = directory.file("s")
     let process = try ChildProcess(
       "sh",
@@ -167,19 +167,19 @@ struct TwoUsersTests {
         directory.file("state"), "--reserved-connections", "4",
       ])
     try process.errors.wait(for: "listens at")
-    #expect(chmod(path, 0o666) == 0)
+    expectEqual(chmod(path, 0o666), 0)
     // 48 descriptors without 32 for the daemon and 4 in reserve.
     let others = try (0..<12).map { _ in try OtherUser.connect(path) }
     for other in others { #expect(try HostileTests.ask(other, "ping").has("result")) }
     try withExtendedLifetime(others) {
       let refused = try OtherUser.connect(path).receiveToEnd()
-      #expect(try refused.map { try JSONValue($0)["params"]["reason"].string } == ["limit"])
+      try expectEqual(refused.map { try JSONValue($0)["params"]["reason"].string }, ["limit"])
       let roots = try (0..<4).map { _ in try RawClient(path: path) }
       for (number, root) in roots.enumerated() {
         #expect(try HostileTests.ask(root, "define", #"{"feed":"f\#(number)","kind":"array"}"#).has("result"))
       }
     }
     process.signal(SIGTERM)
-    #expect(try process.waitForExit() == 0)
+    try expectEqual(process.waitForExit(), 0)
   }
 }

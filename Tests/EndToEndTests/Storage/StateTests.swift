@@ -44,8 +44,8 @@ import Testing
       try daemon.stop(signal: signal)
     }
     let daemon = try daemon(["--durability", "disk"])
-    #expect(try ask(daemon, "verify", #"{"feed":"f"}"#) == verified)
-    #expect(try ask(daemon, "hello", #"{"protocol":1}"#)["result"]["capabilities"]["durability"].string == "disk")
+    try expectEqual(ask(daemon, "verify", #"{"feed":"f"}"#), verified)
+    try expectEqual(ask(daemon, "hello", #"{"protocol":1}"#)["result"]["capabilities"]["durability"].string, "disk")
   }
 
   /// Watches `$feeds` from a revision. Returns the answer, and the notifications up to the answer to `sync`.
@@ -79,7 +79,7 @@ import Testing
       for id in 0..<20 {
         #expect(try ask(daemon, "update", #"{"feed":"f","element":{"id":\#(id),"text":"\#(text)"}}"#).has("result"))
       }
-      #expect(try ask(daemon, "describe", #"{"feed":"$feeds"}"#)["result"]["revision"].int == seen)
+      try expectEqual(ask(daemon, "describe", #"{"feed":"$feeds"}"#)["result"]["revision"].int, seen)
       #expect(try ask(daemon, "define", #"{"feed":"a","kind":"single"}"#).has("result"))
       #expect(try ask(daemon, "undefine", #"{"feed":"b"}"#).has("result"))
       let changed = #"{"feed":"f","kind":"collection","multiple":false,"replace":true}"#
@@ -88,23 +88,23 @@ import Testing
     }
     do {
       let daemon = try daemon()
-      #expect(try ask(daemon, "describe", #"{"feed":"$feeds"}"#)["result"]["revision"].int == last)
+      try expectEqual(ask(daemon, "describe", #"{"feed":"$feeds"}"#)["result"]["revision"].int, last)
       // One delta contains what was missed: "b" is deleted, "a" is added, "f" is updated.
       let watcher = try daemon.connect()
       let (result, missed) = try watchList(watcher, since: epoch, seen)
-      #expect(result["resumed"] == "true")
+      expectEqual(result["resumed"], "true")
       try #require(missed.count == 1)
       let delta = missed[0]["params"]
       #expect(delta["from"].int == seen && delta["revision"].int == last)
       #expect(delta["deleted"] == "[[0,0]]" && delta["added"] == "[[0,0]]" && delta["updated"] == "[[0,1]]")
-      #expect(delta["elements"].elements.map { $0["feed"].string } == ["a", "f"])
-      #expect(delta["elements"].elements.last?["definition"]["multiple"] == "false")
+      expectEqual(delta["elements"].elements.map { $0["feed"].string }, ["a", "f"])
+      expectEqual(delta["elements"].elements.last?["definition"]["multiple"], "false")
       // A watch that is up to date gets no delta before the next change.
       let current = try daemon.connect()
       let (same, nothing) = try watchList(current, since: epoch, last)
       #expect(same["resumed"] == "true" && same["revision"].int == last && nothing.isEmpty)
       let next = try #require(ask(daemon, "undefine", #"{"feed":"a"}"#)["result"]["revision"].int)
-      #expect(next == last + 1)
+      expectEqual(next, last + 1)
       for client in [watcher, current] {
         let delta = try client.receiveJSON()["params"]
         #expect(delta["from"].int == last && delta["revision"].int == next && delta["deleted"] == "[[0,0]]")
@@ -115,19 +115,19 @@ import Testing
     let other = try self.daemon(state: directory.file("other"))
     let (result, parts) = try watchList(other.connect(), since: epoch, last)
     #expect(result["resumed"] == "false" && result["epoch"].string != epoch)
-    #expect(parts.map { $0["method"].string } == ["snapshot"])
-    #expect(parts.first?["params"]["elements"] == "[]")
+    expectEqual(parts.map { $0["method"].string }, ["snapshot"])
+    expectEqual(parts.first?["params"]["elements"], "[]")
   }
 
   @Test func secondDaemonReportsTheOwnerOfTheState() throws {
     let first = try daemon()
     let second = try run("feedd", ["--socket", directory.file("other.sock"), "--state", state])
-    #expect(second.code == 1)
+    expectEqual(second.code, 1)
     #expect(second.errors.contains("another feedd (pid \(first.process.pid)) uses \(state)"))
     // The lock is on the directory, so it holds without the file.
-    #expect(unlink("\(state)/feedd.lock") == 0)
+    expectEqual(unlink("\(state)/feedd.lock"), 0)
     let third = try run("feedd", ["--socket", directory.file("other.sock"), "--state", state])
-    #expect(third.code == 1)
+    expectEqual(third.code, 1)
     #expect(third.errors.contains("another feedd (pid unknown) uses \(state)"))
     try fill(first)
   }
@@ -136,18 +136,18 @@ import Testing
     let first = try daemon()
     try fill(first)
     let other = directory.file("other")
-    #expect(mkdir(other, 0o700) == 0)
+    expectEqual(mkdir(other, 0o700), 0)
     for (name, what) in [("feedd.sqlite", "the database file"), ("log-000001", "the segment")] {
       for file in ["feedd.sqlite", "log-000001"] where file != name {
         try SmallFile.replace("\(other)/\(file)", with: try SmallFile.read("\(state)/\(file)"))
       }
-      #expect(link("\(state)/\(name)", "\(other)/\(name)") == 0)
+      expectEqual(link("\(state)/\(name)", "\(other)/\(name)"), 0)
       let second = try run("feedd", ["--socket", directory.file("other.sock"), "--state", other])
-      #expect(second.code == 1)
+      expectEqual(second.code, 1)
       #expect(
         second.errors.contains("\(other)/\(name): \(what) has 2 names; nothing was changed; remove its other names"),
         "\(second.errors)")
-      for file in ["feedd.sqlite", "log-000001"] { #expect(unlink("\(other)/\(file)") == 0) }
+      for file in ["feedd.sqlite", "log-000001"] { expectEqual(unlink("\(other)/\(file)"), 0) }
     }
     #expect(try ask(first, "update", #"{"feed":"f","element":{"id":3}}"#).has("result"))
   }
@@ -156,10 +156,10 @@ import Testing
     let first = try daemon()
     try fill(first)
     let other = directory.file("other")
-    #expect(mkdir(other, 0o700) == 0)
-    for name in ["feedd.sqlite", "log-000001"] { #expect(symlink("\(state)/\(name)", "\(other)/\(name)") == 0) }
+    expectEqual(mkdir(other, 0o700), 0)
+    for name in ["feedd.sqlite", "log-000001"] { expectEqual(symlink("\(state)/\(name)", "\(other)/\(name)"), 0) }
     let second = try run("feedd", ["--socket", directory.file("other.sock"), "--state", other])
-    #expect(second.code == 1)
+    expectEqual(second.code, 1)
     #expect(
       second.errors.contains(
         "\(other)/feedd.sqlite: the database file is a symbolic link; nothing was changed; give --state the directory"))
@@ -199,7 +199,7 @@ import Testing
     #expect(check.code == 0 && check.output.contains("f: collection, 2 rows, revision 2"), "\(check.errors)")
     #expect(check.output.contains("log-000001: 2,097,152 bytes, from batch 1 on"), "\(check.output)")
     let after = try files()
-    #expect(after.keys.sorted() == before.keys.sorted())
+    expectEqual(after.keys.sorted(), before.keys.sorted())
     for (name, file) in before {
       #expect(after[name]?.stamp == file.stamp && after[name]?.bytes == file.bytes, "\(name)")
     }
@@ -217,7 +217,7 @@ import Testing
     #expect(wrong.code == 1 && wrong.errors.contains("there is no batch 9 of the log to execute"))
     do {
       let daemon = try daemon(["--skip-batch", "2"])
-      #expect(try ask(daemon, "verify", #"{"feed":"f"}"#)["result"]["counts"] == "[0]")
+      try expectEqual(ask(daemon, "verify", #"{"feed":"f"}"#)["result"]["counts"], "[0]")
       #expect(try ask(daemon, "hello", #"{"protocol":1}"#)["result"]["epoch"].string != epoch)
       try daemon.stop(signal: SIGKILL)
     }
@@ -237,7 +237,7 @@ import Testing
     fclose(file)
     let start = try run("feedd", ["--socket", directory.file("s"), "--state", state])
     #expect(start.code == 1 && start.errors.contains("restore a backup"))
-    #expect(try run("feedd", ["--check", "--state", state]).code == 1)
+    try expectEqual(run("feedd", ["--check", "--state", state]).code, 1)
   }
 
   @Test func backupOfARunningDaemonCanBeRestored() throws {
@@ -248,7 +248,7 @@ import Testing
       let daemon = try daemon()
       try fill(daemon)
       let made = try run("feedclient", ["backup", file, "--state", state])
-      #expect(made.code == 0, "\(made.errors)")
+      expectEqual(made.code, 0, "\(made.errors)")
       verified = try ask(daemon, "verify", #"{"feed":"f"}"#)
       epoch = try ask(daemon, "hello", #"{"protocol":1}"#)["result"]["epoch"].string
       #expect(try ask(daemon, "update", #"{"feed":"f","element":{"id":3}}"#)["result"].has("added"))
@@ -256,10 +256,10 @@ import Testing
       #expect(again.code == 2 && again.errors.contains("choose another name"))
       try daemon.stop()
     }
-    #expect(mkdir(directory.file("other"), 0o700) == 0)
-    #expect(rename(file, directory.file("other/feedd.sqlite")) == 0)
+    expectEqual(mkdir(directory.file("other"), 0o700), 0)
+    expectEqual(rename(file, directory.file("other/feedd.sqlite")), 0)
     let daemon = try daemon(state: directory.file("other"))
-    #expect(try ask(daemon, "verify", #"{"feed":"f"}"#) == verified)
+    try expectEqual(ask(daemon, "verify", #"{"feed":"f"}"#), verified)
     #expect(try ask(daemon, "hello", #"{"protocol":1}"#)["result"]["epoch"].string != epoch)
   }
 
@@ -269,16 +269,16 @@ import Testing
     try fill(daemon)
     let file = directory.file("backup.sqlite")
     let made = try run("feedclient", ["--socket", daemon.socketPath, "backup", file])
-    #expect(made.code == 0, "\(made.output)\(made.errors)")
-    #expect(try JSONValue(made.output)["state"].string == state, "\(made.output)")
+    expectEqual(made.code, 0, "\(made.output)\(made.errors)")
+    try expectEqual(JSONValue(made.output)["state"].string, state, "\(made.output)")
     var status = stat()
     #expect(stat(file, &status) == 0 && status.st_mode & 0o777 == 0o600)
-    #expect(mkdir(directory.file("other"), 0o700) == 0)
-    #expect(rename(file, directory.file("other/feedd.sqlite")) == 0)
+    expectEqual(mkdir(directory.file("other"), 0o700), 0)
+    expectEqual(rename(file, directory.file("other/feedd.sqlite")), 0)
     let check = try run("feedd", ["--check", "--state", directory.file("other")])
     #expect(check.code == 0 && check.output.contains("f: collection, 2 rows"))
     let nobody = try run("feedclient", ["--socket", directory.file("nobody.sock"), "backup", file])
-    #expect(nobody.code == 3)
+    expectEqual(nobody.code, 3)
   }
 
   /// Stops a backup while its temporary file exists. Returns false if the backup was complete before.
@@ -305,7 +305,7 @@ import Testing
       #expect(try ask(daemon, "update", #"{"feed":"f","elements":[\#(elements)]}"#).has("result"))
     }
     let folder = directory.file("copies")
-    #expect(mkdir(folder, 0o700) == 0)
+    expectEqual(mkdir(folder, 0o700), 0)
     var wasStopped = false
     while !wasStopped {
       let backup = try ChildProcess(
@@ -330,7 +330,7 @@ import Testing
   private func bytes(of prefix: String) throws -> Int {
     try FileManager.default.contentsOfDirectory(atPath: state).filter { $0.hasPrefix(prefix) }.reduce(0) { sum, name in
       var status = stat()
-      #expect(stat("\(state)/\(name)", &status) == 0)
+      expectEqual(stat("\(state)/\(name)", &status), 0)
       return sum + Int(status.st_size)
     }
   }
@@ -341,11 +341,11 @@ import Testing
     let daemon = try daemon()
     try fill(daemon)
     var stats = try ask(daemon, "stats", "{}")["result"]
-    #expect(stats["logBytes"].int == (stats["imageBytes"].int ?? -1) + (stats["segmentBytes"].int ?? -1))
+    expectEqual(stats["logBytes"].int, (stats["imageBytes"].int ?? -1) + (stats["segmentBytes"].int ?? -1))
     while try stats["imagedAt"].int == 0 || bytes(of: "log-") != stats["segmentBytes"].int {
       stats = try ask(daemon, "stats", "{}")["result"]
     }
-    #expect(try stats["imageBytes"].int == bytes(of: "feedd.sqlite"))
+    try expectEqual(stats["imageBytes"].int, bytes(of: "feedd.sqlite"))
     let imaged = try #require(stats["imagedAt"].int)
     #expect((started...Int(WallClock.now / 1_000_000_000)).contains(imaged))
     let metrics = try run("feedclient", ["--socket", daemon.socketPath, "stats", "--prometheus"])
@@ -359,7 +359,7 @@ import Testing
 
   private func limitFiles(of daemon: DaemonProcess, _ size: String) throws {
     let process = try ChildProcess("/usr/bin/prlimit", ["--pid", "\(daemon.process.pid)", "--fsize=\(size):unlimited"])
-    #expect(try process.waitForExit() == 0)
+    try expectEqual(process.waitForExit(), 0)
   }
 
   /// A limit on the size of files acts like a full disk: mutations fail, reads succeed, and both recover.
@@ -374,11 +374,11 @@ import Testing
     } while answers.count < 40 && answers.last?["result"].has("added") == true
     let error = answers.last?["error"]
     #expect(error?["code"].int == -32008 && error?["message"].string?.contains("quotas and limits") == true)
-    #expect(try ask(daemon, "get", #"{"feed":"f","id":1}"#)["result"]["element"]["id"].int == 1)
+    try expectEqual(ask(daemon, "get", #"{"feed":"f","id":1}"#)["result"]["element"]["id"].int, 1)
     try limitFiles(of: daemon, "unlimited")
     #expect(try ask(daemon, "update", #"{"feed":"f","element":{"id":1000}}"#)["result"].has("added"))
     let verified = try ask(daemon, "verify", #"{"feed":"f"}"#)
     try daemon.stop(signal: SIGKILL)
-    #expect(try ask(try self.daemon(), "verify", #"{"feed":"f"}"#) == verified)
+    try expectEqual(ask(try self.daemon(), "verify", #"{"feed":"f"}"#), verified)
   }
 }

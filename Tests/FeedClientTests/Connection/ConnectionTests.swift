@@ -36,13 +36,13 @@ import Testing
     try daemon.send(bookmark(1))
     try daemon.send("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"n\":11}}")
     try daemon.send(bookmark(2))
-    #expect(try call(client) == 11)
+    try expectEqual(call(client), 11)
     try daemon.send("{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"n\":12}}")
     try daemon.send(bookmark(3))
-    #expect(try call(client) == 12)
-    #expect(try revisions(client) == [1, 2, 3])
+    try expectEqual(call(client), 12)
+    try expectEqual(revisions(client), [1, 2, 3])
     let request = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"n\":1}}"
-    #expect(try daemon.receive() == request)
+    try expectEqual(daemon.receive(), request)
   }
 
   @Test func refusedCallsThrow() throws {
@@ -64,7 +64,7 @@ import Testing
     daemon.stream.shutDown(.both)
     let bye = Bye(reason: "shutdown", message: "good night")
     #expect(throws: ClientError.closed(bye)) { try call(client) }
-    #expect(client.bye == bye)
+    expectEqual(client.bye, bye)
     let (other, silent) = try pair()
     silent.stream.shutDown(.both)
     #expect(throws: ClientError.closed(nil)) { try call(other) }
@@ -99,7 +99,7 @@ import Testing
       taken += chunk[..<count]
       try client.flush()
     }
-    #expect(taken == expected)
+    expectEqual(taken, expected)
     #expect(!client.hasOutput)
   }
 }

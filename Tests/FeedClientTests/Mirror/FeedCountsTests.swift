@@ -1,4 +1,5 @@
 import FeedJSON
+import TestSupport
 import Testing
 
 @testable import FeedClient
@@ -23,24 +24,24 @@ struct FeedCountsTests {
   func deltas() throws {
     var counts = FeedCounts(Self.start)
     try apply(#"{"feed":"f","from":7,"revision":8,"counts":[3,1]}"#, to: &counts)
-    #expect(counts.sections.map(\.count) == [3, 1])
-    #expect(counts.total == 4)
+    expectEqual(counts.sections.map(\.count), [3, 1])
+    expectEqual(counts.total, 4)
     try apply(
       #"{"feed":"f","from":8,"revision":9,"counts":[5,1],"sections":{"deleted":[0],"added":[{"at":0,"name":"c"}]}}"#,
       to: &counts)
-    #expect(counts.sections == [SectionSummary(name: "c", count: 5), SectionSummary(name: "b", count: 1)])
-    #expect(counts.revision == 9)
+    expectEqual(counts.sections, [SectionSummary(name: "c", count: 5), SectionSummary(name: "b", count: 1)])
+    expectEqual(counts.revision, 9)
   }
 
   @Test("a delta up to the revision of the answer is ignored, a reset is not")
   func revisions() throws {
     var counts = FeedCounts(Self.start)
     try apply(#"{"feed":"f","from":3,"revision":7,"counts":[1],"sections":{"deleted":[0],"added":[]}}"#, to: &counts)
-    #expect(counts == FeedCounts(Self.start))
+    expectEqual(counts, FeedCounts(Self.start))
     try apply(
       #"{"feed":"f","revision":9,"reset":true,"sections":[{"name":"z","count":4}],"at":[0,0],"elements":[],"last":true}"#,
       to: &counts)
-    #expect(counts.sections == [SectionSummary(name: "z", count: 4)])
+    expectEqual(counts.sections, [SectionSummary(name: "z", count: 4)])
   }
 
   @Test(
@@ -55,7 +56,7 @@ struct FeedCountsTests {
   func malformed(params: String) {
     var counts = FeedCounts(Self.start)
     #expect(throws: MalformedMessage.self) { try apply(params, to: &counts) }
-    #expect(counts == FeedCounts(Self.start))
+    expectEqual(counts, FeedCounts(Self.start))
   }
 
   @Test("more rows than have numbers are malformed", arguments: ["-1", "4294967296", "9223372036854775807"])

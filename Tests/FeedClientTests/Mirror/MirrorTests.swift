@@ -27,21 +27,21 @@ import Testing
   @Test func snapshotBecomesVisibleWithItsLastPart() throws {
     var mirror = Mirror(Self.start)
     #expect(try !mirror.apply(part(0, 0, ["1"])))
-    #expect(mirror.count == 0)
-    #expect(mirror.progress.position == nil)
+    expectEqual(mirror.count, 0)
+    expectEqual(mirror.progress.position, nil)
     #expect(try !mirror.apply(part(0, 1, [])))
     // This part continues from the first section into the second.
     #expect(try mirror.apply(part(0, 1, ["2", "3"], last: true)))
-    #expect(contents(mirror).json == "[[1,2],[3]]")
-    #expect(mirror.sections.map(\.name) == ["a", "b"])
-    #expect(mirror.counts == [2, 1])
-    #expect(mirror.progress.position == FeedPosition(epoch: "e", revision: 7))
+    expectEqual(contents(mirror).json, "[[1,2],[3]]")
+    expectEqual(mirror.sections.map(\.name), ["a", "b"])
+    expectEqual(mirror.counts, [2, 1])
+    expectEqual(mirror.progress.position, FeedPosition(epoch: "e", revision: 7))
   }
 
   @Test func emptyFeedHasOneEmptyPart() throws {
     var mirror = Mirror(WatchStart(feed: "f", epoch: "e", revision: 7, resumed: false, sections: []))
     #expect(try mirror.apply(part(0, 0, [], last: true)))
-    #expect(mirror.digest == "0d4cbb29")
+    expectEqual(mirror.digest, "0d4cbb29")
     #expect(mirror.progress.isLive)
   }
 
@@ -61,7 +61,7 @@ import Testing
     #expect(throws: FeedFault.foreign("g")) { try mirror.apply(other) }
     // None of them changed the mirror.
     #expect(try mirror.apply(part(0, 1, ["2", "3"], last: true)))
-    #expect(contents(mirror).json == "[[1,2],[3]]")
+    expectEqual(contents(mirror).json, "[[1,2],[3]]")
     #expect(throws: FeedFault.unexpectedSnapshot(revision: 7)) { try mirror.apply(part(0, 0, [], last: true)) }
   }
 
@@ -91,16 +91,16 @@ import Testing
     #expect(throws: FeedFault.misfit(.elementCount(expected: 1, found: 0), revision: 8)) {
       try mirror.apply(Delta(feed: "f", from: 7, revision: 8, change: one, elements: []))
     }
-    #expect(contents(mirror).json == "[[1,2],[3]]")
-    #expect(mirror.progress.revision == 7)
+    expectEqual(contents(mirror).json, "[[1,2],[3]]")
+    expectEqual(mirror.progress.revision, 7)
     try mirror.apply(Delta(feed: "f", from: 7, revision: 8, change: one, elements: [utf8("0")]))
-    #expect(contents(mirror).json == "[[0,1,2],[3]]")
+    expectEqual(contents(mirror).json, "[[0,1,2],[3]]")
   }
 
   @Test func bookmarkExtendsTheRevisionsThatADeltaMayStartFrom() throws {
     var mirror = try mirror()
     try mirror.apply(Bookmark(feed: "f", epoch: "e", revision: 7, current: 20))
-    #expect(mirror.progress.position == FeedPosition(epoch: "e", revision: 20))
+    expectEqual(mirror.progress.position, FeedPosition(epoch: "e", revision: 20))
     #expect(mirror.progress.holds(at: 13))
     #expect(throws: FeedFault.foreign("epoch x")) {
       try mirror.apply(Bookmark(feed: "f", epoch: "x", revision: 7, current: 21))
@@ -109,7 +109,7 @@ import Testing
       try mirror.apply(Bookmark(feed: "f", epoch: "e", revision: 22, current: 22))
     }
     try mirror.apply(Delta(feed: "f", from: 20, revision: 21, change: Change(), elements: []))
-    #expect(mirror.progress.revision == 21)
+    expectEqual(mirror.progress.revision, 21)
   }
 
   @Test func resetShowsTheOldRowsUntilItsLastPart() throws {
@@ -118,17 +118,17 @@ import Testing
       feed: "f", revision: 30, at: IndexPath(section: 0, row: 0), elements: [utf8("9")], isLast: false)
     first.resetSections = [SectionSummary(name: "c", count: 2)]
     #expect(try !mirror.apply(first))
-    #expect(contents(mirror).json == "[[1,2],[3]]")
-    #expect(mirror.progress.position == FeedPosition(epoch: "e", revision: 7))
+    expectEqual(contents(mirror).json, "[[1,2],[3]]")
+    expectEqual(mirror.progress.position, FeedPosition(epoch: "e", revision: 7))
     #expect(throws: FeedFault.deltaInsideSnapshot(revision: 31)) {
       try mirror.apply(Delta(feed: "f", from: 30, revision: 31, change: Change(), elements: []))
     }
     var second = part(0, 1, ["8"], last: true)
     second.revision = 30
     #expect(try mirror.apply(second))
-    #expect(contents(mirror).json == "[[9,8]]")
-    #expect(mirror.sections.map(\.name) == ["c"])
-    #expect(mirror.progress.position == FeedPosition(epoch: "e", revision: 30))
+    expectEqual(contents(mirror).json, "[[9,8]]")
+    expectEqual(mirror.sections.map(\.name), ["c"])
+    expectEqual(mirror.progress.position, FeedPosition(epoch: "e", revision: 30))
   }
 
   @Test func updatesDescribeTheOriginOfRows() throws {
@@ -140,12 +140,12 @@ import Testing
     let elements = ["5", "2", "33"].map(utf8)
     try mirror.apply(
       Delta(feed: "f", from: 7, revision: 8, change: change, elements: elements, types: ["T", nil, "U"]))
-    #expect(contents(mirror).json == "[[5,1],[2,33]]")
-    #expect(mirror.sections.map { $0.rows.map(\.origin) } == [[.added, .snapshot], [.moved, .updated]])
-    #expect(mirror.sections.map { $0.rows.map(\.type) } == [["T", nil], [nil, "U"]])
-    #expect(mirror[IndexPath(section: 1, row: 1)]?.revision == 8)
-    #expect(mirror[IndexPath(section: 1, row: 2)] == nil)
-    #expect(mirror[IndexPath(section: 2, row: 0)] == nil)
+    expectEqual(contents(mirror).json, "[[5,1],[2,33]]")
+    expectEqual(mirror.sections.map { $0.rows.map(\.origin) }, [[.added, .snapshot], [.moved, .updated]])
+    expectEqual(mirror.sections.map { $0.rows.map(\.type) }, [["T", nil], [nil, "U"]])
+    expectEqual(mirror[IndexPath(section: 1, row: 1)]?.revision, 8)
+    expectEqual(mirror[IndexPath(section: 1, row: 2)], nil)
+    expectEqual(mirror[IndexPath(section: 2, row: 0)], nil)
   }
 
   @Test func randomHistoriesMatchTheReference() throws {
@@ -164,10 +164,10 @@ import Testing
         naive.apply(change, elements)
         try mirror.apply(
           Delta(feed: "f", from: revision - 1, revision: revision, change: change, elements: elements.map(utf8)))
-        #expect(contents(mirror) == naive, "seed \(random.seed), revision \(revision), \(change)")
+        expectEqual(contents(mirror), naive, "seed \(random.seed), revision \(revision), \(change)")
         var crc = CRC32()
         Array(naive.json.utf8).withUnsafeBytes { crc.update($0) }
-        #expect(mirror.digest == crc.hex8, "seed \(random.seed), revision \(revision)")
+        expectEqual(mirror.digest, crc.hex8, "seed \(random.seed), revision \(revision)")
       }
     }
   }

@@ -39,11 +39,11 @@ import Testing
       if place == vector["fault"].int {
         #expect(throws: FeedFault.self) { try mirror.apply(part) }
       } else {
-        #expect(try mirror.apply(part) == part.isLast)
+        try expectEqual(mirror.apply(part), part.isLast)
       }
     }
     if vector["fault"].int == nil {
-      #expect(mirror.sections.map(State.init) == vector["after"].elements.map(State.init))
+      expectEqual(mirror.sections.map(State.init), vector["after"].elements.map(State.init))
     }
   }
 
@@ -77,11 +77,11 @@ import Testing
             let exists = section < layout.count || section == 0 && row == 0
             var next = mirror
             if isPlaced, exists, end <= places.count, !isLast || end == places.count {
-              #expect(try next.apply(part) == isLast, "\(layout), \(received), \(part)")
+              try expectEqual(next.apply(part), isLast, "\(layout), \(received), \(part)")
               if isLast {
                 let rows = next.sections.map { $0.rows.map { text($0.element) } }
-                #expect(rows.map(\.count) == layout)
-                #expect(rows.flatMap { $0 } == places.indices.map { "\($0)" })
+                expectEqual(rows.map(\.count), layout)
+                expectEqual(rows.flatMap { $0 }, places.indices.map { "\($0)" })
               } else if count > 0 {
                 try follow(next, layout, received: end)
               }

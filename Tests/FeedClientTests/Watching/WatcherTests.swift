@@ -1,5 +1,6 @@
 import FeedSystem
 import Glibc
+import TestSupport
 import Testing
 
 @testable import FeedClient
@@ -35,31 +36,31 @@ import Testing
 
   @Test func watcherConnectsWatchesAndAppliesFrames() throws {
     var watcher = Watcher(options())
-    #expect(watcher.connected() == .sendHello)
-    #expect(watcher.greeted() == .sendWatch(since: nil, initial: true))
-    #expect(watcher.position == nil)
-    #expect(watcher.started(start(5)) == .read)
+    expectEqual(watcher.connected(), .sendHello)
+    expectEqual(watcher.greeted(), .sendWatch(since: nil, initial: true))
+    expectEqual(watcher.position, nil)
+    expectEqual(watcher.started(start(5)), .read)
     #expect(watcher.isWatching)
     try watcher.took(snapshot: 5, isReset: false, isLast: false)
-    #expect(watcher.position == nil)
+    expectEqual(watcher.position, nil)
     try watcher.took(snapshot: 5, isReset: false, isLast: true)
-    #expect(watcher.position == FeedPosition(epoch: "e", revision: 5))
+    expectEqual(watcher.position, FeedPosition(epoch: "e", revision: 5))
     try watcher.took(deltaFrom: 5, to: 8)
-    #expect(watcher.position == FeedPosition(epoch: "e", revision: 8))
+    expectEqual(watcher.position, FeedPosition(epoch: "e", revision: 8))
     try watcher.took(Bookmark(feed: "f", epoch: "e", revision: 8, current: 30))
-    #expect(watcher.position == FeedPosition(epoch: "e", revision: 30))
+    expectEqual(watcher.position, FeedPosition(epoch: "e", revision: 30))
     #expect(throws: FeedFault.gap(expected: 8, found: 31)) { try watcher.took(deltaFrom: 31, to: 32) }
   }
 
   @Test func watchersWithoutWaitingFailAtTheFirstObstacle() throws {
     var watcher = Watcher(options())
-    #expect(watcher.failedToConnect(absent) == .fail(absent))
+    expectEqual(watcher.failedToConnect(absent), .fail(absent))
     watcher = Watcher(options())
     _ = watcher.connected()
     _ = watcher.greeted()
-    #expect(watcher.refused(unknownFeed) == .fail(.refused(unknownFeed)))
+    expectEqual(watcher.refused(unknownFeed), .fail(.refused(unknownFeed)))
     var begun = try live(options())
-    #expect(begun.lost(.closed(nil)) == .fail(.closed(nil)))
+    expectEqual(begun.lost(.closed(nil)), .fail(.closed(nil)))
   }
 
   @Test func waitingForTheDaemonTakesLongerEachTime() {
@@ -68,30 +69,30 @@ import Testing
     for _ in 0..<9 {
       guard case .rest(let time) = watcher.failedToConnect(absent) else { break }
       rests.append(time)
-      #expect(watcher.rested() == .connect)
+      expectEqual(watcher.rested(), .connect)
     }
-    #expect(rests.map { $0 / 1_000_000 } == [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000])
-    #expect(watcher.connected() == .sendHello)
-    #expect(watcher.greeted() == .sendWatch(since: nil, initial: true))
-    #expect(watcher.started(start(1)) == .read)
+    expectEqual(rests.map { $0 / 1_000_000 }, [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000])
+    expectEqual(watcher.connected(), .sendHello)
+    expectEqual(watcher.greeted(), .sendWatch(since: nil, initial: true))
+    expectEqual(watcher.started(start(1)), .read)
     // Waiting at the start does not imply reconnecting later.
-    #expect(watcher.lost(.closed(nil)) == .fail(.closed(nil)))
+    expectEqual(watcher.lost(.closed(nil)), .fail(.closed(nil)))
   }
 
   @Test func missingFeedIsAwaitedThroughTheListOfFeeds() {
     var watcher = Watcher(options(waits: true))
     _ = watcher.connected()
-    #expect(watcher.greeted() == .sendWatch(since: nil, initial: true))
-    #expect(watcher.refused(unknownFeed) == .watchList)
+    expectEqual(watcher.greeted(), .sendWatch(since: nil, initial: true))
+    expectEqual(watcher.refused(unknownFeed), .watchList)
     #expect(watcher.isAskingForList)
     // The feed may have been defined before the list was watched.
-    #expect(watcher.startedList() == .sendWatch(since: nil, initial: true))
-    #expect(watcher.refused(unknownFeed) == .read)
-    #expect(watcher.listed() == .sendWatch(since: nil, initial: true))
+    expectEqual(watcher.startedList(), .sendWatch(since: nil, initial: true))
+    expectEqual(watcher.refused(unknownFeed), .read)
+    expectEqual(watcher.listed(), .sendWatch(since: nil, initial: true))
     // Defined and undefined, and defined again before the answer.
-    #expect(watcher.listed() == .read)
-    #expect(watcher.refused(unknownFeed) == .sendWatch(since: nil, initial: true))
-    #expect(watcher.started(start(1)) == .unwatchList)
+    expectEqual(watcher.listed(), .read)
+    expectEqual(watcher.refused(unknownFeed), .sendWatch(since: nil, initial: true))
+    expectEqual(watcher.started(start(1)), .unwatchList)
     #expect(!watcher.isFollowingList)
   }
 
@@ -101,7 +102,7 @@ import Testing
     _ = watcher.greeted()
     _ = watcher.refused(unknownFeed)
     let refusal = RemoteError(code: -32006, message: "permission denied")
-    #expect(watcher.refused(refusal) == .fail(.refused(refusal)))
+    expectEqual(watcher.refused(refusal), .fail(.refused(refusal)))
   }
 
   @Test func listOfFeedsIsWatchedAgainAfterALostConnection() {
@@ -111,39 +112,39 @@ import Testing
     _ = watcher.refused(unknownFeed)
     _ = watcher.startedList()
     _ = watcher.refused(unknownFeed)
-    #expect(watcher.lost(.closed(nil)) == .rest(50_000_000))
+    expectEqual(watcher.lost(.closed(nil)), .rest(50_000_000))
     #expect(!watcher.isFollowingList)
-    #expect(watcher.rested() == .connect)
+    expectEqual(watcher.rested(), .connect)
     _ = watcher.connected()
     _ = watcher.greeted()
-    #expect(watcher.refused(unknownFeed) == .watchList)
+    expectEqual(watcher.refused(unknownFeed), .watchList)
   }
 
   @Test func permanentFailuresAreNotRetried() {
     var watcher = Watcher(options(waits: true, reconnects: true))
     let forbidden = ClientError.noDaemon(SystemError(code: EACCES, operation: "connect to"))
-    #expect(watcher.failedToConnect(forbidden) == .fail(forbidden))
+    expectEqual(watcher.failedToConnect(forbidden), .fail(forbidden))
     watcher = Watcher(options(waits: true, reconnects: true))
     _ = watcher.connected()
     let refusal = RemoteError(code: -32602, message: "protocol")
-    #expect(watcher.refused(refusal) == .fail(.refused(refusal)))
+    expectEqual(watcher.refused(refusal), .fail(.refused(refusal)))
   }
 
   @Test func reconnectingResumesTheWatch() throws {
     var watcher = try live(options(reconnects: true))
     try watcher.took(deltaFrom: 5, to: 9)
-    #expect(watcher.lost(.closed(Bye(reason: "shutdown", message: ""))) == .rest(50_000_000))
+    expectEqual(watcher.lost(.closed(Bye(reason: "shutdown", message: ""))), .rest(50_000_000))
     #expect(!watcher.isWatching)
-    #expect(watcher.rested() == .connect)
-    #expect(watcher.failedToConnect(absent) == .rest(100_000_000))
-    #expect(watcher.rested() == .connect)
+    expectEqual(watcher.rested(), .connect)
+    expectEqual(watcher.failedToConnect(absent), .rest(100_000_000))
+    expectEqual(watcher.rested(), .connect)
     _ = watcher.connected()
-    #expect(watcher.greeted() == .sendWatch(since: FeedPosition(epoch: "e", revision: 9), initial: true))
-    #expect(watcher.started(start(12, resumed: true)) == .read)
+    expectEqual(watcher.greeted(), .sendWatch(since: FeedPosition(epoch: "e", revision: 9), initial: true))
+    expectEqual(watcher.started(start(12, resumed: true)), .read)
     try watcher.took(deltaFrom: 9, to: 12)
-    #expect(watcher.position == FeedPosition(epoch: "e", revision: 12))
+    expectEqual(watcher.position, FeedPosition(epoch: "e", revision: 12))
     // After a successful watch the delays are short again.
-    #expect(watcher.lost(.closed(nil)) == .rest(50_000_000))
+    expectEqual(watcher.lost(.closed(nil)), .rest(50_000_000))
   }
 
   @Test func verifiedRevisionStaysValidAfterResuming() throws {
@@ -152,43 +153,43 @@ import Testing
     _ = watcher.lost(.closed(nil))
     _ = watcher.rested()
     _ = watcher.connected()
-    #expect(watcher.greeted() == .sendWatch(since: FeedPosition(epoch: "e", revision: 20), initial: true))
+    expectEqual(watcher.greeted(), .sendWatch(since: FeedPosition(epoch: "e", revision: 20), initial: true))
     _ = watcher.started(start(20, resumed: true))
     // The rows are still those of revision 5 of the feed.
-    #expect(watcher.progress?.holds(at: 5) == true)
-    #expect(watcher.progress?.holds(at: 21) == false)
+    expectEqual(watcher.progress?.holds(at: 5), true)
+    expectEqual(watcher.progress?.holds(at: 21), false)
   }
 
   @Test func lostConnectionDuringASnapshotKeepsTheLastCompleteState() throws {
     var watcher = try live(options(reconnects: true))
     try watcher.took(snapshot: 40, isReset: true, isLast: false)
-    #expect(watcher.position == FeedPosition(epoch: "e", revision: 5))
+    expectEqual(watcher.position, FeedPosition(epoch: "e", revision: 5))
     _ = watcher.lost(.closed(nil))
     _ = watcher.rested()
     _ = watcher.connected()
-    #expect(watcher.greeted() == .sendWatch(since: FeedPosition(epoch: "e", revision: 5), initial: true))
+    expectEqual(watcher.greeted(), .sendWatch(since: FeedPosition(epoch: "e", revision: 5), initial: true))
     _ = watcher.started(start(41))
     _ = watcher.lost(.closed(nil))
-    #expect(watcher.position == FeedPosition(epoch: "e", revision: 5))
+    expectEqual(watcher.position, FeedPosition(epoch: "e", revision: 5))
   }
 
   @Test func newEpochBeginsWithASnapshot() throws {
     let old = FeedPosition(epoch: "old", revision: 100)
     var watcher = Watcher(options(since: old, initial: false))
     _ = watcher.connected()
-    #expect(watcher.greeted() == .sendWatch(since: old, initial: true))
+    expectEqual(watcher.greeted(), .sendWatch(since: old, initial: true))
     _ = watcher.started(start(3))
-    #expect(watcher.position == old)
+    expectEqual(watcher.position, old)
     try watcher.took(snapshot: 3, isReset: false, isLast: true)
-    #expect(watcher.position == FeedPosition(epoch: "e", revision: 3))
+    expectEqual(watcher.position, FeedPosition(epoch: "e", revision: 3))
   }
 
   @Test func withoutASnapshotDeltasStartAtTheAnswer() throws {
     var watcher = Watcher(options(initial: false))
     _ = watcher.connected()
-    #expect(watcher.greeted() == .sendWatch(since: nil, initial: false))
+    expectEqual(watcher.greeted(), .sendWatch(since: nil, initial: false))
     _ = watcher.started(start(7))
-    #expect(watcher.position == FeedPosition(epoch: "e", revision: 7))
+    expectEqual(watcher.position, FeedPosition(epoch: "e", revision: 7))
     try watcher.took(deltaFrom: 7, to: 8)
     #expect(throws: FeedFault.unexpectedSnapshot(revision: 9)) {
       try watcher.took(snapshot: 9, isReset: false, isLast: true)
@@ -201,11 +202,11 @@ import Testing
       Issue.record("the watch goes on")
       return
     }
-    #expect(error.code == RemoteError.unknownFeed)
+    expectEqual(error.code, RemoteError.unknownFeed)
     var patient = try live(options(reconnects: true))
-    #expect(patient.ended() == .watchList)
-    #expect(patient.startedList() == .sendWatch(since: FeedPosition(epoch: "e", revision: 5), initial: true))
-    #expect(patient.refused(unknownFeed) == .read)
-    #expect(patient.listed() == .sendWatch(since: FeedPosition(epoch: "e", revision: 5), initial: true))
+    expectEqual(patient.ended(), .watchList)
+    expectEqual(patient.startedList(), .sendWatch(since: FeedPosition(epoch: "e", revision: 5), initial: true))
+    expectEqual(patient.refused(unknownFeed), .read)
+    expectEqual(patient.listed(), .sendWatch(since: FeedPosition(epoch: "e", revision: 5), initial: true))
   }
 }

@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -39,7 +40,7 @@ struct AccessTests {
   func rulesAllowOrRefuseEachMethod(uid: UInt32, method: String, params: String, allowed: Bool) throws {
     let harness = EngineHarness()
     try harness.configure(Self.rules)
-    #expect(isAllowed(harness, uid, method, params) == allowed)
+    expectEqual(isAllowed(harness, uid, method, params), allowed)
   }
 
   @Test func refusedOperationsAreNamed() throws {
@@ -47,8 +48,8 @@ struct AccessTests {
     try harness.configure(Self.rules)
     let insert = #"{"method":"insert","params":{"feed":"secret","elements":[1]}}"#
     let answer = harness.ask(harness.connect(uid: 1001), "transaction", #"{"ops":[\#(insert)]}"#).first?.json
-    #expect(answer?.errorCode == -32006)
-    #expect(answer?.errorData?.text == #"{"op":0,"feed":"secret"}"#)
+    expectEqual(answer?.errorCode, -32006)
+    expectEqual(answer?.errorData?.text, #"{"op":0,"feed":"secret"}"#)
     let conditions = #""if":{"feed":"secret","revision":1}"#
     for params in [
       #"{"ops":[],\#(conditions)}"#, #"{"ops":[{"method":"update","params":{"feed":"inbox",\#(conditions)}}]}"#,
@@ -73,7 +74,7 @@ struct AccessTests {
     let harness = EngineHarness()
     try harness.configure(Self.rules)
     let answer = harness.ask(harness.connect(uid: 2000), "feeds").first?.json
-    #expect(answer?["result"]?["feeds"]?.items.map { $0["feed"]?.string } == ["inbox"])
+    expectEqual(answer?["result"]?["feeds"]?.items.map { $0["feed"]?.string }, ["inbox"])
   }
 
   @Test func everythingIsAllowedWithoutRules() throws {
@@ -90,7 +91,7 @@ struct AccessTests {
     let (client, root) = (harness.connect(uid: 2000), harness.connect(uid: 0))
     for connection in [client, root] { _ = harness.ask(connection, "watch", #"{"feed":"secret"}"#) }
     try harness.configure(#"{"access": []}"#)
-    #expect(harness.take(client).last?.json?["params"]?["reason"]?.string == "access")
+    expectEqual(harness.take(client).last?.json?["params"]?["reason"]?.string, "access")
     #expect(harness.take(root).isEmpty)
   }
 
@@ -113,7 +114,7 @@ struct AccessTests {
     }
     for feed in ["inbox", "home"] { #expect(isAllowed(harness, 2000, "watch", #"{"feed":"\#(feed)"}"#)) }
     let answer = harness.ask(harness.connect(uid: 2000), "feeds").first?.json
-    #expect(answer?["result"]?["feeds"]?.items.map { $0["feed"]?.string } == ["home", "inbox"])
+    expectEqual(answer?["result"]?["feeds"]?.items.map { $0["feed"]?.string }, ["home", "inbox"])
   }
 
   private static let hidingFeeds = [
@@ -152,7 +153,7 @@ struct AccessTests {
     _ = harness.ask(root, "insert", #"{"feed":"vault-row","elements":["x"]}"#)
     _ = harness.ask(root, "update", #"{"feed":"days","element":{"id":0,"day":0}}"#)
     let hidden = harness.ask(harness.connect(uid: 2000), method, params).first ?? ""
-    #expect(hidden.json?.errorCode == code, "\(hidden)")
+    expectEqual(hidden.json?.errorCode, code, "\(hidden)")
     #expect(!hidden.contains("vault"), "\(hidden)")
     if method == "watch" { return }
     for uid in [0, 3000] as [UInt32] {
@@ -170,11 +171,10 @@ struct AccessTests {
     try harness.configure(#"{"access": [{"uid": 2000, "feeds": "inbox", "allow": ["read", "define"]}]}"#)
     let undefine = #"{"feed":"inbox"}"#
     let answer = harness.ask(harness.connect(uid: 2000), "undefine", undefine).first?.json?["error"]?["message"]?.string
-    #expect(
-      answer == "cannot change feed \"inbox\": another feed shows it; remove it there or undefine that feed first")
+    expectEqual(
+      answer, "cannot change feed \"inbox\": another feed shows it; remove it there or undefine that feed first")
     let named = harness.ask(root, "undefine", undefine).first?.json?["error"]?["message"]?.string
-    #expect(
-      named == "cannot change feed \"inbox\": \"vault\" shows it; remove it there or undefine that feed first")
+    expectEqual(named, "cannot change feed \"inbox\": \"vault\" shows it; remove it there or undefine that feed first")
   }
 
   /// The answer to a change names the sections that come only if the client may read the feed with all that it shows.
@@ -197,7 +197,7 @@ struct AccessTests {
         : harness.ask(client, "removeChild", remove)
       let result = answer.first?.json?["result"]
       let change = isTransaction ? result?["results"]?.items.first : result
-      #expect(change?["sections"]?["added"]?.items.map { $0["name"]?.string } == names, "\(answer)")
+      expectEqual(change?["sections"]?["added"]?.items.map { $0["name"]?.string }, names, "\(answer)")
     }
   }
 
@@ -221,6 +221,6 @@ struct AccessTests {
       ("inbox", "inbox/urgent", true), ("*/urgent", "inbox/urgent", true), ("", "a", false),
     ] as [(String, String, Bool)])
   func patternsMatchFeedNames(pattern: String, name: String, matches: Bool) {
-    #expect(NamePattern(pattern).matches(feed: name) == matches)
+    expectEqual(NamePattern(pattern).matches(feed: name), matches)
   }
 }

@@ -1,5 +1,6 @@
 import FeedEngine
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedServer
@@ -21,13 +22,13 @@ struct ConfigurationParserTests {
       #expect(try #require(names.firstIndex(of: earlier)) < (try #require(names.firstIndex(of: later))))
     }
     let people = try #require(configuration.entries.first { $0.definition.name == "people" })
-    #expect(
-      people.definition.content
-        == .managed(ManagedDefinition(database: "/etc/feedd/contacts.sqlite", query: "SELECT 1 AS id")))
+    expectEqual(
+      people.definition.content,
+      .managed(ManagedDefinition(database: "/etc/feedd/contacts.sqlite", query: "SELECT 1 AS id")))
   }
 
   @Test func byteOrderMarkAtTheBeginningIsSkipped() throws {
-    #expect(try Configuration(text: "\u{FEFF}{\"limits\": {\"maxBins\": 3}}").limits == ["maxBins": 3])
+    try expectEqual(Configuration(text: "\u{FEFF}{\"limits\": {\"maxBins\": 3}}").limits, ["maxBins": 3])
   }
 
   @Test func flagsOverrideLimitsOfTheFile() throws {
@@ -40,8 +41,8 @@ struct ConfigurationParserTests {
     let limits = try bytes.withUnsafeBytes {
       try Configuration(parsing: $0, surroundings).effectiveLimits(surroundings)
     }
-    #expect(limits.maxFeeds == 7)
-    #expect(limits.maxBins == 3)
+    expectEqual(limits.maxFeeds, 7)
+    expectEqual(limits.maxBins, 3)
   }
 
   /// Every error names its line, column and member, and the next step.

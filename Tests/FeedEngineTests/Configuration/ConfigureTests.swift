@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -19,12 +20,12 @@ struct ConfigureTests {
     let harness = EngineHarness()
     let client = harness.connect()
     let definition = #"{"feed":"people","kind":"managed","database":"d","query":"SELECT 1 AS id"}"#
-    #expect(harness.ask(client, "define", definition).first?.json?.errorCode == -32006)
+    expectEqual(harness.ask(client, "define", definition).first?.json?.errorCode, -32006)
     let operations = #"{"ops":[{"method":"define","params":\#(definition)}]}"#
-    #expect(harness.ask(client, "transaction", operations).first?.json?.errorCode == -32006)
+    expectEqual(harness.ask(client, "transaction", operations).first?.json?.errorCode, -32006)
     try harness.configure(#"{"feeds": [\#(Self.people)]}"#)
-    #expect(harness.ask(client, "undefine", #"{"feed":"people"}"#).first?.json?.errorCode == -32006)
-    #expect(harness.ask(client, "set", #"{"feed":"people","elements":[]}"#).first?.json?.errorCode == -32002)
+    expectEqual(harness.ask(client, "undefine", #"{"feed":"people"}"#).first?.json?.errorCode, -32006)
+    expectEqual(harness.ask(client, "set", #"{"feed":"people","elements":[]}"#).first?.json?.errorCode, -32002)
   }
 
   @Test func watchersReceiveManagedRowsAndDescribeReportsTheSource() throws {
@@ -35,16 +36,16 @@ struct ConfigureTests {
     harness.engine.setManaged("people", rows(2), SourceStatus(.ok, since: "T1"), now: harness.now)
     harness.turn()
     let delta = harness.take(client).first?.json?["params"]
-    #expect(delta?["sections"]?.text == #"{"deleted":[],"added":[{"at":0,"name":"people/a","key":"a"}]}"#)
-    #expect(delta?["elements"]?.items.map { $0["id"]?.int } == [0, 1])
+    expectEqual(delta?["sections"]?.text, #"{"deleted":[],"added":[{"at":0,"name":"people/a","key":"a"}]}"#)
+    expectEqual(delta?["elements"]?.items.map { $0["id"]?.int }, [0, 1])
     func source() -> Value? {
       harness.ask(client, "describe", #"{"feed":"people"}"#).first?.json?["result"]?["source"]
     }
-    #expect(source()?.text == #"{"status":"ok","since":"T1"}"#)
+    expectEqual(source()?.text, #"{"status":"ok","since":"T1"}"#)
     harness.engine.setSource("people", SourceStatus(.error, message: "gone", since: "T2"))
     harness.engine.setSource("people", SourceStatus(.error, message: "gone", since: "T3"))
-    #expect(source()?.text == #"{"status":"error","error":"gone","reason":"gone","since":"T2"}"#)
-    #expect(harness.ask(client, "get", #"{"feed":"people","id":1}"#).first?.json?["result"]?["at"]?.text == "[[0,1]]")
+    expectEqual(source()?.text, #"{"status":"error","error":"gone","reason":"gone","since":"T2"}"#)
+    expectEqual(harness.ask(client, "get", #"{"feed":"people","id":1}"#).first?.json?["result"]?["at"]?.text, "[[0,1]]")
     #expect(harness.events.contains { $0.message.contains("managed feed people: gone") })
   }
 
@@ -52,15 +53,15 @@ struct ConfigureTests {
     let harness = EngineHarness()
     let list = #"{"feed": "list", "kind": "array"}"#
     let first = try harness.configure(#"{"feeds": [\#(list), \#(Self.people)]}"#)
-    #expect(first.defined == ["list", "people"])
+    expectEqual(first.defined, ["list", "people"])
     let client = harness.connect()
     _ = harness.ask(client, "insert", #"{"feed":"list","elements":[{"k":"x"}]}"#)
-    #expect(try harness.configure(#"{"feeds": [\#(list), \#(Self.people)]}"#) == ConfigurationChanges())
+    try expectEqual(harness.configure(#"{"feeds": [\#(list), \#(Self.people)]}"#), ConfigurationChanges())
     let typed = #"{"feed": "list", "kind": "array", "type": "$.k"}"#
     let second = try harness.configure(#"{"feeds": [\#(typed)]}"#)
     #expect(second.redefined == ["list"] && second.undefined == ["people"])
-    #expect(harness.ask(client, "get", #"{"feed":"list","at":[0,0]}"#).first?.json?["result"]?["type"]?.string == "x")
-    #expect(second.left == [])
+    expectEqual(harness.ask(client, "get", #"{"feed":"list","at":[0,0]}"#).first?.json?["result"]?["type"]?.string, "x")
+    expectEqual(second.left, [])
   }
 
   /// A feed that is removed from the file stays defined, and the log reports it once.
@@ -72,14 +73,13 @@ struct ConfigureTests {
     _ = harness.ask(client, "undefine", #"{"feed":"other"}"#)
     let changes = try harness.configure("{}")
     #expect(changes.left == ["list"] && changes.undefined == ["people"])
-    #expect(
-      changes.text == "undefined people; kept list, which the file no longer defines; undefine what is not needed")
+    expectEqual(
+      changes.text, "undefined people; kept list, which the file no longer defines; undefine what is not needed")
     #expect(harness.engine.catalog.feeds["list"] != nil)
-    #expect(try harness.configure("{}") == ConfigurationChanges())
+    try expectEqual(harness.configure("{}"), ConfigurationChanges())
     try harness.configure(#"{"feeds": [\#(list)]}"#)
-    #expect(
-      try harness.configure("{}").text
-        == "kept list, which the file no longer defines; undefine what is not needed")
+    try expectEqual(
+      harness.configure("{}").text, "kept list, which the file no longer defines; undefine what is not needed")
   }
 
   @Test func refusedConfigurationChangesNothing() throws {
@@ -100,9 +100,9 @@ struct ConfigureTests {
       ),
     ] {
       let error = #expect(throws: ConfigurationError.self) { try harness.configure(text) }
-      #expect(error?.description.contains(expected) == true, "\(error?.description ?? "")")
+      expectEqual(error?.description.contains(expected), true, "\(error?.description ?? "")")
     }
-    #expect(harness.engine.catalog.revision == revision)
-    #expect(harness.engine.catalog.feeds.count == 3)
+    expectEqual(harness.engine.catalog.revision, revision)
+    expectEqual(harness.engine.catalog.feeds.count, 3)
   }
 }

@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -145,7 +146,7 @@ import Testing
     harness.turn()
     let frames = harness.take(client)
     let refused = frames.compactMap { $0.json?.errorCode }
-    #expect(refused == (rulesChange ? [-32006, -32006] : [-32006]), "\(frames)")
+    expectEqual(refused, (rulesChange ? [-32006, -32006] : [-32006]), "\(frames)")
     #expect(!frames.joined().contains("vault"), "\(frames)")
     _ = harness.ask(root, "insert", #"{"feed":"open","elements":["later"]}"#)
     #expect(harness.isOpen(client) && harness.take(client).isEmpty)
@@ -175,8 +176,8 @@ import Testing
       let answer = harness.ask(client, "clients").first { $0.contains("result") }?.json?["result"]?["clients"]
       return answer?.items.first { $0["uid"]?.int == 0 }?["watches"]?.items.compactMap(\.string)
     }
-    #expect(watched(root) == ["open", "vault", "home"])
-    #expect(watched(harness.connect(uid: Self.reader)) == ["open"])
+    expectEqual(watched(root), ["open", "vault", "home"])
+    expectEqual(watched(harness.connect(uid: Self.reader)), ["open"])
     for method in ["stats", "quotas", "feeds"] {
       let answer = harness.ask(harness.connect(uid: Self.reader), method)
       #expect(answer.first?.json?["result"] != nil && !answer.joined().contains("vault"), "\(answer)")

@@ -1,5 +1,6 @@
 import FeedModel
 import FeedServer
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -36,18 +37,18 @@ import Testing
     let watcher = harness.connect(uid: Self.user)
     for (place, name) in ["a", "b", "c"].enumerated() {
       _ = harness.ask(watcher, "watch", #"{"feed":"\#(name)"}"#)
-      #expect(held(harness, observer, watcher) == (place + 1) * Watch.memory)
-      #expect(charged(harness) == (place + 1) * Watch.memory)
+      expectEqual(held(harness, observer, watcher), (place + 1) * Watch.memory)
+      expectEqual(charged(harness), (place + 1) * Watch.memory)
     }
     // Watching a feed again replaces the watch.
     _ = harness.ask(watcher, "watch", #"{"feed":"a"}"#)
-    #expect(charged(harness) == 3 * Watch.memory)
+    expectEqual(charged(harness), 3 * Watch.memory)
     _ = harness.ask(observer, "undefine", #"{"feed":"b"}"#)
-    #expect(charged(harness) == 2 * Watch.memory)
+    expectEqual(charged(harness), 2 * Watch.memory)
     _ = harness.ask(watcher, "unwatch", #"{"feed":"a"}"#)
-    #expect(charged(harness) == Watch.memory)
+    expectEqual(charged(harness), Watch.memory)
     harness.disconnect(watcher)
-    #expect(charged(harness) == 0)
+    expectEqual(charged(harness), 0)
   }
 
   /// Connections that leave together with many watches are closed by several turns.
@@ -63,13 +64,13 @@ import Testing
       }
     }
     harness.turn()
-    #expect(charged(harness) == 10_000 * Watch.memory)
+    expectEqual(charged(harness), 10_000 * Watch.memory)
     for watcher in watchers { harness.leave(watcher) }
     harness.turnOnce()
-    #expect(watchers.count { harness.isOpen($0) } == 5)
+    expectEqual(watchers.count { harness.isOpen($0) }, 5)
     harness.turn()
-    #expect(watchers.count { harness.isOpen($0) } == 0)
-    #expect(charged(harness) == 0)
+    expectEqual(watchers.count { harness.isOpen($0) }, 0)
+    expectEqual(charged(harness), 0)
   }
 
   @Test func watchesCountAgainstTheQuota() {
@@ -85,8 +86,8 @@ import Testing
       }
       return watcher
     }
-    #expect(watchers.map { harness.isOpen($0) } == [false, true, true])
-    #expect(charged(harness) == 3 * Watch.memory)
+    expectEqual(watchers.map { harness.isOpen($0) }, [false, true, true])
+    expectEqual(charged(harness), 3 * Watch.memory)
   }
 
   /// A snapshot that is not read keeps the former versions of elements that change.
@@ -104,7 +105,7 @@ import Testing
     }
     let captured = snapshots()
     #expect(captured > unchanged + 10_000 * 40)
-    #expect(held(harness, observer, watcher).map { $0 > captured } == true)
+    expectEqual(held(harness, observer, watcher).map { $0 > captured }, true)
     #expect(charged(harness) > captured)
     harness.resume(watcher)
     #expect(harness.take(watcher).count > 2)
@@ -133,16 +134,16 @@ import Testing
     func charges() -> [Int] { watchers.map { harness.engine.sessions[$0]?.snapshots.bytes ?? -1 } }
     let before = charges()
     #expect(before[0] == before[1] && before[0] < 10_000)
-    #expect(harness.ask(observer, change.method, change.params).first?.json?["error"] == nil)
+    expectEqual(harness.ask(observer, change.method, change.params).first?.json?["error"], nil)
     let rows = charges()[0] - before[0]
     // Each element has 14 bytes or more.
     #expect(rows > 20_000 * 14 && rows < 20_000 * 200)
-    #expect(charges()[1] == before[1])
+    expectEqual(charges()[1], before[1])
     harness.disconnect(watchers[0])
-    #expect(charges() == [-1, before[1] + rows])
+    expectEqual(charges(), [-1, before[1] + rows])
     harness.resume(watchers[1])
     #expect(harness.take(watchers[1]).count > 2)
-    #expect(harness.engine.sessions.snapshots.bytes == 0)
+    expectEqual(harness.engine.sessions.snapshots.bytes, 0)
   }
 
   /// A snapshot that its watcher does not read is given up for a later one.
@@ -158,12 +159,12 @@ import Testing
       #expect(charged(harness) <= 1 << 19)
       _ = harness.ask(observer, "update", #"{"feed":"c","elements":[\#(elements(start..<start + 1000, value: 1))]}"#)
     }
-    #expect(harness.engine.sessions[watcher]?.isClosing == false)
-    #expect(harness.engine.sessions.snapshots.bytes == 0)
+    expectEqual(harness.engine.sessions[watcher]?.isClosing, false)
+    expectEqual(harness.engine.sessions.snapshots.bytes, 0)
     harness.resume(watcher)
     let parts = harness.take(watcher).compactMap(\.json).filter { $0["method"]?.string == "snapshot" }
     #expect(parts.contains { $0["params"]?["reset"]?.bool == true })
-    #expect(parts.last?["params"]?["last"]?.bool == true)
+    expectEqual(parts.last?["params"]?["last"]?.bool, true)
   }
 
   /// A request that was taken is executed although its connection is closed. It counts until then.
@@ -183,15 +184,15 @@ import Testing
       harness.disconnect(sender)
     }
     #expect(!harness.isOpen(sender))
-    #expect(charged(harness) == waiting)
+    expectEqual(charged(harness), waiting)
     let users = harness.ask(observer, "quotas").first?.json?["result"]?["users"]
-    #expect(users?.items.first { $0["uid"]?.int == 7 }?["held"]?.int == waiting)
-    #expect(harness.ask(observer, "stats").first?.json?["result"]?["heldBytes"]?.int == waiting)
+    expectEqual(users?.items.first { $0["uid"]?.int == 7 }?["held"]?.int, waiting)
+    expectEqual(harness.ask(observer, "stats").first?.json?["result"]?["heldBytes"]?.int, waiting)
     harness.log?.isHeld = false
     harness.log?.store()
     harness.turn()
-    #expect(charged(harness) == 0)
-    #expect(harness.ask(observer, "get", #"{"feed":"c","id":29999}"#).first?.contains(#""v":1"#) == true)
+    expectEqual(charged(harness), 0)
+    expectEqual(harness.ask(observer, "get", #"{"feed":"c","id":29999}"#).first?.contains(#""v":1"#), true)
   }
 
   /// While a request is executed in slices, its user is charged for what it would take to undo it.
@@ -220,8 +221,8 @@ import Testing
     harness.turn()
     // An entry of the log and a version for each element.
     #expect(most > first + 19_000 * 100)
-    #expect(charged(harness) == 0)
-    #expect(harness.ask(observer, "get", #"{"feed":"c","id":1}"#).first?.contains(#""v":19999"#) == true)
+    expectEqual(charged(harness), 0)
+    expectEqual(harness.ask(observer, "get", #"{"feed":"c","id":1}"#).first?.contains(#""v":19999"#), true)
   }
 
   /// Closing a connection does not free the request that it sent, so others close first, and small ones stay.
@@ -238,15 +239,15 @@ import Testing
     harness.engine.limits.maxQueuePerUser = charged(harness) + 50_000
     let frame = EngineHarness.frame("\"" + String(repeating: "x", count: 100_000) + "\"")
     harness.deliver(other, Array(frame.dropLast()))
-    #expect([sender, watcher, other].map { harness.isOpen($0) } == [true, true, false])
+    expectEqual([sender, watcher, other].map { harness.isOpen($0) }, [true, true, false])
     // The request alone exceeds the quota.
     harness.engine.limits.maxQueuePerUser = 1 << 20
     harness.deliver(watcher, Array(frame.prefix(100)))
-    #expect([sender, watcher].map { harness.isOpen($0) } == [true, false])
+    expectEqual([sender, watcher].map { harness.isOpen($0) }, [true, false])
     harness.log?.isHeld = false
     harness.log?.store()
     harness.turn()
-    #expect(harness.take(sender).count == 1)
-    #expect(charged(harness) == 0)
+    expectEqual(harness.take(sender).count, 1)
+    expectEqual(charged(harness), 0)
   }
 }

@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -28,7 +29,7 @@ import Testing
     let third = harness.connect()
     #expect(!harness.wantsInput(third))
     harness.turn()
-    #expect(bye(harness, third) == "limit")
+    expectEqual(bye(harness, third), "limit")
     #expect(!harness.isOpen(third))
     harness.disconnect(first[0])
     let fourth = harness.connect()
@@ -51,7 +52,7 @@ import Testing
     #expect(isServed(harness, root))
     let second = harness.connect(uid: 0)
     harness.turn()
-    #expect(bye(harness, second) == "limit", "the reserve is used up")
+    expectEqual(bye(harness, second), "limit", "the reserve is used up")
   }
 
   @Test func connectionsAreLimitedPerUser() {
@@ -59,7 +60,7 @@ import Testing
     let together = harness.connect([5, 5, 5, 6].map { Peer(uid: $0, gid: 0, pid: 42) })
     let (mine, other) = (Array(together.dropLast()), together[3])
     harness.turn()
-    #expect(bye(harness, mine[2]) == "limit")
+    expectEqual(bye(harness, mine[2]), "limit")
     #expect(isServed(harness, mine[0]))
     #expect(isServed(harness, other))
     harness.disconnect(mine[0])
@@ -102,10 +103,10 @@ import Testing
     let frames = harness.take(large).compactMap { Value($0) }
     for frame in frames.dropLast() where frame["method"]?.string == "delta" {
       let feed = frame["params"]?["feed"]?.string ?? ""
-      #expect(frame["params"]?["from"]?.int == revisions[feed])
+      expectEqual(frame["params"]?["from"]?.int, revisions[feed])
       revisions[feed] = frame["params"]?["revision"]?.int
     }
-    #expect(frames.last?["params"]?["reason"]?.string == "quota")
+    expectEqual(frames.last?["params"]?["reason"]?.string, "quota")
     #expect(harness.events.contains { $0.message.contains("uid 7") && $0.message.contains("quota") })
   }
 
@@ -128,9 +129,9 @@ import Testing
     harness.drop(watcher)
     harness.turnOnce()
     let next = harness.connect(uid: 9)
-    #expect(next == watcher, "the number is reused")
+    expectEqual(next, watcher, "the number is reused")
     harness.turn()
-    #expect(harness.take(next) == [])
+    expectEqual(harness.take(next), [])
     #expect(isServed(harness, next))
   }
 
@@ -145,7 +146,7 @@ import Testing
     #expect([idle, busy].allSatisfy { !harness.isOpen($0) && bye(harness, $0) == "shutdown" })
     #expect(harness.isOpen(stopped))
     harness.resume(stopped)
-    #expect(bye(harness, stopped) == "shutdown")
+    expectEqual(bye(harness, stopped), "shutdown")
     #expect(!harness.isOpen(stopped))
   }
 
@@ -172,7 +173,7 @@ import Testing
     let requests = [#"{"jsonrpc":"2.0","id":1,"method":"verify","params":{"feed":"a"}}"#]
     harness.supply(id, requests.flatMap { EngineHarness.frame($0) })
     harness.endInput(id)
-    #expect(harness.take(id).count == 1)
+    expectEqual(harness.take(id).count, 1)
     #expect(!harness.isOpen(id))
   }
 }

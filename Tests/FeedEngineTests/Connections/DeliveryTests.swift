@@ -51,12 +51,12 @@ import Testing
     let last = (0..<7).map { client in counts.lastIndex { $0[client] > 0 } ?? -1 }
     let first = (0..<7).map { client in counts.firstIndex { $0[client] > 0 } ?? -1 }
     #expect(first.max() ?? 0 < last.min() ?? 0)
-    #expect(counts.firstIndex { $0[7] > 0 } == 0)
+    expectEqual(counts.firstIndex { $0[7] > 0 }, 0)
     for client in clients[1...7] {
       let answers = harness.take(client).map { Value($0)?["result"]?["element"]?["text"]?.string?.utf8.count }
-      #expect(answers == [Self.size])
+      expectEqual(answers, [Self.size])
     }
-    #expect(harness.take(clients[8]).count == 1)
+    expectEqual(harness.take(clients[8]).count, 1)
   }
 
   @Test func outputThatFollowsALongAnswerKeepsItsPlace() {
@@ -69,7 +69,7 @@ import Testing
     supply(clients[1], "get", #"{"feed":"c","id":1}"#)
     harness.turn()
     let answers = harness.take(clients[1]).compactMap { Value($0) }
-    #expect(answers.map { $0["result"]?["element"]?["text"]?.string?.utf8.count } == [Self.size, nil, Self.size])
-    #expect(answers.map { $0["error"]?["code"]?.int } == [nil, -32601, nil])
+    expectEqual(answers.map { $0["result"]?["element"]?["text"]?.string?.utf8.count }, [Self.size, nil, Self.size])
+    expectEqual(answers.map { $0["error"]?["code"]?.int }, [nil, -32601, nil])
   }
 }

@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -22,7 +23,7 @@ import Testing
     let harness = EngineHarness()
     let id = harness.connect()
     for piece in pieces { harness.deliver(id, piece) }
-    #expect(harness.waitingInput(of: id) == 0)
+    expectEqual(harness.waitingInput(of: id), 0)
     return harness.take(id).filter { $0.json?["method"] == nil }
   }
 
@@ -30,12 +31,12 @@ import Testing
     let frames = Self.requests.map { EngineHarness.frame($0) }
     let all = Array(frames.joined())
     let whole = answers(frames)
-    #expect(whole.count == 7)
-    #expect(answers([all]) == whole, "all at once")
-    #expect(answers(all.map { [$0] }) == whole, "byte by byte")
+    expectEqual(whole.count, 7)
+    expectEqual(answers([all]), whole, "all at once")
+    expectEqual(answers(all.map { [$0] }), whole, "byte by byte")
     for size in [2, 3, 5, 7, 61, 128] {
       let pieces = stride(from: 0, to: all.count, by: size).map { Array(all[$0..<min($0 + size, all.count)]) }
-      #expect(answers(pieces) == whole, "in pieces of \(size)")
+      expectEqual(answers(pieces), whole, "in pieces of \(size)")
     }
   }
 
@@ -44,7 +45,7 @@ import Testing
     let ids = replies.flatMap { $0.items.isEmpty ? [$0] : $0.items }.map {
       $0["id"]?.text
     }
-    #expect(ids == ["1", "\"two\"", "3.0", "4", "null", "null", "6", "7"])
+    expectEqual(ids, ["1", "\"two\"", "3.0", "4", "null", "null", "6", "7"])
   }
 
   @Test(arguments: [0, 5000, 0x7FFF_FFFF, 0xFFFF_FFFF]) func invalidLengthIsAnsweredAndClosesTheConnection(
@@ -58,12 +59,12 @@ import Testing
     let ping = EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)
     harness.deliver(bad, ping + header + ping)
     let frames = harness.take(bad).compactMap { Value($0) }
-    #expect(frames.map(\.errorCode) == [nil, -32600, nil])
-    #expect(frames.map { $0["id"]?.text } == ["1", "null", nil])
-    #expect(frames.last?["method"]?.string == "bye")
-    #expect(frames.last?["params"]?["reason"]?.string == "badFrame")
+    expectEqual(frames.map(\.errorCode), [nil, -32600, nil])
+    expectEqual(frames.map { $0["id"]?.text }, ["1", "null", nil])
+    expectEqual(frames.last?["method"]?.string, "bye")
+    expectEqual(frames.last?["params"]?["reason"]?.string, "badFrame")
     #expect(!harness.isOpen(bad))
-    #expect(harness.ask(good, "ping").count == 1)
+    expectEqual(harness.ask(good, "ping").count, 1)
     #expect(harness.events.contains { $0.level == .warning && $0.message.contains("uid 1000") })
   }
 
@@ -87,11 +88,11 @@ import Testing
       let length = withUnsafeBytes(of: UInt32(text.count).bigEndian) { Array($0) }
       harness.deliver(id, length + text)
       let replies = harness.take(id).compactMap { Value($0) }
-      #expect(replies.map(\.errorCode) == [-32700])
-      #expect(replies.first?["id"]?.text == "null")
+      expectEqual(replies.map(\.errorCode), [-32700])
+      expectEqual(replies.first?["id"]?.text, "null")
       #expect(replies.first?.errorData?["offset"]?.int != nil)
     }
-    #expect(harness.ask(id, "ping").count == 1)
+    expectEqual(harness.ask(id, "ping").count, 1)
   }
 
   /// An incomplete frame times out; any progress restarts the timeout.
@@ -105,8 +106,8 @@ import Testing
     #expect(harness.isOpen(half))
     harness.advance(seconds: 3)
     #expect(!harness.isOpen(half))
-    #expect(harness.take(half).last?.json?["params"]?["reason"]?.string == "frameTimeout")
-    #expect(harness.ask(good, "ping").count == 1)
+    expectEqual(harness.take(half).last?.json?["params"]?["reason"]?.string, "frameTimeout")
+    expectEqual(harness.ask(good, "ping").count, 1)
   }
 
   /// An incomplete frame does not time out while the daemon does not read the connection because its queue is full.

@@ -104,7 +104,7 @@ import Testing
           let slices = line.taken(slices: Int.random(in: 1...5, using: &random))
           #expect(line.expected.starts(with: slices), "seed \(seed)")
           line.consume(Int.random(in: 0...slices.count, using: &random))
-          #expect(line.queue.count == line.expected.count, "seed \(seed)")
+          expectEqual(line.queue.count, line.expected.count, "seed \(seed)")
         }
         if Int.random(in: 0..<9, using: &random) == 0 { line.pin() }
       }
@@ -118,7 +118,7 @@ import Testing
       }
       for line in lines {
         #expect(line.queue.backlog == line.expected.count && line.queue.count == line.expected.count, "seed \(seed)")
-        #expect(line.taken(slices: 200) == line.expected, "seed \(seed)")
+        expectEqual(line.taken(slices: 200), line.expected, "seed \(seed)")
       }
       for line in lines {
         switch Int.random(in: 0..<12, using: &random) {
@@ -129,10 +129,10 @@ import Testing
           line.expected = Array(line.expected.prefix(line.frames.last?.end ?? 0))
         case 1, 2:
           let dropped = line.drop(Bool.random(using: &random) ? [1] : [1, 2])
-          #expect(dropped.found == dropped.expected, "seed \(seed)")
+          expectEqual(dropped.found, dropped.expected, "seed \(seed)")
         default: break
         }
-        #expect(line.taken(slices: 200) == line.expected, "seed \(seed)")
+        expectEqual(line.taken(slices: 200), line.expected, "seed \(seed)")
       }
       // Each user is charged once for each block that one of its queues holds.
       for line in lines { charges[line.uid, default: 0] += line.queue.takeDues() }
@@ -141,7 +141,7 @@ import Testing
         for block in line.queue.blocks { held[line.uid, default: [:]][ObjectIdentifier(block)] = block.bytes.count }
       }
       for uid in [1, 2] as [UInt32] {
-        #expect(charges[uid, default: 0] == held[uid, default: [:]].values.reduce(0, +), "seed \(seed)")
+        expectEqual(charges[uid, default: 0], held[uid, default: [:]].values.reduce(0, +), "seed \(seed)")
       }
     }
     for line in lines {
@@ -170,13 +170,13 @@ import Testing
     }
     func dues() -> [Int] { lines.map { $0.queue.takeDues() } }
     turn(unwritten: [length, 40_000, 10])
-    #expect(dues() == [length, 0, 10])
+    expectEqual(dues(), [length, 0, 10])
     lines[0].queue.removeAll()
-    #expect(dues() == [0, 0, 0])
+    expectEqual(dues(), [0, 0, 0])
     lines[1].queue.removeAll()
     lines[2].queue.removeAll()
-    #expect(dues() == [0, -length, -10])
+    expectEqual(dues(), [0, -length, -10])
     turn(unwritten: [10_000, 0, 10])
-    #expect(dues() == [10_000, 0, 10])
+    expectEqual(dues(), [10_000, 0, 10])
   }
 }

@@ -38,7 +38,7 @@ import Testing
     sessions.checkInvariants()
     #expect(third.id == first.id && third.handle != first.handle)
     #expect(sessions[first.handle] == nil && sessions[third.handle] === third)
-    #expect(sessions.all.map(\.peer.uid) == [3, 2])
+    expectEqual(sessions.all.map(\.peer.uid), [3, 2])
     #expect(sessions.count == 2 && !sessions.isEmpty)
     sessions.close(second)
     sessions.close(third)
@@ -98,11 +98,11 @@ import Testing
     status.log = { events.append($0) }
     for _ in 0..<100 { status.reportClosing(.warning, "closed", now: Self.start) }
     for event in events { lines[event.level, default: 0] += 1 }
-    #expect(lines == [.warning: ClosingLines.perSecond, .debug: 100 - ClosingLines.perSecond])
+    expectEqual(lines, [.warning: ClosingLines.perSecond, .debug: 100 - ClosingLines.perSecond])
     events = []
     status.reportClosing(.info, "closed", now: Self.start.adding(seconds: 1))
-    #expect(events.map(\.level) == [.warning, .info])
-    #expect(events.first?.message.hasPrefix("\(100 - ClosingLines.perSecond) more connections") == true)
+    expectEqual(events.map(\.level), [.warning, .info])
+    expectEqual(events.first?.message.hasPrefix("\(100 - ClosingLines.perSecond) more connections"), true)
   }
 
   @Test func reserveExceedsBothConnectionLimits() {
@@ -111,11 +111,11 @@ import Testing
     limits.maxConnectionsPerUser = 1
     var quotas = Quotas()
     quotas.admit(Self.session(0, uid: 1))
-    #expect(quotas.refusal(of: Self.peer(1), limits: limits, reserve: 0)?.contains("maxConnectionsPerUser") == true)
-    #expect(quotas.refusal(of: Self.peer(1), limits: limits, reserve: 1) == nil)
+    expectEqual(quotas.refusal(of: Self.peer(1), limits: limits, reserve: 0)?.contains("maxConnectionsPerUser"), true)
+    expectEqual(quotas.refusal(of: Self.peer(1), limits: limits, reserve: 1), nil)
     quotas.admit(Self.session(1, uid: 2))
-    #expect(quotas.refusal(of: Self.peer(3), limits: limits, reserve: 0)?.contains("maxConnections ") == true)
-    #expect(quotas.refusal(of: Self.peer(3), limits: limits, reserve: 1) == nil)
+    expectEqual(quotas.refusal(of: Self.peer(3), limits: limits, reserve: 0)?.contains("maxConnections "), true)
+    expectEqual(quotas.refusal(of: Self.peer(3), limits: limits, reserve: 1), nil)
   }
 
   @Test func requestThatHoldsTheLineBlocksFurtherRequests() {
@@ -139,7 +139,7 @@ import Testing
       line.add(bytes: 1, isRead: true, isHeld: false)
       count += 1
     }
-    #expect(count == 32)
+    expectEqual(count, 32)
   }
 
   @Test func outboxListsASessionOnce() {
@@ -149,13 +149,13 @@ import Testing
     outbox.checkInvariants(sessions)
     var seen: [ConnectionID] = []
     outbox.forEach { seen.append($0.id) }
-    #expect(seen == sessions.map(\.id))
+    expectEqual(seen, sessions.map(\.id))
     outbox.remove(sessions[0])
     outbox.checkInvariants(sessions)
     outbox.answers.bytes.append("kept")
     sessions[1].output.append(outbox.answers, from: 0, to: 4)
     outbox.finish { $0.output.isBlocked = true }
-    #expect(sessions.map { $0.output.isBlocked } == [false, true])
+    expectEqual(sessions.map { $0.output.isBlocked }, [false, true])
     #expect(sessions[1].output.backlog == 4 && outbox.answers.bytes.isEmpty)
     #expect(sessions.allSatisfy { !$0.isInOutbox })
   }
@@ -169,7 +169,7 @@ import Testing
       answers.add(session)
     }
     answers.checkInvariants(sessions)
-    #expect(answers.count == 3)
+    expectEqual(answers.count, 3)
     for session in sessions {
       #expect(answers.takeFirst() === session)
       answers.add(session)

@@ -1,5 +1,6 @@
 import FeedJSON
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -34,16 +35,16 @@ import Testing
     harness.deliver(large, half(5000))
     harness.deliver(small, half(4000))
     harness.deliver(other, half(8000))
-    #expect(gauge(harness, observer, "heldBytes") == 17_000)
+    expectEqual(gauge(harness, observer, "heldBytes"), 17_000)
     let clients = harness.ask(observer, "clients").first?.json?["result"]?["clients"]
-    #expect(clients?.items.map { $0["held"]?.int } == [5000, 4000, 8000, 0])
+    expectEqual(clients?.items.map { $0["held"]?.int }, [5000, 4000, 8000, 0])
     #expect([large, small, other].allSatisfy { harness.isOpen($0) })
     // The connection that holds most closes, not the one that exceeded the quota.
     harness.deliver(small, [UInt8](repeating: 0x78, count: 500))
     #expect(!harness.isOpen(large))
-    #expect(reasonOfBye(harness, large) == "quota")
+    expectEqual(reasonOfBye(harness, large), "quota")
     #expect([small, other].allSatisfy { harness.isOpen($0) })
-    #expect(gauge(harness, observer, "heldBytes") == 12_500)
+    expectEqual(gauge(harness, observer, "heldBytes"), 12_500)
     #expect(harness.events.contains { $0.message.contains("uid 7") && $0.message.contains("maxQueuePerUser") })
   }
 
@@ -53,11 +54,11 @@ import Testing
     let ids = (0..<4).map { _ in harness.connect(uid: 7) }
     for (id, count) in zip(ids, [2000, 2500, 3000]) { harness.deliver(id, half(count)) }
     harness.deliver(ids[3], half(8500))
-    #expect(ids.map { harness.isOpen($0) } == [true, true, true, false])
+    expectEqual(ids.map { harness.isOpen($0) }, [true, true, true, false])
     harness.supply(ids[0], [UInt8](repeating: 0x78, count: 6000))
     harness.supply(ids[1], [UInt8](repeating: 0x78, count: 5000))
     harness.turn()
-    #expect(ids.map { harness.isOpen($0) } == [false, false, true, false])
+    expectEqual(ids.map { harness.isOpen($0) }, [false, false, true, false])
   }
 
   /// Queued output and the incomplete frame of a connection are added.
@@ -79,7 +80,7 @@ import Testing
     harness.deliver(watcher, [UInt8](repeating: 0x78, count: 3000))
     #expect(!harness.wantsInput(watcher))
     harness.resume(watcher)
-    #expect(reasonOfBye(harness, watcher) == "quota")
+    expectEqual(reasonOfBye(harness, watcher), "quota")
   }
 
   /// Output that was read and frames that were completed no longer count.
@@ -95,10 +96,10 @@ import Testing
         #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"a","element":{"id":\#(number),"f":"\#(filler)"}}}"#
       )
       harness.deliver(pusher, Array(update.prefix(6000)))
-      #expect(gauge(harness, observer, "heldBytes") == 6000 + Watch.memory)
+      expectEqual(gauge(harness, observer, "heldBytes"), 6000 + Watch.memory)
       harness.stopped = [watcher]
       harness.deliver(pusher, Array(update.dropFirst(6000)))
-      #expect(gauge(harness, observer, "heldBytes") == Watch.memory)
+      expectEqual(gauge(harness, observer, "heldBytes"), Watch.memory)
       // Read in parts, so that the queue never becomes empty in between.
       harness.resume(watcher, bytes: 6000)
       harness.deliver(pusher, Array(update.prefix(6000)))
@@ -128,16 +129,16 @@ import Testing
       let clients = harness.ask(observer, "clients").first?.json?["result"]?["clients"]
       let row = clients?.items.first { $0["connection"]?.int == id.rawValue + 1 }
       if isOpen {
-        #expect(row?["queued"]?.int.map { $0 > 5000 && $0 < 6000 } == true)
-        #expect(row?["held"]?.int == 195_000)
+        expectEqual(row?["queued"]?.int.map { $0 > 5000 && $0 < 6000 }, true)
+        expectEqual(row?["held"]?.int, 195_000)
       }
     }
     // The second answer exceeds the quota. One of the two connections closes, without the rest of its answer.
-    #expect([first, second].count { harness.engine.sessions[$0]?.isClosing == false } == 1)
+    expectEqual([first, second].count { harness.engine.sessions[$0]?.isClosing == false }, 1)
     #expect(harness.engine.sessions.quotas.bytes(of: 7) <= 250_000)
     harness.stopped = []
     for id in [first, second] { harness.resume(id) }
-    #expect(harness.engine.sessions.quotas.bytes(of: 7) == 0)
+    expectEqual(harness.engine.sessions.quotas.bytes(of: 7), 0)
   }
 
   /// A connection that ended its input counts as long as it does not read, and so does one that is being closed.
@@ -161,7 +162,7 @@ import Testing
       #expect(harness.engine.sessions.quotas.bytes(of: 7) <= 500_000)
     }
     #expect(harness.engine.sessions.quotas.bytes(of: 7) > 400_000)
-    #expect(ids.count { harness.isOpen($0) } == 2)
+    expectEqual(ids.count { harness.isOpen($0) }, 2)
   }
 
   /// The tokens of a long request count until it is executed, and are freed then.
@@ -174,14 +175,14 @@ import Testing
     let request = #"{"jsonrpc":"2.0","id":1,"method":"insert","params":{"feed":"a","elements":[\#(elements)]}}"#
     harness.send(sender, request)
     let least = request.utf8.count + 400_000 * JSONScanner.tokenSize
-    #expect(harness.log?.inFlight.count == 1)
+    expectEqual(harness.log?.inFlight.count, 1)
     #expect(harness.engine.sessions.quotas.bytes(of: 7) >= least)
-    #expect(gauge(harness, observer, "heldBytes").map { $0 >= least } == true)
+    expectEqual(gauge(harness, observer, "heldBytes").map { $0 >= least }, true)
     harness.log?.isHeld = false
     harness.log?.store()
     harness.turn()
-    #expect(harness.take(sender).count == 1)
-    #expect(harness.engine.sessions.quotas.bytes(of: 7) == 0)
+    expectEqual(harness.take(sender).count, 1)
+    expectEqual(harness.engine.sessions.quotas.bytes(of: 7), 0)
     // Two more batches reuse the one that held the tokens.
     for _ in 0..<2 { _ = harness.ask(sender, "insert", #"{"feed":"a","element":1}"#) }
     #expect(harness.tapeCapacity < 300_000)

@@ -80,12 +80,12 @@ import Testing
     for turn in world.harness.stored {
       try again.engine.replay(turn)
     }
-    #expect(again.engine.catalog.revision == world.harness.engine.catalog.revision)
+    expectEqual(again.engine.catalog.revision, world.harness.engine.catalog.revision)
     for name in World.names {
       let first = try? world.harness.engine.catalog.feed(named: name)
       let second = try? again.engine.catalog.feed(named: name)
-      #expect(first?.revision == second?.revision, "seed \(seed): \(name)")
-      #expect(first.map { World.contents(of: $0) } == second.map { World.contents(of: $0) }, "seed \(seed): \(name)")
+      expectEqual(first?.revision, second?.revision, "seed \(seed): \(name)")
+      expectEqual(first.map { World.contents(of: $0) }, second.map { World.contents(of: $0) }, "seed \(seed): \(name)")
     }
   }
 }

@@ -63,14 +63,14 @@ import Testing
 
   @Test("each method and each parameter has a valid request that succeeds")
   func examples() throws {
-    #expect(Set(HostileRequests.examples.map(\.method)) == Set(Method.allCases.map(\.name)))
+    expectEqual(Set(HostileRequests.examples.map(\.method)), Set(Method.allCases.map(\.name)))
     let text = try SmallFile.read("\(BuildProducts.packageFolder)/Protocol/openrpc.json")
     let document = try #require(Value(String(decoding: text, as: UTF8.self)))
     for method in document["methods"]?.items ?? [] {
       let parameters = method["params"]?.items.compactMap { $0["name"]?.string } ?? []
       let examples = HostileRequests.examples.filter { $0.method == method["name"]?.string }
-      #expect(
-        Set(parameters).subtracting(examples.flatMap { $0.members.map(\.name) }) == [], "\(method["name"]?.text ?? "")")
+      expectEqual(
+        Set(parameters).subtracting(examples.flatMap { $0.members.map(\.name) }), [], "\(method["name"]?.text ?? "")")
     }
     let definitions = HostileRequests.examples.filter { $0.method == "define" }
     for kind in FeedDefinition.kinds where kind != "managed" {
@@ -79,7 +79,7 @@ import Testing
       }
       let missing = Set(KnownMembers.definition(kind) ?? []).subtracting(members)
       let common: Set = ["selectable", "multiple", "editable", "movable"]
-      #expect(missing.subtracting(kind == "collection" ? ["section", "sectionOrder"] : common) == [], "\(kind)")
+      expectEqual(missing.subtracting(kind == "collection" ? ["section", "sectionOrder"] : common), [], "\(kind)")
     }
     for example in HostileRequests.examples {
       let daemon = Daemon()
@@ -112,7 +112,7 @@ import Testing
           let answers = Self.answers(
             daemon, #"{"jsonrpc":"2.0","id":7,"method":"\#(method.name)","params":\#(params)}"#)
           let place: Comment = "\(method.name) \(params.prefix(200)): \(answers)"
-          #expect(answers.count == 1, place)
+          expectEqual(answers.count, 1, place)
           guard let answer = answers.first else { return }
           if answer["result"] != nil {
             #expect(answer["id"]?.int == 7 && answer["error"] == nil, place)
@@ -123,11 +123,11 @@ import Testing
             continue
           }
           Self.check(answer, codes, place)
-          #expect(daemon.marks == marks, place)
+          expectEqual(daemon.marks, marks, place)
         }
         // The state is that of a new daemon: neither requests with an error nor those without an effect changed it.
-        #expect(daemon.state == state, "\(method.name) \(name)")
-        #expect(daemon.harness.ask(daemon.other, "ping") == [#"{"jsonrpc":"2.0","id":1,"result":{}}"#])
+        expectEqual(daemon.state, state, "\(method.name) \(name)")
+        expectEqual(daemon.harness.ask(daemon.other, "ping"), [#"{"jsonrpc":"2.0","id":1,"result":{}}"#])
       }
     }
   }
@@ -170,10 +170,10 @@ import Testing
         params.map { #"{"jsonrpc":"2.0","id":7,\#($0)}"# } + ids + versions + [#"{"id":7,\#(request)}"#, twice]
       for frame in frames {
         let answers = Self.answers(daemon, frame)
-        #expect(answers.count == 1, "\(frame): \(answers)")
+        expectEqual(answers.count, 1, "\(frame): \(answers)")
         #expect(answers.first?["result"] != nil || answers.first?.errorCode != nil, "\(frame): \(answers)")
       }
-      #expect(daemon.marks == marks, "\(method.name)")
+      expectEqual(daemon.marks, marks, "\(method.name)")
     }
   }
 
@@ -183,7 +183,7 @@ import Testing
     let id = harness.connect()
     for name in ["", "a/b/c", "x y", String(repeating: "x", count: 5000)] {
       let answer = harness.ask(id, "watch", #"{"feed":"\#(name)"}"#).first?.json
-      #expect(answer?.errorCode == -32000)
+      expectEqual(answer?.errorCode, -32000)
     }
     #expect(harness.stored.isEmpty)
     harness.deliver(

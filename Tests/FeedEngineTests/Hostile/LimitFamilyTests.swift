@@ -13,13 +13,13 @@ import Testing
 @Suite("Limits") struct LimitFamilyTests {
   @Test("every limit has a case, and the page of limits says which ones refuse requests")
   func table() throws {
-    #expect(Set(LimitCase.all.map(\.limit)) == Set(Limits.all.map(\.name)))
+    expectEqual(Set(LimitCase.all.map(\.limit)), Set(Limits.all.map(\.name)))
     let page = try SmallFile.read("\(BuildProducts.packageFolder)/Protocol/limits.md")
     let rows = String(decoding: page, as: UTF8.self).split(separator: "\n").filter {
       $0.hasPrefix("| `") && $0.contains("-32007")
     }
     let refusing = LimitCase.all.filter { if case .requests = $0.use { true } else { false } }
-    #expect(Set(rows.map { String($0.dropFirst(3).prefix { $0 != "`" }) }) == Set(refusing.map(\.limit)))
+    expectEqual(Set(rows.map { String($0.dropFirst(3).prefix { $0 != "`" }) }), Set(refusing.map(\.limit)))
   }
 
   @Test("below and at a limit a request is executed, above it is refused and changes nothing", arguments: LimitCase.all)
@@ -37,7 +37,7 @@ import Testing
     }
     if let value = this.value {
       for (use, isExpected) in [(value - 1, true), (value, true), (value + 1, false)] {
-        #expect(isAccepted(value, use, checks: true) == isExpected, "\(use) of \(value)")
+        expectEqual(isAccepted(value, use, checks: true), isExpected, "\(use) of \(value)")
       }
     } else {
       var (refused, accepted) = (0, Limits()[keyPath: limit.keyPath])
@@ -47,7 +47,7 @@ import Testing
       }
       #expect(accepted > 10, "the requests use nothing of the limit")
       for (setting, isExpected) in [(accepted + 1, true), (accepted, true), (accepted - 1, false)] {
-        #expect(isAccepted(setting, accepted, checks: true) == isExpected, "\(accepted) of \(setting)")
+        expectEqual(isAccepted(setting, accepted, checks: true), isExpected, "\(accepted) of \(setting)")
       }
     }
   }
@@ -69,12 +69,12 @@ import Testing
       if answer["result"] != nil { continue }
       if checks {
         let message = answer["error"]?["message"]?.string ?? ""
-        #expect(answer.errorCode == -32007, "\(answer)")
-        #expect(answer.errorData?["limit"]?.string == limit.name, "\(answer)")
-        #expect(answer.errorData?["value"]?.int == setting, "\(answer)")
+        expectEqual(answer.errorCode, -32007, "\(answer)")
+        expectEqual(answer.errorData?["limit"]?.string, limit.name, "\(answer)")
+        expectEqual(answer.errorData?["value"]?.int, setting, "\(answer)")
         #expect(message.contains("limit \(limit.name) (\(grouped(setting))) exceeded: "), "\(message)")
         #expect(message.hasSuffix("--\(limit.flag)"), "\(message)")
-        #expect(state(harness, other) == before)
+        expectEqual(state(harness, other), before)
         #expect(LimitCase.answersPing(harness, id) && LimitCase.answersPing(harness, other))
       }
       return false

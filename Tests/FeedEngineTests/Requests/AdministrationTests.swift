@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -14,13 +15,13 @@ import Testing
     _ = harness.ask(ann, "insert", #"{"feed":"a","elements":[1,2]}"#)
     let result = try #require(harness.ask(root, "quotas").first?.json?["result"])
     let users = result["users"]?.items ?? []
-    #expect(users.map { $0["uid"]?.int } == [0, 7])
-    #expect(users.map { $0["connections"]?.int } == [1, 1])
-    #expect(users.map { $0["elements"]?.int } == [0, 2])
-    #expect(result["total"]?["feeds"]?.int == 1)
-    #expect(result["limits"]?["maxElementsPerUser"]?.int == Limits().maxElementsPerUser)
-    #expect(harness.ask(ann, "quotas").first?.json?.errorCode == -32006)
-    #expect(harness.ask(ann, "stats").first?.json?["result"]?["users"]?.items.first?["uid"]?.int == 7)
+    expectEqual(users.map { $0["uid"]?.int }, [0, 7])
+    expectEqual(users.map { $0["connections"]?.int }, [1, 1])
+    expectEqual(users.map { $0["elements"]?.int }, [0, 2])
+    expectEqual(result["total"]?["feeds"]?.int, 1)
+    expectEqual(result["limits"]?["maxElementsPerUser"]?.int, Limits().maxElementsPerUser)
+    expectEqual(harness.ask(ann, "quotas").first?.json?.errorCode, -32006)
+    expectEqual(harness.ask(ann, "stats").first?.json?["result"]?["users"]?.items.first?["uid"]?.int, 7)
   }
 
   @Test("kick closes a connection by its number, for administrators")
@@ -29,16 +30,16 @@ import Testing
     let (root, ann, bob) = (harness.connect(uid: 0), harness.connect(uid: 7), harness.connect(uid: 8))
     let clients = try #require(harness.ask(root, "clients").first?.json?["result"]?["clients"]?.items)
     let number = try #require(clients.first { $0["uid"]?.int == 7 }?["connection"]?.int)
-    #expect(harness.ask(bob, "kick", #"{"connection":\#(number)}"#).first?.json?.errorCode == -32006)
+    expectEqual(harness.ask(bob, "kick", #"{"connection":\#(number)}"#).first?.json?.errorCode, -32006)
     #expect(harness.isOpen(ann))
     let answer = harness.ask(root, "kick", #"{"connection":\#(number)}"#).first?.json
-    #expect(answer?["result"]?["uid"]?.int == 7)
-    #expect(harness.take(ann).last?.json?["params"]?["reason"]?.string == "kicked")
+    expectEqual(answer?["result"]?["uid"]?.int, 7)
+    expectEqual(harness.take(ann).last?.json?["params"]?["reason"]?.string, "kicked")
     #expect(!harness.isOpen(ann))
-    #expect(harness.ask(root, "kick", #"{"connection":\#(number)}"#).first?.json?.errorCode == -32602)
+    expectEqual(harness.ask(root, "kick", #"{"connection":\#(number)}"#).first?.json?.errorCode, -32602)
     let next = harness.connect(uid: 7)
     let numbers = harness.ask(root, "clients").first?.json?["result"]?["clients"]?.items.map { $0["connection"]?.int }
-    #expect(numbers?.contains(number) == false, "numbers are not used again")
+    expectEqual(numbers?.contains(number), false, "numbers are not used again")
     #expect(harness.isOpen(next) && harness.isOpen(bob))
   }
 
@@ -50,10 +51,10 @@ import Testing
     _ = harness.ask(ann, "watch", #"{"feed":"a"}"#)
     harness.stopped = [ann]
     for _ in 0..<10 { _ = harness.ask(root, "insert", #"{"feed":"a","element":1}"#) }
-    #expect(harness.ask(root, "kick", #"{"connection":2}"#).first?.json?["result"]?["connection"]?.int == 2)
+    expectEqual(harness.ask(root, "kick", #"{"connection":2}"#).first?.json?["result"]?["connection"]?.int, 2)
     harness.stopped = []
     harness.turn()
-    #expect(harness.take(ann).last?.json?["params"]?["reason"]?.string == "kicked")
+    expectEqual(harness.take(ann).last?.json?["params"]?["reason"]?.string, "kicked")
     #expect(!harness.isOpen(ann))
   }
 
@@ -62,9 +63,9 @@ import Testing
     let harness = EngineHarness()
     let root = harness.connect(uid: 0)
     let frames = harness.ask(root, "kick", #"{"connection":1}"#).compactMap(\.json)
-    #expect(frames.count == 2)
-    #expect(frames.first?["result"]?["connection"]?.int == 1)
-    #expect(frames.last?["params"]?["reason"]?.string == "kicked")
+    expectEqual(frames.count, 2)
+    expectEqual(frames.first?["result"]?["connection"]?.int, 1)
+    expectEqual(frames.last?["params"]?["reason"]?.string, "kicked")
     #expect(!harness.isOpen(root))
   }
 }

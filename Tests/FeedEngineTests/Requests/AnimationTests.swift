@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -36,7 +37,7 @@ import Testing
     for delta in harness.take(watcher) {
       let params = delta.json?["params"]
       guard let feed = params?["feed"]?.string else { continue }
-      #expect(hints[feed] == nil)
+      expectEqual(hints[feed], nil)
       hints[feed] = params?["animation"]?.string ?? ""
     }
     return hints
@@ -53,42 +54,47 @@ import Testing
   }
 
   @Test func hintIsNotSentForOtherFeeds() {
-    #expect(
-      hints(insert("a", "fade"), update(#"{"id":1,"p":1}"#)) == [
+    expectEqual(
+      hints(insert("a", "fade"), update(#"{"id":1,"p":1}"#)),
+      [
         "a": "fade", "both": "fade", "mixed": "fade", "top": "fade", "k": "", "k/low": "", "lows": "", "tabs": "",
       ])
   }
 
   @Test func hintIsNotSentForOtherBins() {
-    #expect(
-      hints(update(#"{"id":1,"p":1}"#), update(#"{"id":2,"p":9}"#, "fade")) == [
+    expectEqual(
+      hints(update(#"{"id":1,"p":1}"#), update(#"{"id":2,"p":9}"#, "fade")),
+      [
         "k": "fade", "k/high": "fade", "k/low": "", "lows": "", "tabs": "", "both": "fade",
       ])
   }
 
   @Test func lastHintWinsInProvidersOfSeveralFeeds() {
-    #expect(
-      hints(insert("a", "fade"), insert("b", "slide"), insert("b")) == [
+    expectEqual(
+      hints(insert("a", "fade"), insert("b", "slide"), insert("b")),
+      [
         "a": "fade", "both": "fade", "mixed": "fade", "b": "slide", "top": "slide",
       ])
-    #expect(
-      hints(insert("b", "slide"), insert("a", "fade")) == [
+    expectEqual(
+      hints(insert("b", "slide"), insert("a", "fade")),
+      [
         "a": "fade", "both": "fade", "mixed": "fade", "b": "slide", "top": "fade",
       ])
   }
 
   @Test func hintIsNotSentForSegmentedFeedsThatDoNotShowTheRow() {
     // The segmented feed shows the bin; its other child, the array, is not active.
-    #expect(hints(insert("a", "fade"), update(#"{"id":1,"p":1}"#))["tabs"] == "")
+    expectEqual(hints(insert("a", "fade"), update(#"{"id":1,"p":1}"#))["tabs"], "")
     let activate = #"{"method":"activate","params":{"feed":"tabs","child":"a","animation":"slide"}}"#
-    #expect(
-      hints(update(#"{"id":1,"p":2}"#), activate) == ["k": "", "k/low": "", "lows": "", "tabs": "slide", "both": ""])
+    expectEqual(
+      hints(update(#"{"id":1,"p":2}"#), activate), ["k": "", "k/low": "", "lows": "", "tabs": "slide", "both": ""])
   }
 
   @Test func hintOfAnOperationWithoutEffectIsNotSent() {
     _ = hints(update(#"{"id":1,"p":1}"#))
-    #expect(
-      hints(insert("b"), update(#"{"id":1,"p":1}"#, "fade"), update(#"{"id":2,"p":9}"#)) == [
+    expectEqual(
+      hints(insert("b"), update(#"{"id":1,"p":1}"#, "fade"), update(#"{"id":2,"p":9}"#)),
+      [
         "b": "", "top": "", "k": "", "k/high": "", "both": "",
       ])
   }
@@ -96,14 +102,14 @@ import Testing
   @Test func hintIsNotSentWithTheNextCommit() {
     _ = hints(insert("a", "fade"), update(#"{"id":1,"p":1}"#, "slide"))
     let next = hints(insert("a"), update(#"{"id":1,"p":2}"#))
-    #expect(next.count == 8)
+    expectEqual(next.count, 8)
     #expect(next.values.allSatisfy { $0.isEmpty })
   }
 
   @Test func hintOfARequestIsSentForAllItsChanges() {
     _ = harness.ask(pusher, "update", #"{"feed":"k","elements":[{"id":1,"p":1},{"id":2,"p":9}],"animation":"fade"}"#)
     let deltas = harness.take(watcher)
-    #expect(deltas.count == 6)
+    expectEqual(deltas.count, 6)
     #expect(deltas.allSatisfy { $0.json?["params"]?["animation"]?.string == "fade" })
   }
 }

@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -38,9 +39,9 @@ import Testing
         #"{"jsonrpc":"2.0","method":"ping"}"#, #"{"jsonrpc":"2.0","method":"nothing"}"#, "[]",
         request(4, "verify", #"{"feed":"c"}"#), request(5, "get", #"{"feed":"x"}"#),
       ])
-    #expect(replies.count == 1)
-    #expect(replies.first?.map { $0["id"]?.text } == ["1", "2", "3", "null", "null", "4", "5"])
-    #expect(replies.first?.map(\.errorCode) == [nil, nil, -32601, -32600, -32600, nil, -32000])
+    expectEqual(replies.count, 1)
+    expectEqual(replies.first?.map { $0["id"]?.text }, ["1", "2", "3", "null", "null", "4", "5"])
+    expectEqual(replies.first?.map(\.errorCode), [nil, nil, -32601, -32600, -32600, nil, -32000])
   }
 
   @Test func batchOfNotificationsIsNotAnswered() {
@@ -49,16 +50,16 @@ import Testing
       id,
       #"[{"jsonrpc":"2.0","method":"define","params":{"feed":"c","kind":"collection"}},{"jsonrpc":"2.0","method":"x"}]"#
     )
-    #expect(harness.take(id) == [])
-    #expect(harness.ask(id, "verify", #"{"feed":"c"}"#).first?.json?["result"]?["counts"]?.path == [0])
+    expectEqual(harness.take(id), [])
+    expectEqual(harness.ask(id, "verify", #"{"feed":"c"}"#).first?.json?["result"]?["counts"]?.path, [0])
   }
 
   @Test func emptyBatchIsAnsweredWithOneError() {
     let id = harness.connect()
     harness.send(id, "[]")
     let frames = harness.take(id).compactMap { Value($0) }
-    #expect(frames.map(\.errorCode) == [-32600])
-    #expect(frames.first?["id"]?.text == "null")
+    expectEqual(frames.map(\.errorCode), [-32600])
+    expectEqual(frames.first?["id"]?.text, "null")
   }
 
   @Test func failedRequestOfABatchDoesNotUndoTheOthers() {
@@ -66,8 +67,8 @@ import Testing
     let replies = answers(
       harness, id,
       [request(1, "update", #"{"feed":"c","element":{"id":5}}"#), request(2, "update", #"{"feed":"c","element":{}}"#)])
-    #expect(replies.first?.map(\.errorCode) == [nil, -32003])
-    #expect(harness.ask(id, "verify", #"{"feed":"c"}"#).first?.json?["result"]?["counts"]?.path == [2])
+    expectEqual(replies.first?.map(\.errorCode), [nil, -32003])
+    expectEqual(harness.ask(id, "verify", #"{"feed":"c"}"#).first?.json?["result"]?["counts"]?.path, [2])
   }
 
   /// An answer that is computed over several turns keeps its position in the array.
@@ -80,8 +81,8 @@ import Testing
         request(3, "query", #"{"feed":"c","path":"$[8999]"}"#),
         request(4, "verify", #"{"feed":"c"}"#), request(5, "ping"),
       ])
-    #expect(replies.map { $0.map { $0["id"]?.text } } == [["1", "2", "3", "4", "5"]])
-    #expect(replies.first?[2]["result"]?["nodes"]?.text == #"[{"id":8999}]"#)
+    expectEqual(replies.map { $0.map { $0["id"]?.text } }, [["1", "2", "3", "4", "5"]])
+    expectEqual(replies.first?[2]["result"]?["nodes"]?.text, #"[{"id":8999}]"#)
   }
 
   /// A long answer that fails does not damage the rest of the batch.
@@ -92,8 +93,8 @@ import Testing
     let id = prepared(elements: 500, in: harness)
     let requests = [request(1, "query", #"{"feed":"c","path":"$..id"}"#)] + (2...400).map { request($0, "ping") }
     let replies = answers(harness, id, requests)
-    #expect(replies.first?.first?.errorCode == -32007)
-    #expect(replies.map { $0.map { $0["id"]?.int } } == [Array(1...400)])
+    expectEqual(replies.first?.first?.errorCode, -32007)
+    expectEqual(replies.map { $0.map { $0["id"]?.int } }, [Array(1...400)])
   }
 
   /// `sync` waits for the snapshot of an earlier request of the same batch.
@@ -106,8 +107,8 @@ import Testing
         .joined(separator: ",") + "]")
     let frames = harness.take(id).compactMap { Value($0) }
     let replies = frames.filter { !$0.items.isEmpty }
-    #expect(replies.map { $0.items.map { $0["id"]?.text } } == [["1", "2", "3"]])
-    #expect(frames.filter { $0["params"]?["last"]?.bool == true }.count == 1)
+    expectEqual(replies.map { $0.items.map { $0["id"]?.text } }, [["1", "2", "3"]])
+    expectEqual(frames.filter { $0["params"]?["last"]?.bool == true }.count, 1)
   }
 
   /// A batch with many answers is answered in several frames within the limit.
@@ -118,12 +119,12 @@ import Testing
     let id = harness.connect()
     let count = 1500
     let replies = answers(harness, id, Array(repeating: "1", count: count))
-    #expect(replies.joined().count == count)
+    expectEqual(replies.joined().count, count)
     #expect(replies.joined().allSatisfy { $0.errorCode == -32600 })
     _ = harness.ask(id, "define", #"{"feed":"c","kind":"collection"}"#)
     let many = answers(
       harness, id, (1...40).map { request($0, "update", #"{"feed":"c","element":{"id":\#($0)}}"#) })
-    #expect(many.joined().map { $0["id"]?.int } == Array(1...40))
+    expectEqual(many.joined().map { $0["id"]?.int }, Array(1...40))
     #expect(many.joined().allSatisfy { $0.errorCode == nil })
   }
 }

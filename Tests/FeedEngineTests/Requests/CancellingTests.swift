@@ -60,8 +60,8 @@ import Testing
         let before = tests.harness.engine.catalog.revision
         let answer = tests.harness.ask(tests.pusher, "transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#)
         #expect(answer.first?.json?["result"]?["results"] != nil, "\(answer)")
-        #expect(tests.harness.take(tests.watcher) == [], "\(operations)")
-        #expect(tests.harness.engine.catalog.revision == before + (between == .nothing ? 0 : 1), "\(operations)")
+        expectEqual(tests.harness.take(tests.watcher), [], "\(operations)")
+        expectEqual(tests.harness.engine.catalog.revision, before + (between == .nothing ? 0 : 1), "\(operations)")
       }
     }
   }
@@ -84,11 +84,11 @@ import Testing
     if let operation = between.operation { operations.insert(operation, at: place) }
     _ = harness.ask(pusher, "transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#)
     let deltas = harness.take(watcher)
-    #expect(deltas.count == 2)
+    expectEqual(deltas.count, 2)
     for delta in deltas {
       let params = delta.json?["params"]
       let section = params?["feed"]?.string == "shows" ? 1 : 0
-      #expect(params?["added"]?.text == "[[\(section),1]]", "\(delta)")
+      expectEqual(params?["added"]?.text, "[[\(section),1]]", "\(delta)")
       #expect(params?["updated"]?.text == "[]" && params?["moves"]?.text == "[[0,0]]", "\(delta)")
       #expect(params?["feed"]?.string != "k/lo")
     }

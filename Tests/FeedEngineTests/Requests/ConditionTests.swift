@@ -34,38 +34,38 @@ struct ConditionTests {
   @Test("a request is executed if the feed has the revision; otherwise the error names the current revision")
   func revisions() {
     let first = revision("list")
-    #expect(insert(#"{"feed":"list","revision":\#(first)}"#)?.errorCode == nil)
+    expectEqual(insert(#"{"feed":"list","revision":\#(first)}"#)?.errorCode, nil)
     let refused = insert(#"{"feed":"list","revision":\#(first)}"#)
-    #expect(refused?.errorCode == -32009)
-    #expect(refused?.errorData?["feed"]?.string == "list")
-    #expect(refused?.errorData?["revision"]?.int == revision("list"))
-    #expect(ask("describe", #"{"feed":"list"}"#)?["result"]?["count"]?.int == 1)
+    expectEqual(refused?.errorCode, -32009)
+    expectEqual(refused?.errorData?["feed"]?.string, "list")
+    expectEqual(refused?.errorData?["revision"]?.int, revision("list"))
+    expectEqual(ask("describe", #"{"feed":"list"}"#)?["result"]?["count"]?.int, 1)
   }
 
   @Test("the revision null means that the feed is not defined")
   func undefinedFeeds() {
     let define = #"{"feed":"new","kind":"array","if":{"feed":"new","revision":null}}"#
-    #expect(ask("define", define)?.errorCode == nil)
+    expectEqual(ask("define", define)?.errorCode, nil)
     let again = ask(
       "define", #"{"feed":"new","kind":"array","type":"$.t","replace":true,"if":{"feed":"new","revision":null}}"#)
-    #expect(again?.errorCode == -32009)
-    #expect(again?.errorData?["revision"]?.int == revision("new"))
+    expectEqual(again?.errorCode, -32009)
+    expectEqual(again?.errorData?["revision"]?.int, revision("new"))
     let missing = insert(#"{"feed":"nowhere","revision":1}"#)
-    #expect(missing?.errorCode == -32009)
-    #expect(missing?.errorData?["revision"]?.text == "null")
+    expectEqual(missing?.errorCode, -32009)
+    expectEqual(missing?.errorData?["revision"]?.text, "null")
   }
 
   @Test("all conditions must hold, for feeds of any kind and for bins")
   func several() {
     _ = ask("update", #"{"feed":"inbox","element":{"id":1,"p":9}}"#)
     let (home, high, low) = (revision("home"), revision("inbox/high"), revision("inbox/low"))
-    #expect(home == high)
+    expectEqual(home, high)
     let holds = #"[{"feed":"home","revision":\#(home)},{"feed":"inbox/low","revision":\#(low)}]"#
-    #expect(insert(holds)?.errorCode == nil)
+    expectEqual(insert(holds)?.errorCode, nil)
     let fails = insert(#"[{"feed":"inbox/high","revision":\#(high)},{"feed":"home","revision":\#(home)}]"#)
-    #expect(fails?.errorCode == -32009)
-    #expect(fails?.errorData?["feed"]?.string == "home")
-    #expect(insert("[]")?.errorCode == nil)
+    expectEqual(fails?.errorCode, -32009)
+    expectEqual(fails?.errorData?["feed"]?.string, "home")
+    expectEqual(insert("[]")?.errorCode, nil)
   }
 
   @Test("a transaction and each of its operations may have conditions")
@@ -75,13 +75,13 @@ struct ConditionTests {
     let late =
       #"{"method":"insert","params":{"feed":"list","elements":[2],"if":{"feed":"list","revision":\#(now + 9)}}}"#
     let refused = ask("transaction", #"{"ops":[\#(op),\#(late)]}"#)
-    #expect(refused?.errorCode == -32009)
-    #expect(refused?.errorData?["op"]?.int == 1)
+    expectEqual(refused?.errorCode, -32009)
+    expectEqual(refused?.errorData?["op"]?.int, 1)
     let whole = ask("transaction", #"{"ops":[\#(op)],"if":{"feed":"list","revision":\#(now + 9)}}"#)
-    #expect(whole?.errorCode == -32009)
-    #expect(whole?.errorData?["op"] == nil)
-    #expect(revision("list") == now)
-    #expect(ask("transaction", #"{"ops":[\#(op),\#(op)],"if":{"feed":"list","revision":\#(now)}}"#)?.errorCode == nil)
+    expectEqual(whole?.errorCode, -32009)
+    expectEqual(whole?.errorData?["op"], nil)
+    expectEqual(revision("list"), now)
+    expectEqual(ask("transaction", #"{"ops":[\#(op),\#(op)],"if":{"feed":"list","revision":\#(now)}}"#)?.errorCode, nil)
   }
 
   @Test(
@@ -114,9 +114,9 @@ struct ConditionTests {
     let last = #""method":"insert","params":{"feed":"list","elements":[1],"if":{"feed":\#(condition)}"#
     let all = (operations + [last]).map { "{\($0)}}" }.joined(separator: ",")
     let answer = ask("transaction", #"{"ops":[\#(all)]}"#)
-    #expect(answer?.errorCode == code)
-    #expect(answer?.errorData?["op"]?.int == (code == nil ? nil : operations.count))
-    #expect(ask("describe", #"{"feed":"list"}"#)?["result"]?["count"]?.int == (code == nil ? 1 : 0))
+    expectEqual(answer?.errorCode, code)
+    expectEqual(answer?.errorData?["op"]?.int, (code == nil ? nil : operations.count))
+    expectEqual(ask("describe", #"{"feed":"list"}"#)?["result"]?["count"]?.int, (code == nil ? 1 : 0))
   }
 
   private static func defineBins(_ names: [String]) -> String {
@@ -127,8 +127,8 @@ struct ConditionTests {
   @Test("selecting may have conditions")
   func selection() {
     _ = insert("[]")
-    #expect(ask("select", #"{"feed":"list","at":[0,0],"if":{"feed":"list","revision":0}}"#)?.errorCode == -32009)
-    #expect(ask("selected", #"{"feed":"list"}"#)?["result"]?["selected"]?.items.isEmpty == true)
+    expectEqual(ask("select", #"{"feed":"list","at":[0,0],"if":{"feed":"list","revision":0}}"#)?.errorCode, -32009)
+    expectEqual(ask("selected", #"{"feed":"list"}"#)?["result"]?["selected"]?.items.isEmpty, true)
   }
 
   @Test(
@@ -140,8 +140,8 @@ struct ConditionTests {
     ] as [(String, String)])
   func malformed(condition: String, member: String) {
     let refused = insert(condition)
-    #expect(refused?.errorCode == -32602)
-    #expect(refused?.errorData?["member"]?.string == member)
+    expectEqual(refused?.errorCode, -32602)
+    expectEqual(refused?.errorData?["member"]?.string, member)
   }
 
   @Test("of concurrent requests with the same revision, exactly one is executed")
@@ -153,8 +153,8 @@ struct ConditionTests {
     for client in clients { harness.supply(client, EngineHarness.frame(request)) }
     harness.turn()
     let codes = clients.map { Value(harness.take($0).first ?? "")?.errorCode }
-    #expect(codes.filter { $0 == nil }.count == 1)
-    #expect(codes.filter { $0 == -32009 }.count == 7)
+    expectEqual(codes.filter { $0 == nil }.count, 1)
+    expectEqual(codes.filter { $0 == -32009 }.count, 7)
   }
 
   @Test("random conditional requests succeed exactly if the revisions match, and replay gives the same state")
@@ -172,7 +172,7 @@ struct ConditionTests {
         case 1: ask("update", #"{"feed":"inbox","element":{"id":\#(id),"p":\#(id * 3)},\#(condition)}"#)
         default: ask("delete", #"{"feed":"inbox","id":\#(id),\#(condition)}"#)
         }
-      #expect(answer?.errorCode == (max(guess, 0) == before ? nil : -32009), "seed \(random.seed)")
+      expectEqual(answer?.errorCode, (max(guess, 0) == before ? nil : -32009), "seed \(random.seed)")
     }
     let again = EngineHarness(isDurable: true)
     for batch in harness.stored { try again.engine.replay(batch) }
@@ -180,10 +180,10 @@ struct ConditionTests {
     for feed in ["list", "inbox", "home"] {
       for method in ["describe", "snapshot"] {
         let params = #"{"feed":"\#(feed)"}"#
-        #expect(again.ask(reader, method, params) == harness.ask(client, method, params), "seed \(random.seed)")
+        expectEqual(again.ask(reader, method, params), harness.ask(client, method, params), "seed \(random.seed)")
       }
     }
-    #expect(again.engine.catalog.revision == harness.engine.catalog.revision)
+    expectEqual(again.engine.catalog.revision, harness.engine.catalog.revision)
   }
 
   @Test("a condition requires the right to read its feed")
@@ -199,8 +199,8 @@ struct ConditionTests {
       let params = #"{"feed":"mine","elements":[1],"if":\#(condition)}"#
       return Value(harness.ask(client, "insert", params).first ?? "")?.errorCode
     }
-    #expect(code(#"{"feed":"secret","revision":9}"#) == -32006)
-    #expect(code(#"[{"feed":"mine","revision":9},{"feed":"secret","revision":9}]"#) == -32006)
-    #expect(code(#"{"feed":"mine","revision":99}"#) == -32009)
+    expectEqual(code(#"{"feed":"secret","revision":9}"#), -32006)
+    expectEqual(code(#"[{"feed":"mine","revision":9},{"feed":"secret","revision":9}]"#), -32006)
+    expectEqual(code(#"{"feed":"mine","revision":99}"#), -32009)
   }
 }

@@ -67,12 +67,12 @@ struct ElementConditionTests {
     let present = try #require(ask("describe", #"{"feed":"\#(feed)"}"#)?["result"]?["revision"]?.int)
     let expected = #"{"feed":"\#(feed)","revision":\#(present),"# + data.dropFirst()
     let refused = ask(method, "{\(params)}")
-    #expect(refused?.errorCode == -32009)
-    #expect(refused?["error"]?["data"]?.text == expected)
+    expectEqual(refused?.errorCode, -32009)
+    expectEqual(refused?["error"]?["data"]?.text, expected)
     let operation = ask("transaction", #"{"ops":[{"method":"\#(method)","params":{\#(params)}}]}"#)
-    #expect(operation?["error"]?["data"]?.text == #"{"op":0,"# + expected.dropFirst())
-    #expect(state == before)
-    #expect(harness.engine.catalog.revision == revision)
+    expectEqual(operation?["error"]?["data"]?.text, #"{"op":0,"# + expected.dropFirst())
+    expectEqual(state, before)
+    expectEqual(harness.engine.catalog.revision, revision)
   }
 
   @Test("an identity that is not there is refused by patch and move as without a condition")
@@ -81,11 +81,11 @@ struct ElementConditionTests {
       ("patch", #"{"feed":"todo","id":9,"patch":{},"where":"@.n"}"#),
       ("patch", #"{"feed":"queue","id":9,"patch":{},"where":"@.n"}"#),
       ("move", #"{"feed":"queue","id":9,"to":0,"where":"@.n"}"#),
-    ] { #expect(ask(method, params)?.errorCode == -32010) }
-    #expect(ask("move", #"{"feed":"plain","from":9,"to":0,"where":"@.n"}"#)?.errorCode == -32005)
+    ] { expectEqual(ask(method, params)?.errorCode, -32010) }
+    expectEqual(ask("move", #"{"feed":"plain","from":9,"to":0,"where":"@.n"}"#)?.errorCode, -32005)
     // A combination of parameters that the method refuses anyway is refused first.
-    #expect(ask("update", #"{"feed":"plain","element":1,"where":"@.n"}"#)?.errorCode == -32002)
-    #expect(ask("update", #"{"feed":"todo/all","element":{"id":1},"absent":true}"#)?.errorCode == -32002)
+    expectEqual(ask("update", #"{"feed":"plain","element":1,"where":"@.n"}"#)?.errorCode, -32002)
+    expectEqual(ask("update", #"{"feed":"todo/all","element":{"id":1},"absent":true}"#)?.errorCode, -32002)
   }
 
   @Test("an identity of the wrong kind is refused with its position")
@@ -98,8 +98,8 @@ struct ElementConditionTests {
       ("update", #"{"feed":"queue","elements":[{"id":5},{"id":true}],"absent":true}"#),
     ] {
       let refused = ask(method, params)
-      #expect(refused?.errorCode == -32003)
-      #expect(refused?.errorData?["index"]?.int == 1)
+      expectEqual(refused?.errorCode, -32003)
+      expectEqual(refused?.errorData?["index"]?.int, 1)
     }
   }
 
@@ -111,11 +111,11 @@ struct ElementConditionTests {
       ("patch", #""feed":"lock","patch":{}"#),
     ] {
       let unfinished = ask(method, "{\(params),\"where\":\"@.n ==\"}")
-      #expect(unfinished?.errorCode == -32004)
-      #expect(unfinished?.errorData?["member"]?.string == "where")
-      #expect(unfinished?.errorData?["offset"]?.int == 6)
+      expectEqual(unfinished?.errorCode, -32004)
+      expectEqual(unfinished?.errorData?["member"]?.string, "where")
+      expectEqual(unfinished?.errorData?["offset"]?.int, 6)
       for value in ["7", "null", "[]", "{}"] {
-        #expect(ask(method, "{\(params),\"where\":\(value)}")?.errorCode == -32602)
+        expectEqual(ask(method, "{\(params),\"where\":\(value)}")?.errorCode, -32602)
       }
     }
   }
@@ -130,10 +130,10 @@ struct ElementConditionTests {
       let refused = ask("delete", #"{"feed":"todo",\#(params)}"#)
       return refused?.errorCode == -32007 ? refused?.errorData?["limit"]?.string : nil
     }
-    #expect(limit(#""id":10,"where":"@.v[?count($.v[?@ > 1]) == 7]""#) == "maxQuerySteps")
-    #expect(limit(#""ids":[10,11,12,13,14,15,16,17,18,19],"where":"@.v[?@ == 999]""#) == "maxRequestSteps")
-    #expect(state == before)
-    #expect(ask("delete", #"{"feed":"todo","id":10,"where":"@.v[?@ == 999]"}"#)?.errorCode == nil)
+    expectEqual(limit(#""id":10,"where":"@.v[?count($.v[?@ > 1]) == 7]""#), "maxQuerySteps")
+    expectEqual(limit(#""ids":[10,11,12,13,14,15,16,17,18,19],"where":"@.v[?@ == 999]""#), "maxRequestSteps")
+    expectEqual(state, before)
+    expectEqual(ask("delete", #"{"feed":"todo","id":10,"where":"@.v[?@ == 999]"}"#)?.errorCode, nil)
   }
 
   @Test("a condition on elements requires the right to read the feed")
@@ -148,18 +148,18 @@ struct ElementConditionTests {
     func code(_ method: String, _ params: String) -> Int? {
       Value(harness.ask(client, method, params).last ?? "")?.errorCode
     }
-    #expect(code("update", #"{"feed":"c","element":{"id":1}}"#) == nil)
-    #expect(code("update", #"{"feed":"a","element":{"id":1}}"#) == nil)
+    expectEqual(code("update", #"{"feed":"c","element":{"id":1}}"#), nil)
+    expectEqual(code("update", #"{"feed":"a","element":{"id":1}}"#), nil)
     for (method, params) in [
       ("update", #""feed":"c","element":{"id":1}"#), ("patch", #""feed":"c","id":1,"patch":{}"#),
       ("delete", #""feed":"c","id":1"#), ("delete", #""feed":"c","ids":[1]"#), ("move", #""feed":"a","id":1,"to":0"#),
     ] {
-      #expect(code(method, #"{\#(params),"where":"@.id"}"#) == -32006)
+      expectEqual(code(method, #"{\#(params),"where":"@.id"}"#), -32006)
       let operation = #"{"ops":[{"method":"\#(method)","params":{\#(params),"where":"@.id"}}]}"#
-      #expect(code("transaction", operation) == -32006)
+      expectEqual(code("transaction", operation), -32006)
     }
-    #expect(code("update", #"{"feed":"c","element":{"id":2},"absent":true}"#) == -32006)
-    #expect(code("delete", #"{"feed":"c","where":"@.id == 1"}"#) == nil)
+    expectEqual(code("update", #"{"feed":"c","element":{"id":2},"absent":true}"#), -32006)
+    expectEqual(code("delete", #"{"feed":"c","where":"@.id == 1"}"#), nil)
   }
 
   @Test("random conditional requests are decided alike by all paths and by replay")
@@ -184,7 +184,7 @@ struct ElementConditionTests {
         default: ("delete", #"{"feed":"c","ids":[\#(id),\#(owner)],"where":"\#(filter)"}"#)
         }
       let answers = zip(harnesses, clients).map { $0.ask($1, method, params).last }
-      #expect(answers[0] == answers[1], "seed \(random.seed): \(method) \(params)")
+      expectEqual(answers[0], answers[1], "seed \(random.seed): \(method) \(params)")
       if Value(answers[0] ?? "")?.errorCode != nil { refusals += 1 }
     }
     #expect(refusals > 20 && refusals < 280, "seed \(random.seed)")
@@ -194,8 +194,8 @@ struct ElementConditionTests {
     let snapshot = { (harness: EngineHarness, client: ConnectionID) in
       harness.ask(client, "snapshot", #"{"feed":"c"}"#)
     }
-    #expect(snapshot(again, reader) == snapshot(sliced, clients[0]), "seed \(random.seed)")
-    #expect(snapshot(direct, clients[1]) == snapshot(sliced, clients[0]), "seed \(random.seed)")
+    expectEqual(snapshot(again, reader), snapshot(sliced, clients[0]), "seed \(random.seed)")
+    expectEqual(snapshot(direct, clients[1]), snapshot(sliced, clients[0]), "seed \(random.seed)")
   }
 
   @Test(
@@ -212,10 +212,10 @@ struct ElementConditionTests {
     }
     harness.turn()
     let codes = clients.map { Value(harness.take($0).last ?? "")?.errorCode }
-    #expect(codes.filter { $0 == nil }.count == 1)
-    #expect(codes.filter { $0 == -32009 }.count == 7)
+    expectEqual(codes.filter { $0 == nil }.count, 1)
+    expectEqual(codes.filter { $0 == -32009 }.count, 7)
     let element = Value(harness.ask(clients[0], "get", #"{"feed":"c","id":1}"#).last ?? "")?["result"]
-    #expect(element?["element"]?["owner"]?.int == codes.firstIndex { $0 == nil })
-    #expect(element?["revision"]?.int == 3)
+    expectEqual(element?["element"]?["owner"]?.int, codes.firstIndex { $0 == nil })
+    expectEqual(element?["revision"]?.int, 3)
   }
 }

@@ -1,5 +1,6 @@
 import FeedModel
 import FeedWire
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -22,22 +23,22 @@ import Testing
     return rows.map { row in
       let name = row["feed"]?.string ?? ""
       let described = ask("describe", #"{"feed":"\#(name)"}"#)?["result"]
-      #expect(row["kind"] == described?["kind"])
-      #expect(described?.text.hasPrefix(String(row["definition"]?.text.dropLast() ?? "none")) == true)
+      expectEqual(row["kind"], described?["kind"])
+      expectEqual(described?.text.hasPrefix(String(row["definition"]?.text.dropLast() ?? "none")), true)
       return name
     }
   }
 
   @Test func hasARowForEachDefinedFeedInTheOrderOfNames() {
-    #expect(names() == [])
+    expectEqual(names(), [])
     for name in ["b", "a.b", "B", "a"] { _ = ask("define", #"{"feed":"\#(name)","kind":"collection"}"#) }
-    #expect(names() == ["B", "a", "a.b", "b"])
+    expectEqual(names(), ["B", "a", "a.b", "b"])
     _ = ask("undefine", #"{"feed":"a"}"#)
-    #expect(names() == ["B", "a.b", "b"])
-    #expect(ask("feeds", "{}")?["result"]?["feeds"]?.items.count == 3)
-    #expect(ask("get", #"{"feed":"$feeds","id":"b"}"#)?["result"]?["at"]?.text == "[[0,2]]")
-    #expect(ask("get", #"{"feed":"$feeds","id":"c"}"#)?["result"]?["found"]?.bool == false)
-    #expect(ask("describe", #"{"feed":"$feeds"}"#)?["result"]?["kind"]?.string == "feeds")
+    expectEqual(names(), ["B", "a.b", "b"])
+    expectEqual(ask("feeds", "{}")?["result"]?["feeds"]?.items.count, 3)
+    expectEqual(ask("get", #"{"feed":"$feeds","id":"b"}"#)?["result"]?["at"]?.text, "[[0,2]]")
+    expectEqual(ask("get", #"{"feed":"$feeds","id":"c"}"#)?["result"]?["found"]?.bool, false)
+    expectEqual(ask("describe", #"{"feed":"$feeds"}"#)?["result"]?["kind"]?.string, "feeds")
   }
 
   @Test func followsDefinitionsInTheirCommits() {
@@ -45,30 +46,30 @@ import Testing
     _ = harness.ask(watcher, "watch", #"{"feed":"$feeds"}"#)
     func delta() -> Value? { harness.take(watcher).last?.json?["params"] }
     _ = ask("define", #"{"feed":"a","kind":"array"}"#)
-    #expect(delta()?["elements"]?.text == #"[{"feed":"a","kind":"array","definition":{"feed":"a","kind":"array"}}]"#)
+    expectEqual(delta()?["elements"]?.text, #"[{"feed":"a","kind":"array","definition":{"feed":"a","kind":"array"}}]"#)
     let defined = ask("define", #"{"feed":"p","kind":"segmented","children":[]}"#)
-    #expect(delta()?["revision"] == defined?["result"]?["revision"])
+    expectEqual(delta()?["revision"], defined?["result"]?["revision"])
     _ = ask("insertChild", #"{"feed":"p","child":"a"}"#)
-    #expect(delta()?["updated"]?.text == "[[0,1]]")
+    expectEqual(delta()?["updated"]?.text, "[[0,1]]")
     _ = ask("activate", #"{"feed":"p","child":-1}"#)
-    #expect(delta()?["elements"]?.items.first?["definition"]?["current"]?.int == -1)
+    expectEqual(delta()?["elements"]?.items.first?["definition"]?["current"]?.int, -1)
     _ = ask("define", #"{"feed":"a","kind":"array","multiple":false,"replace":true}"#)
-    #expect(delta()?["updated"]?.text == "[[0,0]]")
+    expectEqual(delta()?["updated"]?.text, "[[0,0]]")
     // The same definition again, and changes of rows, are none of the list.
     _ = ask("define", #"{"feed":"a","kind":"array","multiple":false}"#)
     _ = ask("insert", #"{"feed":"a","elements":[1]}"#)
-    #expect(delta() == nil)
+    expectEqual(delta(), nil)
     _ = ask(
       "transaction",
       #"{"ops":[{"method":"undefine","params":{"feed":"p"}},{"method":"define","params":{"feed":"p","kind":"single"}}]}"#
     )
     let replaced = delta()
-    #expect(replaced?["updated"]?.text == "[[0,1]]")
-    #expect(replaced?["deleted"]?.text == "[]")
+    expectEqual(replaced?["updated"]?.text, "[[0,1]]")
+    expectEqual(replaced?["deleted"]?.text, "[]")
     let refused = #"{"ops":[{"method":"define","params":{"feed":"x","kind":"single"}},{"method":"ping"}]}"#
     #expect(ask("transaction", refused)?["error"] != nil)
-    #expect(delta() == nil)
-    #expect(names() == ["a", "p"])
+    expectEqual(delta(), nil)
+    expectEqual(names(), ["a", "p"])
   }
 
   @Test(arguments: [
@@ -81,9 +82,9 @@ import Testing
   func nobodyChangesIt(_ method: String, _ params: String) {
     _ = ask("define", #"{"feed":"a","kind":"array"}"#)
     let answer = ask(method, params)
-    #expect(answer?.errorCode == -32006)
-    #expect(answer?.errorData?["feed"]?.string == "$feeds")
-    #expect(answer?["error"]?["message"]?.string?.contains("read-only") == true)
+    expectEqual(answer?.errorCode, -32006)
+    expectEqual(answer?.errorData?["feed"]?.string, "$feeds")
+    expectEqual(answer?["error"]?["message"]?.string?.contains("read-only"), true)
   }
 
   @Test func otherFeedsShowIt() {
@@ -91,15 +92,15 @@ import Testing
     _ = ask("define", #"{"feed":"a","kind":"array"}"#)
     _ = ask("define", #"{"feed":"home","kind":"composed","children":["$feeds","arrays"]}"#)
     let sections = ask("describe", #"{"feed":"home"}"#)?["result"]?["sections"]
-    #expect(sections?.text == #"[{"name":"$feeds","count":3},{"name":"arrays","count":1}]"#)
+    expectEqual(sections?.text, #"[{"name":"$feeds","count":3},{"name":"arrays","count":1}]"#)
   }
 
   @Test func accessRulesMustNameIt() throws {
     try harness.configure(#"{"access":[{"allow":["read","define"]}]}"#)
     let other = harness.connect()
     func code(_ method: String, _ params: String) -> Int? { harness.ask(other, method, params).last?.json?.errorCode }
-    #expect(code("watch", #"{"feed":"$feeds"}"#) == -32006)
-    #expect(code("define", #"{"feed":"v","kind":"view","of":"$feeds"}"#) == -32006)
+    expectEqual(code("watch", #"{"feed":"$feeds"}"#), -32006)
+    expectEqual(code("define", #"{"feed":"v","kind":"view","of":"$feeds"}"#), -32006)
     // A feed that shows it may be neither watched, nor shown by another one, nor named in a condition.
     let root = harness.connect(uid: 0)
     _ = harness.ask(root, "define", #"{"feed":"names","kind":"view","of":"$feeds"}"#)
@@ -112,10 +113,10 @@ import Testing
         #"{"ops":[{"method":"define","params":{"feed":"mine","kind":"slots","contents":{"A":"home"},"pattern":["A"]}}]}"#
       ),
     ]
-    for (method, params) in requests { #expect(code(method, params) == -32006, "\(method) \(params)") }
+    for (method, params) in requests { expectEqual(code(method, params), -32006, "\(method) \(params)") }
     try harness.configure(#"{"access":[{"allow":["read","define"]},{"feeds":"$*","allow":"read"}]}"#)
-    #expect(requests.map { code($0, $1) } == [nil, nil, -32009, -32001])
-    #expect(code("watch", #"{"feed":"$feeds"}"#) == nil)
-    #expect(code("define", #"{"feed":"v","kind":"view","of":"$feeds"}"#) == nil)
+    expectEqual(requests.map { code($0, $1) }, [nil, nil, -32009, -32001])
+    expectEqual(code("watch", #"{"feed":"$feeds"}"#), nil)
+    expectEqual(code("define", #"{"feed":"v","kind":"view","of":"$feeds"}"#), nil)
   }
 }

@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -35,7 +36,7 @@ import Testing
     }
     // A feed may be shown 2^6 = 64 times.
     #expect(refused?.level == 6 && refused?.answer?.errorCode == -32007)
-    #expect(refused?.answer?.errorData?["limit"]?.string == "maxRepeats")
+    expectEqual(refused?.answer?.errorData?["limit"]?.string, "maxRepeats")
     #expect(ask(harness, client, "insert", #"{"feed":"f0","elements":[1,2]}"#).json?["result"]?["added"] != nil)
     #expect(ask(harness, client, "verify", #"{"feed":"f6"}"#).json?["result"]?["digest"] != nil)
   }
@@ -93,7 +94,7 @@ import Testing
       #expect(answer.json?["result"] != nil)
     }
     let sections = ask(harness, client, "describe", #"{"feed":"d299"}"#).json?["result"]?["sections"]?.items
-    #expect(sections?.contains { $0["name"]?.string == "a255" } == true)
+    expectEqual(sections?.contains { $0["name"]?.string == "a255" }, true)
   }
 
   @Test func numberOfLevelsIsLimited() {
@@ -106,17 +107,17 @@ import Testing
     }
     for name in ["a", "b"] { _ = ask(harness, client, "define", #"{"feed":"\#(name)","kind":"array"}"#) }
     _ = ask(harness, client, "define", #"{"feed":"k","kind":"collection","bins":[{"name":"x"}]}"#)
-    #expect(limit("define", #"{"feed":"l1","kind":"composed","children":["a","k/x"]}"#) == nil)
-    #expect(limit("define", #"{"feed":"l2","kind":"segmented","children":["l1"],"current":0}"#) == nil)
-    #expect(limit("define", #"{"feed":"l3","kind":"composed","children":["l2"]}"#) == nil)
-    #expect(limit("define", #"{"feed":"l4","kind":"composed","children":["b","l3"]}"#) == "maxLevels")
-    #expect(limit("define", #"{"feed":"low","kind":"composed","children":["b"]}"#) == nil)
-    #expect(limit("insertChild", #"{"feed":"l1","child":"low"}"#) == "maxLevels", "l1 is two levels deep already")
-    #expect(limit("insertChild", #"{"feed":"l1","child":"b"}"#) == nil)
+    expectEqual(limit("define", #"{"feed":"l1","kind":"composed","children":["a","k/x"]}"#), nil)
+    expectEqual(limit("define", #"{"feed":"l2","kind":"segmented","children":["l1"],"current":0}"#), nil)
+    expectEqual(limit("define", #"{"feed":"l3","kind":"composed","children":["l2"]}"#), nil)
+    expectEqual(limit("define", #"{"feed":"l4","kind":"composed","children":["b","l3"]}"#), "maxLevels")
+    expectEqual(limit("define", #"{"feed":"low","kind":"composed","children":["b"]}"#), nil)
+    expectEqual(limit("insertChild", #"{"feed":"l1","child":"low"}"#), "maxLevels", "l1 is two levels deep already")
+    expectEqual(limit("insertChild", #"{"feed":"l1","child":"b"}"#), nil)
     // A removed child no longer counts.
-    #expect(limit("insertChild", #"{"feed":"l2","child":"low"}"#) == nil)
-    #expect(limit("removeChild", #"{"feed":"l3","child":"l2"}"#) == nil)
-    #expect(limit("insertChild", #"{"feed":"l1","child":"low"}"#) == nil)
+    expectEqual(limit("insertChild", #"{"feed":"l2","child":"low"}"#), nil)
+    expectEqual(limit("removeChild", #"{"feed":"l3","child":"l2"}"#), nil)
+    expectEqual(limit("insertChild", #"{"feed":"l1","child":"low"}"#), nil)
   }
 
   @Test func numberOfSectionsIsLimited() {
@@ -171,9 +172,9 @@ import Testing
       #"{"method":"removeChild","params":{"feed":"c","at":0}},{"method":"insertChild","params":{"feed":"c","child":"a"}}"#
     let operations = Array(repeating: pair, count: 400).joined(separator: ",")
     let before = ask(harness, client, "sync", "{}")
-    #expect(ask(harness, client, "transaction", #"{"ops":[\#(operations)]}"#).json?.errorCode == -32007)
+    expectEqual(ask(harness, client, "transaction", #"{"ops":[\#(operations)]}"#).json?.errorCode, -32007)
     harness.send(client, #"{"jsonrpc":"2.0","method":"transaction","params":{"ops":[\#(operations)]}}"#)
     #expect(harness.take(client).isEmpty)
-    #expect(ask(harness, client, "sync", "{}") == before)
+    expectEqual(ask(harness, client, "sync", "{}"), before)
   }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -11,8 +12,8 @@ struct IdentityTests {
 
   init() {
     client = harness.connect()
-    #expect(ask("define", #"{"feed":"a","kind":"array","id":"$.id"}"#)?.errorCode == nil)
-    #expect(ask("insert", #"{"feed":"a","elements":[{"id":1,"v":1},{"id":2,"v":2},{"id":"3"}]}"#)?.errorCode == nil)
+    expectEqual(ask("define", #"{"feed":"a","kind":"array","id":"$.id"}"#)?.errorCode, nil)
+    expectEqual(ask("insert", #"{"feed":"a","elements":[{"id":1,"v":1},{"id":2,"v":2},{"id":"3"}]}"#)?.errorCode, nil)
   }
 
   private func ask(_ method: String, _ params: String) -> Value? {
@@ -31,59 +32,59 @@ struct IdentityTests {
       ("set", #""elements":[{"id":1.0},{"id":2},{"id":1.0}]"#),
     ] {
       let refused = ask(method, #"{"feed":"a",\#(params)}"#)
-      #expect(refused?.errorCode == -32001, "\(method)")
-      #expect(refused?.errorData?["feed"]?.string == "a")
-      #expect(refused?.errorData?["id"]?.text == "1.0")
+      expectEqual(refused?.errorCode, -32001, "\(method)")
+      expectEqual(refused?.errorData?["feed"]?.string, "a")
+      expectEqual(refused?.errorData?["id"]?.text, "1.0")
     }
-    #expect(elements() == before)
+    expectEqual(elements(), before)
   }
 
   @Test("get finds an element by its identity")
   func getting() {
     let found = ask("get", #"{"feed":"a","id":2.0}"#)?["result"]
-    #expect(found?["element"]?.text == #"{"id":2,"v":2}"#)
-    #expect(found?["at"]?.text == "[[0,1]]")
-    #expect(found?["found"]?.bool == true)
-    #expect(ask("get", #"{"feed":"a","id":"2"}"#)?["result"]?["found"]?.bool == false)
-    #expect(ask("get", #"{"feed":"a","id":null}"#)?.errorCode == -32003)
+    expectEqual(found?["element"]?.text, #"{"id":2,"v":2}"#)
+    expectEqual(found?["at"]?.text, "[[0,1]]")
+    expectEqual(found?["found"]?.bool, true)
+    expectEqual(ask("get", #"{"feed":"a","id":"2"}"#)?["result"]?["found"]?.bool, false)
+    expectEqual(ask("get", #"{"feed":"a","id":null}"#)?.errorCode, -32003)
   }
 
   @Test("an array without identity takes no identities")
   func plainArrays() {
-    #expect(ask("define", #"{"feed":"p","kind":"array"}"#)?.errorCode == nil)
-    #expect(ask("insert", #"{"feed":"p","elements":[{"id":1},{"id":1}]}"#)?.errorCode == nil)
+    expectEqual(ask("define", #"{"feed":"p","kind":"array"}"#)?.errorCode, nil)
+    expectEqual(ask("insert", #"{"feed":"p","elements":[{"id":1},{"id":1}]}"#)?.errorCode, nil)
     for (method, params) in [("update", #""element":{"id":1}"#), ("delete", #""id":1"#), ("get", #""id":1"#)] {
-      #expect(ask(method, #"{"feed":"p",\#(params)}"#)?.errorCode == -32002, "\(method)")
+      expectEqual(ask(method, #"{"feed":"p",\#(params)}"#)?.errorCode, -32002, "\(method)")
     }
-    #expect(ask("move", #"{"feed":"p","id":1,"to":0}"#)?.errorCode == -32602)
-    #expect(ask("define", #"{"feed":"s","kind":"single","id":"$.id"}"#)?.errorCode == -32602)
+    expectEqual(ask("move", #"{"feed":"p","id":1,"to":0}"#)?.errorCode, -32602)
+    expectEqual(ask("define", #"{"feed":"s","kind":"single","id":"$.id"}"#)?.errorCode, -32602)
   }
 
   @Test("adding an identity is refused while it does not hold, and removing it forgets it")
   func redefinition() {
-    #expect(ask("define", #"{"feed":"a","kind":"array","replace":true}"#)?.errorCode == nil)
-    #expect(ask("insert", #"{"feed":"a","elements":[{"id":2},{"v":4}]}"#)?.errorCode == nil)
+    expectEqual(ask("define", #"{"feed":"a","kind":"array","replace":true}"#)?.errorCode, nil)
+    expectEqual(ask("insert", #"{"feed":"a","elements":[{"id":2},{"v":4}]}"#)?.errorCode, nil)
     let duplicate = ask("define", #"{"feed":"a","kind":"array","id":"$.id","replace":true}"#)
-    #expect(duplicate?.errorCode == -32001)
-    #expect(duplicate?.errorData?["id"]?.text == "2")
-    #expect(duplicate?.errorData?["index"]?.int == 3)
-    #expect(ask("remove", #"{"feed":"a","at":[3]}"#)?.errorCode == nil)
+    expectEqual(duplicate?.errorCode, -32001)
+    expectEqual(duplicate?.errorData?["id"]?.text, "2")
+    expectEqual(duplicate?.errorData?["index"]?.int, 3)
+    expectEqual(ask("remove", #"{"feed":"a","at":[3]}"#)?.errorCode, nil)
     let absent = ask("define", #"{"feed":"a","kind":"array","id":"$.id","replace":true}"#)
-    #expect(absent?.errorCode == -32003)
-    #expect(absent?.errorData?["index"]?.int == 3)
-    #expect(ask("delete", #"{"feed":"a","id":2}"#)?.errorCode == -32002)
-    #expect(ask("remove", #"{"feed":"a","at":[3]}"#)?.errorCode == nil)
+    expectEqual(absent?.errorCode, -32003)
+    expectEqual(absent?.errorData?["index"]?.int, 3)
+    expectEqual(ask("delete", #"{"feed":"a","id":2}"#)?.errorCode, -32002)
+    expectEqual(ask("remove", #"{"feed":"a","at":[3]}"#)?.errorCode, nil)
     let revision = ask("describe", #"{"feed":"a"}"#)?["result"]?["revision"]?.int
-    #expect(ask("define", #"{"feed":"a","kind":"array","id":"$.id","replace":true}"#)?.errorCode == nil)
-    #expect(ask("describe", #"{"feed":"a"}"#)?["result"]?["revision"]?.int == revision)
-    #expect(ask("describe", #"{"feed":"a"}"#)?["result"]?["id"]?.string == "$.id")
-    #expect(ask("insert", #"{"feed":"a","element":{"id":2}}"#)?.errorCode == -32001)
+    expectEqual(ask("define", #"{"feed":"a","kind":"array","id":"$.id","replace":true}"#)?.errorCode, nil)
+    expectEqual(ask("describe", #"{"feed":"a"}"#)?["result"]?["revision"]?.int, revision)
+    expectEqual(ask("describe", #"{"feed":"a"}"#)?["result"]?["id"]?.string, "$.id")
+    expectEqual(ask("insert", #"{"feed":"a","element":{"id":2}}"#)?.errorCode, -32001)
     // Another path: the third element has nothing there.
-    #expect(ask("define", #"{"feed":"a","kind":"array","id":"$.v","replace":true}"#)?.errorCode == -32003)
-    #expect(ask("insert", #"{"feed":"a","element":{"id":2}}"#)?.errorCode == -32001)
-    #expect(ask("delete", #"{"feed":"a","id":"3"}"#)?["result"]?["deleted"]?.text == "[[0,2]]")
-    #expect(ask("define", #"{"feed":"a","kind":"array","id":"$.v","replace":true}"#)?.errorCode == nil)
-    #expect(ask("update", #"{"feed":"a","element":{"id":7,"v":2}}"#)?["result"]?["updated"]?.text == "[[0,1]]")
+    expectEqual(ask("define", #"{"feed":"a","kind":"array","id":"$.v","replace":true}"#)?.errorCode, -32003)
+    expectEqual(ask("insert", #"{"feed":"a","element":{"id":2}}"#)?.errorCode, -32001)
+    expectEqual(ask("delete", #"{"feed":"a","id":"3"}"#)?["result"]?["deleted"]?.text, "[[0,2]]")
+    expectEqual(ask("define", #"{"feed":"a","kind":"array","id":"$.v","replace":true}"#)?.errorCode, nil)
+    expectEqual(ask("update", #"{"feed":"a","element":{"id":7,"v":2}}"#)?["result"]?["updated"]?.text, "[[0,1]]")
   }
 
   @Test("a transaction that fails undoes a change of the identity")
@@ -92,35 +93,35 @@ struct IdentityTests {
       "transaction",
       #"{"ops":[{"method":"delete","params":{"feed":"a","id":1}},{"method":"define","params":{"feed":"a","kind":"array","id":"$.v","type":"$.t","retain":{"count":1},"replace":true}},{"method":"update","params":{"feed":"a","element":{"v":7}}},{"method":"move","params":{"feed":"a","id":8,"to":0}}]}"#
     )
-    #expect(failed?.errorCode == -32003)
-    #expect(elements() == #"[{"id":1,"v":1},{"id":2,"v":2},{"id":"3"}]"#)
-    #expect(ask("insert", #"{"feed":"a","element":{"id":1}}"#)?.errorCode == -32001)
-    #expect(ask("update", #"{"feed":"a","element":{"id":"3","v":2}}"#)?["result"]?["updated"]?.text == "[[0,2]]")
-    #expect(ask("delete", #"{"feed":"a","ids":[1,2,"3"]}"#)?["result"]?["deleted"]?.text == "[[0,0],[0,1],[0,2]]")
+    expectEqual(failed?.errorCode, -32003)
+    expectEqual(elements(), #"[{"id":1,"v":1},{"id":2,"v":2},{"id":"3"}]"#)
+    expectEqual(ask("insert", #"{"feed":"a","element":{"id":1}}"#)?.errorCode, -32001)
+    expectEqual(ask("update", #"{"feed":"a","element":{"id":"3","v":2}}"#)?["result"]?["updated"]?.text, "[[0,2]]")
+    expectEqual(ask("delete", #"{"feed":"a","ids":[1,2,"3"]}"#)?["result"]?["deleted"]?.text, "[[0,0],[0,1],[0,2]]")
   }
 
   @Test("the selection follows the identity")
   func selection() {
-    #expect(ask("select", #"{"feed":"a","at":[[0,0],[0,2]]}"#)?.errorCode == nil)
+    expectEqual(ask("select", #"{"feed":"a","at":[[0,0],[0,2]]}"#)?.errorCode, nil)
     let set = ask("set", #"{"feed":"a","elements":[{"id":"3","v":9},{"id":5},{"id":2,"v":2},{"id":1,"v":8}]}"#)?[
       "result"]
     #expect(set?["moves"] != nil)
-    #expect(ask("selected", #"{"feed":"a"}"#)?["result"]?["selected"]?.text == "[[0,0],[0,3]]")
-    #expect(ask("replace", #"{"feed":"a","elements":[{"id":6}],"at":0}"#)?.errorCode == nil)
-    #expect(ask("selected", #"{"feed":"a"}"#)?["result"]?["selected"]?.text == "[[0,3]]")
-    #expect(ask("move", #"{"feed":"a","id":1,"to":1}"#)?.errorCode == nil)
-    #expect(ask("selected", #"{"feed":"a"}"#)?["result"]?["selected"]?.text == "[[0,1]]")
+    expectEqual(ask("selected", #"{"feed":"a"}"#)?["result"]?["selected"]?.text, "[[0,0],[0,3]]")
+    expectEqual(ask("replace", #"{"feed":"a","elements":[{"id":6}],"at":0}"#)?.errorCode, nil)
+    expectEqual(ask("selected", #"{"feed":"a"}"#)?["result"]?["selected"]?.text, "[[0,3]]")
+    expectEqual(ask("move", #"{"feed":"a","id":1,"to":1}"#)?.errorCode, nil)
+    expectEqual(ask("selected", #"{"feed":"a"}"#)?["result"]?["selected"]?.text, "[[0,1]]")
   }
 
   @Test("what is not editable or movable stays")
   func behaviours() {
     let frozen = #"{"feed":"a","kind":"array","id":"$.id","editable":false,"movable":false,"replace":true}"#
-    #expect(ask("define", frozen)?.errorCode == nil)
+    expectEqual(ask("define", frozen)?.errorCode, nil)
     for (method, params) in [
       ("update", #""element":{"id":1}"#), ("delete", #""id":1"#), ("patch", #""id":1,"patch":{}"#),
       ("move", #""id":1,"to":0"#),
-    ] { #expect(ask(method, #"{"feed":"a",\#(params)}"#)?.errorCode == -32006, "\(method)") }
-    #expect(ask("set", #"{"feed":"a","elements":[]}"#)?["result"]?["deleted"]?.items.count == 3)
+    ] { expectEqual(ask(method, #"{"feed":"a",\#(params)}"#)?.errorCode, -32006, "\(method)") }
+    expectEqual(ask("set", #"{"feed":"a","elements":[]}"#)?["result"]?["deleted"]?.items.count, 3)
   }
 
   @Test("a row removed and inserted again in a transaction is the same row")
@@ -131,24 +132,24 @@ struct IdentityTests {
       "transaction",
       #"{"ops":[{"method":"delete","params":{"feed":"a","id":1}},{"method":"update","params":{"feed":"a","element":{"id":1,"v":5}}}]}"#
     )
-    #expect(done?.errorCode == nil)
+    expectEqual(done?.errorCode, nil)
     let delta = Value(harness.take(watcher).last ?? "")?["params"]
-    #expect(delta?["deleted"]?.text == "[[0,0]]")
-    #expect(delta?["added"]?.text == "[[0,2]]")
-    #expect(delta?["moves"]?.text == "[[0,0]]")
+    expectEqual(delta?["deleted"]?.text, "[[0,0]]")
+    expectEqual(delta?["added"]?.text, "[[0,2]]")
+    expectEqual(delta?["moves"]?.text, "[[0,0]]")
   }
 
   @Test("a set moves as few rows as possible, also if others are evicted")
   func fewestMovesBesidesEvictions() {
     let six = (1...6).map { "{\"id\":\($0)}" }.joined(separator: ",")
-    #expect(ask("define", #"{"feed":"k","kind":"array","id":"$.id","retain":{"count":6}}"#)?.errorCode == nil)
-    #expect(ask("insert", #"{"feed":"k","elements":[\#(six)]}"#)?.errorCode == nil)
+    expectEqual(ask("define", #"{"feed":"k","kind":"array","id":"$.id","retain":{"count":6}}"#)?.errorCode, nil)
+    expectEqual(ask("insert", #"{"feed":"k","elements":[\#(six)]}"#)?.errorCode, nil)
     // The first three are evicted. With them four rows would keep their order, without them 5 and 6 do.
     let wanted = [5, 6, 1, 2, 3, 4, 7, 8, 9].map { "{\"id\":\($0)}" }.joined(separator: ",")
     let change = ask("set", #"{"feed":"k","elements":[\#(wanted)]}"#)?["result"]
-    #expect(change?["deleted"]?.text == "[[0,0],[0,1],[0,2],[0,3]]")
-    #expect(change?["added"]?.text == "[[0,2],[0,3],[0,4],[0,5]]")
-    #expect(change?["updated"]?.text == "[]")
-    #expect(change?["moves"]?.text == "[[3,0]]")
+    expectEqual(change?["deleted"]?.text, "[[0,0],[0,1],[0,2],[0,3]]")
+    expectEqual(change?["added"]?.text, "[[0,2],[0,3],[0,4],[0,5]]")
+    expectEqual(change?["updated"]?.text, "[]")
+    expectEqual(change?["moves"]?.text, "[[3,0]]")
   }
 }

@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -54,18 +55,18 @@ import Testing
     let harness = EngineHarness(limits: limits)
     let id = harness.connect()
     for (method, params) in this.before { _ = harness.ask(id, method, params) }
-    #expect(Value(harness.ask(id, this.fits.0, this.fits.1)[0])?.errorCode == nil)
+    expectEqual(Value(harness.ask(id, this.fits.0, this.fits.1)[0])?.errorCode, nil)
     let before = harness.ask(id, "feeds") + harness.ask(id, "verify", #"{"feed":"c"}"#)
     let refusal = Value(harness.ask(id, this.exceeds.0, this.exceeds.1)[0])
-    #expect(refusal?.errorCode == -32007)
-    #expect(refusal?.errorData?["limit"]?.string == this.limit)
-    #expect(harness.ask(id, "feeds") + harness.ask(id, "verify", #"{"feed":"c"}"#) == before)
+    expectEqual(refusal?.errorCode, -32007)
+    expectEqual(refusal?.errorData?["limit"]?.string, this.limit)
+    expectEqual(harness.ask(id, "feeds") + harness.ask(id, "verify", #"{"feed":"c"}"#), before)
     // A transaction is rolled back, and the error names the operation.
     if this.limit == "maxWatches" { return }
     let ops = [this.fits, this.exceeds].map { #"{"method":"\#($0)","params":\#($1)}"# }.joined(separator: ",")
     let transaction = Value(harness.ask(id, "transaction", #"{"ops":[\#(ops)]}"#)[0])
     #expect(transaction?.errorCode == -32007 && transaction?.errorData?["op"]?.int == 1)
-    #expect(harness.ask(id, "feeds") + harness.ask(id, "verify", #"{"feed":"c"}"#) == before)
+    expectEqual(harness.ask(id, "feeds") + harness.ask(id, "verify", #"{"feed":"c"}"#), before)
   }
 
   @Test func queryOfTooManyBytesIsRefused() {
@@ -75,11 +76,11 @@ import Testing
     let harness = EngineHarness(limits: limits)
     let id = harness.connect()
     for (method, params) in this.before { _ = harness.ask(id, method, params) }
-    #expect(Value(harness.ask(id, this.fits.0, this.fits.1)[0])?.errorCode == nil)
+    expectEqual(Value(harness.ask(id, this.fits.0, this.fits.1)[0])?.errorCode, nil)
     _ = harness.ask(id, this.exceeds.0, this.exceeds.1)
     let refusal = Value(harness.ask(id, this.fits.0, this.fits.1)[0])
     #expect(refusal?.errorCode == -32007 && refusal?.errorData?["limit"]?.string == "maxQueryBytes")
-    #expect(Value(harness.ask(id, "query", #"{"feed":"c","path":"$[1].id"}"#)[0])?.errorCode == nil)
+    expectEqual(Value(harness.ask(id, "query", #"{"feed":"c","path":"$[1].id"}"#)[0])?.errorCode, nil)
   }
 
   /// The depth is checked while a frame is scanned, so the error has no request id.
@@ -92,10 +93,10 @@ import Testing
     for (depth, fits) in [(5, true), (6, false), (600, false)] {
       let deep = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
       let reply = Value(harness.ask(id, "update", #"{"feed":"c","element":{"id":1,"a":\#(deep)}}"#)[0])
-      #expect((reply?.errorCode == nil) == fits, "\(depth)")
+      expectEqual((reply?.errorCode == nil), fits, "\(depth)")
       if !fits {
         #expect(reply?.errorCode == -32007 && reply?.errorData?["limit"]?.string == "maxDepth")
-        #expect(reply?["id"]?.text == "null")
+        expectEqual(reply?["id"]?.text, "null")
       }
     }
   }

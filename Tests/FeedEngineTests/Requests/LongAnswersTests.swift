@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -37,12 +38,12 @@ import Testing
     let client = harness.connect(uid: 7)
     begin(harness, client)
     let line = harness.engine.sessions[client]
-    #expect(line?.line.batch?.isUnfinished == true)
+    expectEqual(line?.line.batch?.isUnfinished, true)
     harness.hangUp(client)
     harness.turn()
-    #expect(count(harness, observer) == 1)
+    expectEqual(count(harness, observer), 1)
     #expect(harness.engine.longAnswers.isEmpty && line?.line.isDone == true)
-    #expect(harness.take(client) == [])
+    expectEqual(harness.take(client), [])
     harness.endInput(client)
     #expect(!harness.isOpen(client))
   }
@@ -53,9 +54,9 @@ import Testing
     begin(harness, client)
     #expect(harness.engine.sessions.quotas.bytes(of: 7) > 10_000)
     harness.turn()
-    #expect(harness.take(client).count == 1)
-    #expect(harness.engine.sessions.quotas.bytes(of: 7) == 0)
-    #expect(count(harness, observer) == 1)
+    expectEqual(harness.take(client).count, 1)
+    expectEqual(harness.engine.sessions.quotas.bytes(of: 7), 0)
+    expectEqual(count(harness, observer), 1)
   }
 
   /// Users share a turn equally, however many connections each has.
@@ -73,11 +74,11 @@ import Testing
     let before = (many.map(answered), answered(one))
     harness.supply(observer, EngineHarness.frame(Self.ping))
     harness.turnOnce()
-    #expect(harness.take(observer).count == 1, "a ping does not wait for the batch of another connection")
+    expectEqual(harness.take(observer).count, 1, "a ping does not wait for the batch of another connection")
     let made = zip(many, before.0).map { answered($0) - $1 }
     #expect(made.allSatisfy { $0 > 0 } && answered(one) - before.1 >= 2 * (made.max() ?? 0))
     harness.turn()
-    for client in many + [one] { #expect(harness.take(client).first?.json?.items.count == 200) }
+    for client in many + [one] { expectEqual(harness.take(client).first?.json?.items.count, 200) }
   }
 
   /// A long answer is cancelled and its document released when its peer disconnects.
@@ -93,7 +94,7 @@ import Testing
     #expect(harness.engine.sessions.quotas.bytes(of: 7) > 100_000)
     harness.hangUp(client)
     harness.turnOnce()
-    #expect(harness.engine.sessions.quotas.bytes(of: 7) == 0)
+    expectEqual(harness.engine.sessions.quotas.bytes(of: 7), 0)
     harness.turn()
     #expect(harness.engine.longAnswers.isEmpty)
   }

@@ -1,6 +1,7 @@
 import FeedJSON
 import FeedModel
 import FeedServer
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -53,7 +54,7 @@ import Testing
     let (direct, sliced) = (EngineHarness(), EngineHarness(queries: SlicedWork("queries", slice: 0, isEager: true)))
     let (reader, feeds) = Self.fill(direct, count: count)
     let (other, _) = Self.fill(sliced, count: count)
-    #expect(feeds.count == Self.definitions.count)
+    expectEqual(feeds.count, Self.definitions.count)
     for name in feeds {
       for (method, params) in Self.requests(try direct.engine.catalog.feed(named: name)) {
         let answers = direct.ask(reader, method, params)
@@ -103,7 +104,7 @@ import Testing
       let answer = ask(maxFrame: 1 << 20, isBatch: isBatch)
       let length = answer[0].utf8.count
       #expect(length > 300)
-      #expect(ask(maxFrame: length, isBatch: isBatch) == answer)
+      expectEqual(ask(maxFrame: length, isBatch: isBatch), answer)
       let refused = ask(maxFrame: length - 1, isBatch: isBatch)
       #expect(refused.count == 1 && refused[0].contains(#""code":-32007"#), "\(refused)")
     }
@@ -118,7 +119,7 @@ import Testing
       EngineHarness.frame(#"{"jsonrpc":"2.0","method":"snapshot","params":{"feed":"all"}}"#)
         + EngineHarness.frame(#"{"jsonrpc":"2.0","id":2,"method":"range","params":{"feed":"a","count":0}}"#))
     harness.turn()
-    #expect(harness.take(client) == [#"{"jsonrpc":"2.0","id":2,"result":{"revision":10,"elements":[],"types":[]}}"#])
+    expectEqual(harness.take(client), [#"{"jsonrpc":"2.0","id":2,"result":{"revision":10,"elements":[],"types":[]}}"#])
   }
 
   /// The memory of a long answer becomes that of the output, so the answer is not held twice.
@@ -138,7 +139,7 @@ import Testing
     harness.engine.queue(session, taking: text)
     #expect(text.bytes.isEmpty && harness.engine.outbox.size == count)
     withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: 2) { slices in
-      #expect(session.output.gather(into: slices) == 1)
+      expectEqual(session.output.gather(into: slices), 1)
       #expect(slices[0].baseAddress == UnsafeRawPointer(block) && slices[0].count == count)
     }
     session.output.removeAll()
@@ -161,7 +162,7 @@ import Testing
           client,
           EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":{"feed":"\#(feed)"}}"#))
         harness.turnOnce()
-        #expect(harness.engine.sessions[client]?.line.isAnswering == isInParts, "\(method) \(feed)")
+        expectEqual(harness.engine.sessions[client]?.line.isAnswering, isInParts, "\(method) \(feed)")
         harness.turn()
         #expect(harness.take(client).map(\.utf8.count).allSatisfy { $0 > count * 400_000 })
       }
@@ -183,7 +184,7 @@ import Testing
       var text = ByteBuffer()
       job.appendResult(to: &text)
       let members = String(decoding: text.bytes, as: UTF8.self)
-      #expect(answer == [#"{"jsonrpc":"2.0","id":1,"result":{\#(members)}}"#])
+      expectEqual(answer, [#"{"jsonrpc":"2.0","id":1,"result":{\#(members)}}"#])
     }
   }
 
@@ -209,7 +210,7 @@ import Testing
     for count in RowsJob.fewRows - 1...RowsJob.fewRows + 2 {
       for from in [0, 1, 37] {
         let answer = harness.ask(client, "range", #"{"feed":"list","from":\#(from),"count":\#(count)}"#)
-        #expect(answer == [Self.range(from..<from + count)], "\(count) from \(from)")
+        expectEqual(answer, [Self.range(from..<from + count)], "\(count) from \(from)")
       }
     }
   }
@@ -231,7 +232,7 @@ import Testing
     }
     #expect(pings > 4 && pings < 100)
     harness.turn()
-    #expect(harness.take(client) == [Self.range(0..<40_000)])
+    expectEqual(harness.take(client), [Self.range(0..<40_000)])
   }
 
   @Test func answerShowsTheStateAtItsBeginning() {
@@ -247,7 +248,7 @@ import Testing
     harness.supply(other, Self.request(2, "undefine"))
     harness.turn()
     #expect(harness.take(other).allSatisfy { $0.json?["result"] != nil })
-    #expect(harness.take(client) == [Self.range(5000..<20_000)])
+    expectEqual(harness.take(client), [Self.range(5000..<20_000)])
   }
 
   @Test func answerIsCancelledWithItsConnection() {
@@ -259,7 +260,7 @@ import Testing
     #expect(harness.engine.sessions.quotas.bytes(of: 7) > 10_000)
     harness.disconnect(reader)
     #expect(harness.engine.sessions.quotas.bytes(of: 7) == 0 && harness.engine.longAnswers.isEmpty && !harness.hasWork)
-    #expect(harness.ask(client, "range", #"{"feed":"list","count":3}"#) == [Self.range(0..<3)])
+    expectEqual(harness.ask(client, "range", #"{"feed":"list","count":3}"#), [Self.range(0..<3)])
   }
 
   @Test(arguments: ["range", "snapshot"])
@@ -273,6 +274,6 @@ import Testing
     for _ in 0..<4 { _ = harness.ask(client, "insert", #"{"feed":"list","elements":[\#(elements)]}"#) }
     let error = harness.ask(client, method, #"{"feed":"list"}"#).first?.json?["error"]
     #expect(error?["code"]?.int == -32007 && error?["data"]?["limit"]?.string == "maxFrame")
-    #expect(harness.ask(client, "range", #"{"feed":"list","count":1}"#) == [Self.range(0..<1, revision: 5)])
+    expectEqual(harness.ask(client, "range", #"{"feed":"list","count":1}"#), [Self.range(0..<1, revision: 5)])
   }
 }

@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -15,7 +16,7 @@ import Testing
   private func only(_ harness: EngineHarness, _ id: ConnectionID, _ text: String) -> Value? {
     harness.send(id, text)
     let frames = harness.take(id)
-    #expect(frames.count == 1, "\(frames.count) answers to \(text.prefix(60))")
+    expectEqual(frames.count, 1, "\(frames.count) answers to \(text.prefix(60))")
     #expect(frames.allSatisfy { $0.utf8.count <= harness.engine.limits.maxFrame })
     return frames.first.flatMap { Value($0) }
   }
@@ -27,12 +28,12 @@ import Testing
       let name = String(repeating: filler, count: (maxFrame - 120) / filler.utf8.count)
       let unknown = only(
         harness, id, #"{"jsonrpc":"2.0","id":1,"method":"get","params":{"feed":"\#(name)","at":[0,0]}}"#)
-      #expect(unknown?.errorCode == -32000)
-      #expect(unknown?["id"]?.int == 1)
-      #expect(only(harness, id, #"{"jsonrpc":"2.0","id":2,"method":"\#(name)"}"#)?.errorCode == -32601)
+      expectEqual(unknown?.errorCode, -32000)
+      expectEqual(unknown?["id"]?.int, 1)
+      expectEqual(only(harness, id, #"{"jsonrpc":"2.0","id":2,"method":"\#(name)"}"#)?.errorCode, -32601)
       let kind = only(
         harness, id, #"{"jsonrpc":"2.0","id":3,"method":"define","params":{"feed":"c","kind":"\#(name)"}}"#)
-      #expect(kind?.errorCode == -32602)
+      expectEqual(kind?.errorCode, -32602)
     }
   }
 
@@ -48,10 +49,10 @@ import Testing
       let reply = only(harness, id, #"{"jsonrpc":"2.0","id":"\#(name)","method":"update","params":\#(params)}"#)
       if reply?.errorCode == nil {
         applied += 1
-        #expect(reply?["id"]?.string == name)
+        expectEqual(reply?["id"]?.string, name)
       }
       let counts = Value(harness.ask(id, "verify", #"{"feed":"c"}"#).first ?? "")?["result"]?["counts"]
-      #expect(counts?.items.first?.int == applied, "exactly the acknowledged updates must be applied")
+      expectEqual(counts?.items.first?.int, applied, "exactly the acknowledged updates must be applied")
     }
   }
 
@@ -63,9 +64,9 @@ import Testing
     let bins = (0..<60).map { #"{"name":"\#($0)"}"# }.joined(separator: ",")
     _ = harness.ask(pusher, "define", #"{"feed":"\#(feed)","kind":"collection","bins":[\#(bins)]}"#)
     let answer = harness.ask(watcher, "watch", #"{"feed":"\#(feed)"}"#)
-    #expect(answer.compactMap { Value($0)?.errorCode } == [-32007])
+    expectEqual(answer.compactMap { Value($0)?.errorCode }, [-32007])
     _ = harness.ask(pusher, "update", #"{"feed":"\#(feed)","element":{"id":1}}"#)
-    #expect(harness.take(watcher) == [])
+    expectEqual(harness.take(watcher), [])
     let clients = harness.ask(watcher, "clients").first?.json?["result"]?["clients"]?.items ?? []
     #expect(clients.contains { $0["self"]?.bool == true && $0["watches"]?.items.isEmpty == true })
   }

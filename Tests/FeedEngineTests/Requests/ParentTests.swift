@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -39,42 +40,42 @@ import Testing
   ])
   func describeReportsTheFirstSectionOfEachChild(_ feed: String, _ shows: String) {
     let described = ask("describe", #"{"feed":"\#(feed)"}"#)?["result"]
-    #expect(described?["shows"]?.text == shows)
+    expectEqual(described?["shows"]?.text, shows)
     // The result can be defined again without effect.
     let revision = described?["revision"]
-    #expect(ask("define", described?.text ?? "")?["error"] == nil)
-    #expect(ask("describe", #"{"feed":"\#(feed)"}"#)?["result"]?["revision"] == revision)
+    expectEqual(ask("define", described?.text ?? "")?["error"], nil)
+    expectEqual(ask("describe", #"{"feed":"\#(feed)"}"#)?["result"]?["revision"], revision)
   }
 
   @Test func countIsTheNumberOfRows() {
-    #expect(ask("describe", #"{"feed":"c"}"#)?["result"]?["count"]?.int == 3)
-    #expect(ask("describe", #"{"feed":"a"}"#)?["result"]?["shows"] == nil)
+    expectEqual(ask("describe", #"{"feed":"c"}"#)?["result"]?["count"]?.int, 3)
+    expectEqual(ask("describe", #"{"feed":"a"}"#)?["result"]?["shows"], nil)
   }
 
   @Test func rowOfAFeedWithoutSelectionCannotBeSelectedInItsParents() {
-    #expect(select("home", "[3,0]")?.errorCode == -32006)
+    expectEqual(select("home", "[3,0]")?.errorCode, -32006)
     _ = ask("define", #"{"feed":"v","kind":"view","of":"home"}"#)
     let rows = ask("describe", #"{"feed":"v"}"#)?["result"]?["count"]?.int ?? 0
     let refused = (0..<rows).filter { select("v", "[0,\($0)]")?.errorCode == -32006 }
-    #expect(refused == [5])
+    expectEqual(refused, [5])
   }
 
   @Test func selectionOfASingleSelectionFeedIsReplaced() {
-    #expect(select("home", "[[0,0],[2,0],[4,1]]")?["result"]?["selected"]?.text == "[[0,0],[2,0],[4,1]]")
-    #expect(select("home", "[2,1]")?["result"]?["selected"]?.text == "[[0,0],[2,1],[4,1]]")
-    #expect(select("home", "[1,0]")?["result"]?["selected"]?.text == "[[1,0],[2,1],[4,1]]")
-    #expect(select("home", "[[2,0],[2,1]]")?.errorCode == -32602)
-    #expect(select("mix", "[[0,1],[0,3]]")?.errorCode == -32602)
-    #expect(select("mix", "[[0,0],[0,2],[0,1]]")?["result"]?["selected"]?.text == "[[0,0],[0,1],[0,2]]")
-    #expect(select("mix", "[0,3]")?["result"]?["selected"]?.text == "[[0,0],[0,2],[0,3]]")
+    expectEqual(select("home", "[[0,0],[2,0],[4,1]]")?["result"]?["selected"]?.text, "[[0,0],[2,0],[4,1]]")
+    expectEqual(select("home", "[2,1]")?["result"]?["selected"]?.text, "[[0,0],[2,1],[4,1]]")
+    expectEqual(select("home", "[1,0]")?["result"]?["selected"]?.text, "[[1,0],[2,1],[4,1]]")
+    expectEqual(select("home", "[[2,0],[2,1]]")?.errorCode, -32602)
+    expectEqual(select("mix", "[[0,1],[0,3]]")?.errorCode, -32602)
+    expectEqual(select("mix", "[[0,0],[0,2],[0,1]]")?["result"]?["selected"]?.text, "[[0,0],[0,1],[0,2]]")
+    expectEqual(select("mix", "[0,3]")?["result"]?["selected"]?.text, "[[0,0],[0,2],[0,3]]")
   }
 
   @Test func binHasTheSelectionRulesOfItsCollection() {
-    #expect(select("c/x", "[[0,0],[0,1]]")?.errorCode == -32602)
+    expectEqual(select("c/x", "[[0,0],[0,1]]")?.errorCode, -32602)
     _ = ask(
       "define",
       #"{"feed":"c","kind":"collection","selectable":false,"bins":[{"name":"x"},{"name":"z"}],"replace":true}"#)
-    for bin in ["c/x", "c/z"] { #expect(select(bin, "[0,0]")?.errorCode == -32006) }
+    for bin in ["c/x", "c/z"] { expectEqual(select(bin, "[0,0]")?.errorCode, -32006) }
   }
 
   @Test func slotsCanShowTheTypesOfElements() {
@@ -82,21 +83,21 @@ import Testing
       #"{"feed":"mix","kind":"slots","contents":{"A":"a","One":"one"},"pattern":["A","One"],"repeatables":["A","One"],"fixed":{"0":"Z"},"types":"element""#
     let watcher = harness.connect()
     _ = harness.ask(watcher, "watch", #"{"feed":"mix"}"#)
-    #expect(ask("define", definition + #","replace":true}"#)?["error"] == nil)
+    expectEqual(ask("define", definition + #","replace":true}"#)?["error"], nil)
     let delta = harness.take(watcher).last?.json?["params"]
-    #expect(delta?["types"]?.text == #"["big",null,null,null,"small"]"#)
+    expectEqual(delta?["types"]?.text, #"["big",null,null,null,"small"]"#)
     let snapshot = ask("snapshot", #"{"feed":"mix"}"#)?["result"]?["sections"]?.items.first
-    #expect(snapshot?["types"]?.text == #"["big",null,null,null,"small"]"#)
+    expectEqual(snapshot?["types"]?.text, #"["big",null,null,null,"small"]"#)
     let frames = harness.ask(harness.connect(), "watch", #"{"feed":"mix"}"#)
-    #expect(frames.last?.json?["params"]?["types"]?.text == #"["big",null,null,null,"small"]"#)
+    expectEqual(frames.last?.json?["params"]?["types"]?.text, #"["big",null,null,null,"small"]"#)
     _ = ask("replace", #"{"feed":"a","at":[1],"element":{"k":"big"}}"#)
-    #expect(harness.take(watcher).last?.json?["params"]?["types"]?.text == #"["big"]"#)
-    #expect(ask("describe", #"{"feed":"mix"}"#)?["result"]?["types"]?.string == "element")
-    #expect(
-      ask("define", definition.replacingLast("element", with: "own") + "}")?.errorData?["member"]?.string == "types")
+    expectEqual(harness.take(watcher).last?.json?["params"]?["types"]?.text, #"["big"]"#)
+    expectEqual(ask("describe", #"{"feed":"mix"}"#)?["result"]?["types"]?.string, "element")
+    expectEqual(
+      ask("define", definition.replacingLast("element", with: "own") + "}")?.errorData?["member"]?.string, "types")
     _ = ask("define", definition.replacingLast("element", with: "content") + #","replace":true}"#)
-    #expect(ask("describe", #"{"feed":"mix"}"#)?["result"]?["types"] == nil)
-    #expect(harness.take(watcher).last?.json?["params"]?["types"]?.text == #"["A","One","A","One","A"]"#)
+    expectEqual(ask("describe", #"{"feed":"mix"}"#)?["result"]?["types"], nil)
+    expectEqual(harness.take(watcher).last?.json?["params"]?["types"]?.text, #"["A","One","A","One","A"]"#)
   }
 }
 

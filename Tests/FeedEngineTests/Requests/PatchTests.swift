@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -20,7 +21,7 @@ struct PatchTests {
       ("define", #"{"feed":"home","kind":"composed","children":["a","c"]}"#),
       ("update", #"{"feed":"c","elements":[{"id":1,"p":9.0,"t":"x"},{"id":2,"p":7},{"id":"3","p":1e0}]}"#),
       ("insert", #"{"feed":"a","elements":[{"n":1},[1],null]}"#), ("set", #"{"feed":"fixed","elements":[{"n":1}]}"#),
-    ] { #expect(ask(method, params)?.errorCode == nil) }
+    ] { expectEqual(ask(method, params)?.errorCode, nil) }
   }
 
   private func ask(_ method: String, _ params: String) -> Value? {
@@ -34,33 +35,33 @@ struct PatchTests {
   @Test("bins filter and sort a patched element like an updated one")
   func collections() {
     let result = ask("patch", #"{"feed":"c","id":1.0,"patch":{"p":2,"t":null,"u":{"v":null}}}"#)?["result"]
-    #expect(result?["deleted"]?.text == "[[0,1]]")
-    #expect(result?["added"]?.text == "[[1,1]]")
-    #expect(result?["moves"]?.text == "[[0,0]]")
-    #expect(elements("c") == #"[{"id":2,"p":7},{"id":"3","p":1e0},{"id":1,"p":2,"u":{}}]"#)
+    expectEqual(result?["deleted"]?.text, "[[0,1]]")
+    expectEqual(result?["added"]?.text, "[[1,1]]")
+    expectEqual(result?["moves"]?.text, "[[0,0]]")
+    expectEqual(elements("c"), #"[{"id":2,"p":7},{"id":"3","p":1e0},{"id":1,"p":2,"u":{}}]"#)
     let several =
       #"{"feed":"c","patches":[{"id":2,"patch":{"a":1}},{"id":"3","patch":{"p":8}},{"id":2,"patch":{"b":2}}]}"#
-    #expect(ask("patch", several)?.errorCode == nil)
-    #expect(elements("c") == #"[{"id":2,"p":7,"a":1,"b":2},{"id":"3","p":8},{"id":1,"p":2,"u":{}}]"#)
+    expectEqual(ask("patch", several)?.errorCode, nil)
+    expectEqual(elements("c"), #"[{"id":2,"p":7,"a":1,"b":2},{"id":"3","p":8},{"id":1,"p":2,"u":{}}]"#)
   }
 
   @Test("a patch without effect makes no commit")
   func nothing() {
     let before = harness.engine.catalog.revision
-    #expect(ask("patch", #"{"feed":"c","id":1,"patch":{"p":9.0,"z":null}}"#)?["result"]?["updated"]?.text == "[]")
-    #expect(ask("patch", #"{"feed":"c","patches":[]}"#)?.errorCode == nil)
-    #expect(harness.engine.catalog.revision == before)
+    expectEqual(ask("patch", #"{"feed":"c","id":1,"patch":{"p":9.0,"z":null}}"#)?["result"]?["updated"]?.text, "[]")
+    expectEqual(ask("patch", #"{"feed":"c","patches":[]}"#)?.errorCode, nil)
+    expectEqual(harness.engine.catalog.revision, before)
   }
 
   @Test("an unknown identity is refused by name and nothing is patched")
   func unknownIdentity() {
     let before = elements("c")
     let refused = ask("patch", #"{"feed":"c","patches":[{"id":1,"patch":{"p":1}},{"id":"nine","patch":{"p":1}}]}"#)
-    #expect(refused?.errorCode == -32010)
-    #expect(refused?.errorData?["id"]?.text == "\"nine\"")
-    #expect(refused?.errorData?["index"]?.int == 1)
-    #expect(refused?.errorData?["feed"]?.string == "c")
-    #expect(elements("c") == before)
+    expectEqual(refused?.errorCode, -32010)
+    expectEqual(refused?.errorData?["id"]?.text, "\"nine\"")
+    expectEqual(refused?.errorData?["index"]?.int, 1)
+    expectEqual(refused?.errorData?["feed"]?.string, "c")
+    expectEqual(elements("c"), before)
   }
 
   @Test("rows of arrays and the row of a single are patched in place")
@@ -68,13 +69,13 @@ struct PatchTests {
     let result = ask(
       "patch",
       #"{"feed":"a","patches":[{"at":2,"patch":{"m":1}},{"at":0,"patch":{"n":null}},{"at":2,"patch":{"k":1}}]}"#)
-    #expect(result?["result"]?["updated"]?.text == "[[0,0],[0,2]]")
-    #expect(ask("patch", #"{"feed":"a","at":1,"patch":7}"#)?.errorCode == nil)
-    #expect(elements("a") == #"[{},7,{"m":1,"k":1}]"#)
+    expectEqual(result?["result"]?["updated"]?.text, "[[0,0],[0,2]]")
+    expectEqual(ask("patch", #"{"feed":"a","at":1,"patch":7}"#)?.errorCode, nil)
+    expectEqual(elements("a"), #"[{},7,{"m":1,"k":1}]"#)
     _ = ask("put", #"{"feed":"s","element":{"text":"noon","n":1.50}}"#)
-    #expect(ask("patch", #"{"feed":"s","patch":{"text":"one"}}"#)?["result"]?["updated"]?.text == "[[0,0]]")
-    #expect(ask("get", #"{"feed":"s","at":[0,0]}"#)?["result"]?["element"]?.text == #"{"text":"one","n":1.50}"#)
-    #expect(ask("patch", #"{"feed":"s","patch":null}"#)?["result"]?["deleted"]?.text == "[[0,0]]")
+    expectEqual(ask("patch", #"{"feed":"s","patch":{"text":"one"}}"#)?["result"]?["updated"]?.text, "[[0,0]]")
+    expectEqual(ask("get", #"{"feed":"s","at":[0,0]}"#)?["result"]?["element"]?.text, #"{"text":"one","n":1.50}"#)
+    expectEqual(ask("patch", #"{"feed":"s","patch":null}"#)?["result"]?["deleted"]?.text, "[[0,0]]")
   }
 
   @Test(
@@ -97,7 +98,7 @@ struct PatchTests {
     ] as [(String, Int)])
   func refused(params: String, code: Int) {
     let before = (harness.engine.catalog.revision, elements("home"))
-    #expect(ask("patch", params)?.errorCode == code)
+    expectEqual(ask("patch", params)?.errorCode, code)
     #expect((harness.engine.catalog.revision, elements("home")) == before)
   }
 
@@ -111,31 +112,31 @@ struct PatchTests {
       ("move", #"{"feed":"a","id":1,"to":0}"#, "id"), ("move", #"{"feed":"a","to":0}"#, "from"),
     ] {
       let refused = ask(method, params)
-      #expect(refused?.errorCode == -32602, "\(params)")
-      #expect(refused?.errorData?["member"]?.string == member, "\(params)")
+      expectEqual(refused?.errorCode, -32602, "\(params)")
+      expectEqual(refused?.errorData?["member"]?.string, member, "\(params)")
     }
   }
 
   @Test("a patch may write the identity as another text of the same value")
   func sameIdentity() {
-    #expect(ask("patch", #"{"feed":"c","id":1,"patch":{"id":1.0}}"#)?.errorCode == nil)
-    #expect(ask("get", #"{"feed":"c","id":1}"#)?["result"]?["element"]?.text == #"{"id":1.0,"p":9.0,"t":"x"}"#)
+    expectEqual(ask("patch", #"{"feed":"c","id":1,"patch":{"id":1.0}}"#)?.errorCode, nil)
+    expectEqual(ask("get", #"{"feed":"c","id":1}"#)?["result"]?["element"]?.text, #"{"id":1.0,"p":9.0,"t":"x"}"#)
   }
 
   @Test("delete with where removes all matching elements from all bins in one commit")
   func deletion() {
     let before = harness.engine.catalog.revision
     let result = ask("delete", #"{"feed":"c","where":"@.p < 8 && @.id != 9"}"#)?["result"]
-    #expect(result?["deleted"]?.text == "[[0,0],[1,0]]")
-    #expect(harness.engine.catalog.revision == before + 1)
-    #expect(ask("delete", #"{"feed":"c","where":"@.p < 8"}"#)?["result"]?["deleted"]?.text == "[]")
-    #expect(elements("c") == #"[{"id":1,"p":9.0,"t":"x"}]"#)
+    expectEqual(result?["deleted"]?.text, "[[0,0],[1,0]]")
+    expectEqual(harness.engine.catalog.revision, before + 1)
+    expectEqual(ask("delete", #"{"feed":"c","where":"@.p < 8"}"#)?["result"]?["deleted"]?.text, "[]")
+    expectEqual(elements("c"), #"[{"id":1,"p":9.0,"t":"x"}]"#)
     let malformed = ask("delete", #"{"feed":"c","where":"@.p <"}"#)
-    #expect(malformed?.errorCode == -32004)
-    #expect(malformed?.errorData?["member"]?.string == "where")
-    #expect(ask("delete", #"{"feed":"c","where":"@.p","id":1,"ids":[1]}"#)?.errorCode == -32602)
-    #expect(ask("delete", #"{"feed":"c","where":7}"#)?.errorCode == -32602)
-    #expect(ask("delete", #"{"feed":"a","where":"@.p"}"#)?.errorCode == -32002)
+    expectEqual(malformed?.errorCode, -32004)
+    expectEqual(malformed?.errorData?["member"]?.string, "where")
+    expectEqual(ask("delete", #"{"feed":"c","where":"@.p","id":1,"ids":[1]}"#)?.errorCode, -32602)
+    expectEqual(ask("delete", #"{"feed":"c","where":7}"#)?.errorCode, -32602)
+    expectEqual(ask("delete", #"{"feed":"a","where":"@.p"}"#)?.errorCode, -32002)
   }
 
   @Test("a filter that exceeds the step limit deletes nothing")
@@ -143,9 +144,9 @@ struct PatchTests {
     _ = ask(
       "update", #"{"feed":"c","element":{"id":4,"p":1,"l":[\#((0..<2000).map { "\($0)" }.joined(separator: ","))]}}"#)
     let refused = ask("delete", #"{"feed":"c","where":"@.id == 1 || count(@..*[?count($..*) > 0]) > 0"}"#)
-    #expect(refused?.errorCode == -32007)
-    #expect(refused?.errorData?["limit"]?.string == "maxQuerySteps")
-    #expect(ask("describe", #"{"feed":"c"}"#)?["result"]?["count"]?.int == 4)
+    expectEqual(refused?.errorCode, -32007)
+    expectEqual(refused?.errorData?["limit"]?.string, "maxQuerySteps")
+    expectEqual(ask("describe", #"{"feed":"c"}"#)?["result"]?["count"]?.int, 4)
   }
 
   @Test(
@@ -158,15 +159,15 @@ struct PatchTests {
     ] as [(String, String, String, String)])
   func places(feed: String, path: String, nodes: String, places: String) {
     let result = ask("query", #"{"feed":"\#(feed)","path":"\#(path)","places":true}"#)?["result"]
-    #expect(result?["nodes"]?.text == nodes)
-    #expect(result?["places"]?.text == places)
-    #expect(ask("query", #"{"feed":"\#(feed)","path":"\#(path)"}"#)?["result"]?["places"] == nil)
+    expectEqual(result?["nodes"]?.text, nodes)
+    expectEqual(result?["places"]?.text, places)
+    expectEqual(ask("query", #"{"feed":"\#(feed)","path":"\#(path)"}"#)?["result"]?["places"], nil)
   }
 
   @Test("all nodes of a single are at row [0,0]")
   func placesOfASingle() {
     _ = ask("put", #"{"feed":"s","element":{"a":[1,2]}}"#)
     let result = ask("query", #"{"feed":"s","path":"$.a[*]","places":true}"#)?["result"]
-    #expect(result?["places"]?.text == "[[0,0],[0,0]]")
+    expectEqual(result?["places"]?.text, "[[0,0],[0,0]]")
   }
 }

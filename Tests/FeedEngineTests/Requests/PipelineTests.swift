@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -36,7 +37,7 @@ import Testing
     let requests = methods.enumerated().flatMap { request($0, $1, #"{"feed":"c","path":"$[8999].id"}"#) }
     harness.deliver(id, requests)
     let frames = harness.take(id).compactMap { Value($0) }
-    #expect(frames.compactMap { $0["id"]?.int } == Array(methods.indices))
+    expectEqual(frames.compactMap { $0["id"]?.int }, Array(methods.indices))
     // The snapshot is complete before the `sync` after the watch is answered.
     let last = frames.firstIndex { $0["params"]?["last"]?.bool == true }
     let sync = frames.firstIndex { $0["id"]?.int == 5 }
@@ -53,7 +54,7 @@ import Testing
     while harness.take(slow).isEmpty {
       harness.supply(quick, request(turns, "ping"))
       harness.turnOnce()
-      #expect(ids(harness.take(quick)) == [turns])
+      expectEqual(ids(harness.take(quick)), [turns])
       turns += 1
     }
     #expect(turns > 2)
@@ -76,7 +77,7 @@ import Testing
       harness.turnOnce()
       harness.supply(pusher, request(9, "update", #"{"feed":"c","elements":[{"id":3,"y":2},{"id":-1}]}"#))
       harness.turn()
-      #expect(Self.withoutRevision(harness.take(reader)) == Self.withoutRevision(wanted), "\(method)")
+      expectEqual(Self.withoutRevision(harness.take(reader)), Self.withoutRevision(wanted), "\(method)")
       let elements = (14_000..<15_000).map { #"{"id":\#($0)}"# }.joined(separator: ",")
       _ = harness.ask(pusher, "update", #"{"feed":"c","elements":[{"id":3},\#(elements)]}"#)
       _ = harness.ask(pusher, "delete", #"{"feed":"c","id":-1}"#)
@@ -101,8 +102,8 @@ import Testing
       harness.resume(id, bytes: 3000)
       received += ids(harness.take(id))
     }
-    #expect(received == Array(0..<60))
-    #expect(harness.waitingInput(of: id) == 0)
+    expectEqual(received, Array(0..<60))
+    expectEqual(harness.waitingInput(of: id), 0)
   }
 
   /// A `sync` that waits for a connection that does not read causes no work.
@@ -114,7 +115,7 @@ import Testing
     #expect(!harness.hasWork)
     harness.stopped = []
     harness.turn()
-    #expect(ids(harness.take(id)) == [1, 2, 3])
+    expectEqual(ids(harness.take(id)), [1, 2, 3])
   }
 
   @Test func notificationsAreNeverAnswered() {
@@ -128,9 +129,9 @@ import Testing
       ("update", #"{"feed":"c","element":{"id":1,"x":2}}"#), ("hello", #"{"protocol":9}"#), ("stats", "{}"),
     ] {
       harness.send(id, #"{"jsonrpc":"2.0","method":"\#(method)","params":\#(params)}"#)
-      #expect(harness.take(id) == [], "\(method) \(params)")
+      expectEqual(harness.take(id), [], "\(method) \(params)")
     }
     let element = harness.ask(id, "get", #"{"feed":"c","id":1}"#).first?.json?["result"]?["element"]
-    #expect(element?["x"]?.int == 2, "notifications must be executed")
+    expectEqual(element?["x"]?.int, 2, "notifications must be executed")
   }
 }

@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -85,6 +86,6 @@ import Testing
     _ = steps("define", collection(bins: 8, filter: Self.slow))
     let again = EngineHarness(limits: harness.engine.limits)
     for batch in harness.stored { try again.engine.replay(batch) }
-    #expect(again.engine.catalog.stepsTaken == harness.engine.catalog.stepsTaken)
+    expectEqual(again.engine.catalog.stepsTaken, harness.engine.catalog.stepsTaken)
   }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -21,7 +22,7 @@ struct RetentionTests {
   }
 
   private func define(_ definition: String) {
-    #expect(ask("define", definition)?.errorCode == nil)
+    expectEqual(ask("define", definition)?.errorCode, nil)
     _ = harness.ask(watcher, "watch", #"{"feed":"f","initial":false}"#)
   }
 
@@ -43,92 +44,93 @@ struct RetentionTests {
       #"{"id":4,"expires":"soon"}"#, #"{"id":5,"expires":null}"#, #"{"id":6,"expires":2.5e0}"#,
       #"{"id":7,"expires":"2026-01-01T00:00:00Z"}"#,
     ]
-    #expect(ask("update", #"{"feed":"f","elements":[\#(elements.joined(separator: ","))]}"#)?.errorCode == nil)
+    expectEqual(ask("update", #"{"feed":"f","elements":[\#(elements.joined(separator: ","))]}"#)?.errorCode, nil)
     _ = harness.take(watcher)
     harness.advance(seconds: 1.4)
-    #expect(deltas() == [])
+    expectEqual(deltas(), [])
     harness.advance(seconds: 0.1)
-    #expect(deltas() == ["[[0,2],[0,5]]"])
+    expectEqual(deltas(), ["[[0,2],[0,5]]"])
     harness.advance(seconds: 0.5)
-    #expect(deltas() == ["[[0,0]]"])
+    expectEqual(deltas(), ["[[0,0]]"])
     harness.advance(seconds: 1000)
-    #expect(ids() == "[2,4,5,7]")
+    expectEqual(ids(), "[2,4,5,7]")
   }
 
   @Test("a time that is past evicts at once, and a new version has a new time", arguments: ["collection", "array"])
   func changedTimes(kind: String) {
     define(#"{"feed":"f","kind":"\#(kind)","id":"$.id","retain":{"until":"$.x"}}"#)
-    #expect(
-      ask("update", #"{"feed":"f","elements":[{"id":1,"x":-1},{"id":2,"x":2},{"id":3,"x":2}]}"#)?.errorCode == nil)
-    #expect(ids() == "[2,3]")
-    #expect(ask("update", #"{"feed":"f","element":{"id":2,"x":5}}"#)?.errorCode == nil)
-    #expect(ask("patch", #"{"feed":"f","id":3,"patch":{"x":null}}"#)?.errorCode == nil)
+    expectEqual(
+      ask("update", #"{"feed":"f","elements":[{"id":1,"x":-1},{"id":2,"x":2},{"id":3,"x":2}]}"#)?.errorCode, nil)
+    expectEqual(ids(), "[2,3]")
+    expectEqual(ask("update", #"{"feed":"f","element":{"id":2,"x":5}}"#)?.errorCode, nil)
+    expectEqual(ask("patch", #"{"feed":"f","id":3,"patch":{"x":null}}"#)?.errorCode, nil)
     harness.advance(seconds: 2)
-    #expect(ids() == "[2,3]")
+    expectEqual(ids(), "[2,3]")
     harness.advance(seconds: 2)
-    #expect(ids() == "[3]")
-    #expect(ask("patch", #"{"feed":"f","id":3,"patch":{"x":6}}"#)?.errorCode == nil)
-    #expect(ask("define", #"{"feed":"f","kind":"\#(kind)","id":"$.id","replace":true}"#)?.errorCode == nil)
+    expectEqual(ids(), "[3]")
+    expectEqual(ask("patch", #"{"feed":"f","id":3,"patch":{"x":6}}"#)?.errorCode, nil)
+    expectEqual(ask("define", #"{"feed":"f","kind":"\#(kind)","id":"$.id","replace":true}"#)?.errorCode, nil)
     harness.advance(seconds: 9)
-    #expect(ids() == "[3]")
-    #expect(
-      ask("define", #"{"feed":"f","kind":"\#(kind)","id":"$.id","retain":{"until":"$.x"},"replace":true}"#)?.errorCode
-        == nil)
+    expectEqual(ids(), "[3]")
+    expectEqual(
+      ask("define", #"{"feed":"f","kind":"\#(kind)","id":"$.id","retain":{"until":"$.x"},"replace":true}"#)?.errorCode,
+      nil)
     harness.turn()
-    #expect(ids() == "[]")
+    expectEqual(ids(), "[]")
   }
 
   @Test("a refused request leaves the times as they were", arguments: ["collection", "array"])
   func undone(kind: String) {
     define(#"{"feed":"f","kind":"\#(kind)","id":"$.id","retain":{"until":"$.x"}}"#)
-    #expect(ask("update", #"{"feed":"f","elements":[{"id":1,"x":3},{"id":2}]}"#)?.errorCode == nil)
+    expectEqual(ask("update", #"{"feed":"f","elements":[{"id":1,"x":3},{"id":2}]}"#)?.errorCode, nil)
     let refused = ask(
       "transaction",
       #"{"ops":[{"method":"update","params":{"feed":"f","elements":[{"id":1,"x":9},{"id":2,"x":2},{"id":3,"x":2}]}},{"method":"delete","params":{"feed":"f","id":2}},{"method":"delete","params":{"feed":"none","id":2}}]}"#
     )
-    #expect(refused?.errorCode == -32000)
+    expectEqual(refused?.errorCode, -32000)
     harness.advance(seconds: 1.5)
-    #expect(ids() == "[1,2]")
+    expectEqual(ids(), "[1,2]")
     harness.advance(seconds: 0.5)
-    #expect(ids() == "[2]")
+    expectEqual(ids(), "[2]")
   }
 
   @Test("an array evicts by age, and a row that only moves gets no younger")
   func age() {
     define(#"{"feed":"f","kind":"array","id":"$.id","retain":{"seconds":2}}"#)
-    #expect(ask("insert", #"{"feed":"f","elements":[{"id":1},{"id":2},{"id":3}]}"#)?.errorCode == nil)
+    expectEqual(ask("insert", #"{"feed":"f","elements":[{"id":1},{"id":2},{"id":3}]}"#)?.errorCode, nil)
     harness.advance(seconds: 1)
-    #expect(ask("move", #"{"feed":"f","id":1,"to":2}"#)?.errorCode == nil)
-    #expect(ask("update", #"{"feed":"f","elements":[{"id":2},{"id":3,"v":1}]}"#)?.errorCode == nil)
+    expectEqual(ask("move", #"{"feed":"f","id":1,"to":2}"#)?.errorCode, nil)
+    expectEqual(ask("update", #"{"feed":"f","elements":[{"id":2},{"id":3,"v":1}]}"#)?.errorCode, nil)
     _ = harness.take(watcher)
     harness.advance(seconds: 1.1)
-    #expect(deltas() == ["[[0,0],[0,2]]"])
-    #expect(ids() == "[3]")
+    expectEqual(deltas(), ["[[0,0],[0,2]]"])
+    expectEqual(ids(), "[3]")
   }
 
   @Test("age and own time work together, and each element leaves once")
   func both() {
     define(#"{"feed":"f","kind":"array","retain":{"seconds":2,"until":"$.x","count":4}}"#)
-    #expect(
+    expectEqual(
       ask("insert", #"{"feed":"f","elements":[{"id":0},{"id":1,"x":2},{"id":2,"x":3.1},{"id":3},{"id":4,"x":9}]}"#)?
-        .errorCode == nil)
-    #expect(ids() == "[1,2,3,4]")
+        .errorCode, nil)
+    expectEqual(ids(), "[1,2,3,4]")
     harness.advance(seconds: 1)
-    #expect(ids() == "[2,3,4]")
+    expectEqual(ids(), "[2,3,4]")
     harness.advance(seconds: 2)
-    #expect(ids() == "[]")
-    #expect(ask("describe", #"{"feed":"f"}"#)?["result"]?["retain"]?.text == #"{"count":4,"seconds":2,"until":"$.x"}"#)
+    expectEqual(ids(), "[]")
+    expectEqual(
+      ask("describe", #"{"feed":"f"}"#)?["result"]?["retain"]?.text, #"{"count":4,"seconds":2,"until":"$.x"}"#)
   }
 
   @Test("a smaller number evicts at once in the commit that defines it")
   func smallerNumber() {
     define(#"{"feed":"f","kind":"array"}"#)
-    #expect(ask("insert", #"{"feed":"f","elements":[{"id":1},{"id":2},{"id":3}]}"#)?.errorCode == nil)
-    #expect(ask("replace", #"{"feed":"f","elements":[{"id":4}],"at":0}"#)?.errorCode == nil)
+    expectEqual(ask("insert", #"{"feed":"f","elements":[{"id":1},{"id":2},{"id":3}]}"#)?.errorCode, nil)
+    expectEqual(ask("replace", #"{"feed":"f","elements":[{"id":4}],"at":0}"#)?.errorCode, nil)
     _ = harness.take(watcher)
-    #expect(ask("define", #"{"feed":"f","kind":"array","retain":{"count":2},"replace":true}"#)?.errorCode == nil)
-    #expect(deltas() == ["[[0,1]]"])
-    #expect(ids() == "[4,3]")
+    expectEqual(ask("define", #"{"feed":"f","kind":"array","retain":{"count":2},"replace":true}"#)?.errorCode, nil)
+    expectEqual(deltas(), ["[[0,1]]"])
+    expectEqual(ids(), "[4,3]")
   }
 
   @Test("malformed members are refused")
@@ -139,11 +141,11 @@ struct RetentionTests {
     ] {
       for kind in ["array", "collection"] {
         let refused = ask("define", #"{"feed":"f","kind":"\#(kind)","retain":\#(retain)}"#)
-        #expect(refused?.errorCode == -32602)
-        #expect(refused?.errorData?["member"]?.string == member)
+        expectEqual(refused?.errorCode, -32602)
+        expectEqual(refused?.errorData?["member"]?.string, member)
       }
     }
-    #expect(ask("define", #"{"feed":"f","kind":"array","retain":{"until":"$.x["}}"#)?.errorCode == -32004)
-    #expect(ask("define", #"{"feed":"f","kind":"single","retain":{"count":1}}"#)?.errorCode == -32602)
+    expectEqual(ask("define", #"{"feed":"f","kind":"array","retain":{"until":"$.x["}}"#)?.errorCode, -32004)
+    expectEqual(ask("define", #"{"feed":"f","kind":"single","retain":{"count":1}}"#)?.errorCode, -32602)
   }
 }

@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -38,11 +39,11 @@ import Testing
     #expect(!harness.engine.sessions.longTexts.isEmpty, "the text is scanned in part")
     harness.supply(other, EngineHarness.frame(#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#))
     harness.turnOnce()
-    #expect(harness.take(other).count == 1)
+    expectEqual(harness.take(other).count, 1)
     harness.turn()
-    #expect(harness.take(client).compactMap { $0.json?["id"]?.int } == [1, 2])
+    expectEqual(harness.take(client).compactMap { $0.json?["id"]?.int }, [1, 2])
     #expect(harness.engine.sessions.longTexts.isEmpty)
-    #expect(count(harness, other) == 1)
+    expectEqual(count(harness, other), 1)
   }
 
   @Test("a long JSON-RPC batch is answered as a short one", arguments: [false, true])
@@ -51,23 +52,23 @@ import Testing
     let requests = (0..<40).map { insert($0, Self.numbers(5000)) }.joined(separator: ",")
     harness.send(client, "[\(requests)]")
     let answers = harness.take(client).first?.json?.items ?? []
-    #expect(answers.compactMap { $0["id"]?.int } == Array(0..<40))
-    #expect(count(harness, other) == 40)
+    expectEqual(answers.compactMap { $0["id"]?.int }, Array(0..<40))
+    expectEqual(count(harness, other), 40)
     // A batch of one request that is long itself.
     harness.send(client, "[\(insert(1, Self.numbers(60_000)))]")
-    #expect(harness.take(client).count == 1)
-    #expect(count(harness, other) == 41)
+    expectEqual(harness.take(client).count, 1)
+    expectEqual(count(harness, other), 41)
   }
 
   @Test("a long text that is no JSON is refused, and the connection goes on")
   func invalid() {
     let (harness, client, other) = harness(isDurable: false)
     harness.send(client, insert(1, Self.numbers(150_000)) + "]")
-    #expect(harness.take(client).first?.json?.errorCode == -32700)
+    expectEqual(harness.take(client).first?.json?.errorCode, -32700)
     harness.send(client, "[" + String(repeating: " ", count: 300_000) + "]")
-    #expect(harness.take(client).first?.json?.errorCode == -32600)
-    #expect(harness.ask(client, "ping").count == 1)
-    #expect(count(harness, other) == 0)
+    expectEqual(harness.take(client).first?.json?.errorCode, -32600)
+    expectEqual(harness.ask(client, "ping").count, 1)
+    expectEqual(count(harness, other), 0)
     #expect(harness.engine.sessions.longTexts.isEmpty)
   }
 
@@ -79,7 +80,7 @@ import Testing
     #expect(!harness.engine.sessions.longTexts.isEmpty)
     harness.disconnect(client)
     #expect(harness.engine.sessions.longTexts.isEmpty)
-    #expect(count(harness, other) == 0)
+    expectEqual(count(harness, other), 0)
   }
 
   @Test("texts of several connections of a user are scanned one after the other")
@@ -89,6 +90,6 @@ import Testing
     for id in clients { harness.supply(id, EngineHarness.frame(insert(1, Self.numbers(100_000)))) }
     harness.turn()
     for id in clients { #expect(harness.take(id).first?.json?["result"] != nil) }
-    #expect(count(harness, other) == 3)
+    expectEqual(count(harness, other), 3)
   }
 }

@@ -1,4 +1,5 @@
 import FeedServer
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -51,14 +52,14 @@ struct SectionKeyTests {
     let keyed = Self.cases.map(\.1)
     let all = keyed + [#""bins/1" -"#, #""bins/true" -"#]
     for method in ["describe", "snapshot", "watch"] {
-      #expect(sections(method, "s") == keyed)
-      #expect(sections(method, "tabs") == keyed)
-      #expect(sections(method, "home") == all)
-      #expect(sections(method, "view") == [#""view" -"#])
+      expectEqual(sections(method, "s"), keyed)
+      expectEqual(sections(method, "tabs"), keyed)
+      expectEqual(sections(method, "home"), all)
+      expectEqual(sections(method, "view"), [#""view" -"#])
     }
     let feeds = ask("feeds", "{}").first?["result"]?["feeds"]?.items ?? []
     let home = feeds.first { $0["feed"]?.string == "home" }?["sections"]?.items ?? []
-    #expect(home.map { "\($0["name"]?.text ?? "-") \($0["key"]?.text ?? "-")" } == all)
+    expectEqual(home.map { "\($0["name"]?.text ?? "-") \($0["key"]?.text ?? "-")" }, all)
   }
 
   @Test("changes and resets have the keys of added sections, and so do resumed and replayed watches")
@@ -69,21 +70,21 @@ struct SectionKeyTests {
     let answer = ask("update", #"{"feed":"s","elements":[{"id":1,"k":1},{"id":2,"k":"1"},{"id":3}]}"#).last
     let expected =
       #"[{"at":0,"name":"s/1","key":1},{"at":1,"name":"s/\"1\"","key":"1"},{"at":2,"name":"s","key":null}]"#
-    #expect(answer?["result"]?["sections"]?["added"]?.text == expected)
+    expectEqual(answer?["result"]?["sections"]?["added"]?.text, expected)
     let deltas = harness.take(watcher).compactMap { Value($0)?["params"]?["sections"]?["added"]?.text }
-    #expect(deltas == [expected, expected])
+    expectEqual(deltas, [expected, expected])
     // A name does not depend on other sections.
     _ = ask("delete", #"{"feed":"s","id":1}"#)
-    #expect(sections("describe", "s") == [#""s/\"1\"" "1""#, #""s" null"#])
+    expectEqual(sections("describe", "s"), [#""s/\"1\"" "1""#, #""s" null"#])
     _ = ask("update", #"{"feed":"s","element":{"id":1,"k":1}}"#)
-    #expect(sections("describe", "s") == [#""s/1" 1"#, #""s/\"1\"" "1""#, #""s" null"#])
+    expectEqual(sections("describe", "s"), [#""s/1" 1"#, #""s/\"1\"" "1""#, #""s" null"#])
     let again = EngineHarness(isDurable: true)
     for batch in harness.stored { try again.engine.replay(batch) }
     for harness in [harness, again] {
       let since = #"{"feed":"home","since":{"epoch":"test","revision":\#(before)}}"#
       let resumed = ask("watch", since, harness)
-      #expect(resumed.first?["result"]?["resumed"]?.bool == true)
-      #expect(resumed.last?["params"]?["sections"]?["added"]?.text == expected)
+      expectEqual(resumed.first?["result"]?["resumed"]?.bool, true)
+      expectEqual(resumed.last?["params"]?["sections"]?["added"]?.text, expected)
     }
   }
 
@@ -94,6 +95,6 @@ struct SectionKeyTests {
       #"{"feeds":[{"feed":"s","kind":"collection","section":"$.k"}],"access":[{"feeds":"s","allow":["write"]}]}"#)
     let client = harness.connect(uid: 2000)
     let answer = harness.ask(client, "update", #"{"feed":"s","element":{"id":1,"k":"secret"}}"#).last ?? ""
-    #expect(Value(answer)?["result"]?["sections"]?["added"]?.text == #"[{"at":0,"name":""}]"#)
+    expectEqual(Value(answer)?["result"]?["sections"]?["added"]?.text, #"[{"at":0,"name":""}]"#)
   }
 }

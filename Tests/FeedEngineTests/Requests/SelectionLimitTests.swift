@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -18,10 +19,10 @@ import Testing
     }
     _ = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
     let all = Value(harness.ask(client, "select", #"{"feed":"c","all":true}"#).first ?? "")
-    #expect(all?.errorCode == -32007)
-    #expect(all?.errorData?["limit"]?.string == "maxFrame")
-    #expect(harness.ask(client, "selected", #"{"feed":"c"}"#).first?.json?["result"]?["selected"]?.text == "[]")
-    #expect(harness.take(watcher) == [])
+    expectEqual(all?.errorCode, -32007)
+    expectEqual(all?.errorData?["limit"]?.string, "maxFrame")
+    expectEqual(harness.ask(client, "selected", #"{"feed":"c"}"#).first?.json?["result"]?["selected"]?.text, "[]")
+    expectEqual(harness.take(watcher), [])
     for start in stride(from: 0, to: 900, by: 20) {
       let paths = (start..<start + 20).map { "[0,\($0)]" }.joined(separator: ",")
       _ = harness.ask(client, "select", #"{"feed":"c","at":[\#(paths)]}"#)

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -45,39 +46,39 @@ import Testing
 
   @Test func definitionThatShowsTheSameRowsIsNoChange() {
     let before = (rows, revision, selected)
-    #expect(
-      delta(define(#""contents":{"B":"b","A":"a"},"pattern":["A","B"],"repeatables":["B","A"],"fixed":{"99":"C"}"#))
-        == nil)
+    expectEqual(
+      delta(define(#""contents":{"B":"b","A":"a"},"pattern":["A","B"],"repeatables":["B","A"],"fixed":{"99":"C"}"#)),
+      nil)
     #expect(rows == before.0 && revision == before.1 && selected == before.2)
-    #expect(selected == "[[0,1],[0,4]]")
+    expectEqual(selected, "[[0,1],[0,4]]")
   }
 
   @Test func rowsThatStayMoveAndStaySelected() {
     let changed = define(#""contents":{"A":"a","B":"b"},"pattern":["B","A"],"repeatables":["A","B"]"#)
     // 10 1 20 2 3
-    #expect(delta(changed) == "[[0,1],[0,3]] [[0,0],[0,2]] [] [[0,0],[1,1]]")
-    #expect(rows.map { $0.prefix(6) } == ["10", "{\"n\":1", "20", "{\"n\":2", "{\"n\":3"])
-    #expect(selected == "[[0,0],[0,4]]")
+    expectEqual(delta(changed), "[[0,1],[0,3]] [[0,0],[0,2]] [] [[0,0],[1,1]]")
+    expectEqual(rows.map { $0.prefix(6) }, ["10", "{\"n\":1", "20", "{\"n\":2", "{\"n\":3"])
+    expectEqual(selected, "[[0,0],[0,4]]")
   }
 
   @Test func rowsOfAnotherFeedAreOthers() {
     let changed = define(#""contents":{"A":"a","B":"c"},"pattern":["A","B"],"repeatables":["A","B"]"#)
     // 1 100 2 3
-    #expect(delta(changed) == "[[0,1],[0,3]] [[0,1]] [] []")
-    #expect(selected == "[[0,3]]")
+    expectEqual(delta(changed), "[[0,1],[0,3]] [[0,1]] [] []")
+    expectEqual(selected, "[[0,3]]")
     // The same feed under another type.
     let renamed = define(#""contents":{"X":"a","B":"c"},"pattern":["X","B"],"repeatables":["X","B"]"#)
-    #expect(delta(renamed) == "[[0,0],[0,2],[0,3]] [[0,0],[0,2],[0,3]] [] []")
-    #expect(selected == "[]")
+    expectEqual(delta(renamed), "[[0,0],[0,2],[0,3]] [[0,0],[0,2],[0,3]] [] []")
+    expectEqual(selected, "[]")
   }
 
   @Test func rowsWithAnotherTypeAreUpdated() {
     let members = #""contents":{"A":"a","B":"b"},"pattern":["A","B"],"repeatables":["A","B"]"#
     let own = define(members + #","types":"element""#)
     // The first row has the type A either way.
-    #expect(delta(own) == "[] [] [[0,1],[0,2],[0,3],[0,4]] []")
-    #expect(delta(define(members)) == "[] [] [[0,1],[0,2],[0,3],[0,4]] []")
-    #expect(selected == "[[0,1],[0,4]]")
+    expectEqual(delta(own), "[] [] [[0,1],[0,2],[0,3],[0,4]] []")
+    expectEqual(delta(define(members)), "[] [] [[0,1],[0,2],[0,3],[0,4]] []")
+    expectEqual(selected, "[[0,1],[0,4]]")
   }
 
   @Test func transactionListsTheNetChange() {
@@ -92,13 +93,13 @@ import Testing
     ]
     let answers = ask("transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#)
     // Before: 1 10 2 20 3; after: 1 5 2 20 3.
-    #expect(rows.map { $0.prefix(6) } == ["{\"n\":1", "5", "{\"n\":2", "20", "{\"n\":3"])
-    #expect(delta(answers) == "[[0,1]] [[0,1]] [] []")
-    #expect(selected == "[[0,4]]")
+    expectEqual(rows.map { $0.prefix(6) }, ["{\"n\":1", "5", "{\"n\":2", "20", "{\"n\":3"])
+    expectEqual(delta(answers), "[[0,1]] [[0,1]] [] []")
+    expectEqual(selected, "[[0,4]]")
     // A refused transaction leaves the former plan.
     let before = (rows, revision, selected)
     let failing = #"{"ops":[\#(operations[1]),{"method":"undefine","params":{"feed":"nobody"}}]}"#
-    #expect(ask("transaction", failing).first?.errorCode == -32000)
+    expectEqual(ask("transaction", failing).first?.errorCode, -32000)
     #expect(rows == before.0 && revision == before.1 && selected == before.2)
   }
 
@@ -107,7 +108,7 @@ import Testing
     for round in 0..<50 {
       let contents = (0...(round % 3)).map { #""T\#(round)-\#($0)":"b""# }.joined(separator: ",")
       _ = define(#""contents":{"A":"a",\#(contents)},"pattern":["A","T\#(round)-0"],"repeatables":["A"]"#)
-      #expect(rows.count == 5)
+      expectEqual(rows.count, 5)
     }
     let kind = try #require(harness.engine.catalog.feed(named: "s").kind as? SlotsKind)
     #expect(kind.typeCount <= 8)

@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -22,7 +23,7 @@ final class TotalsDaemon {
   func limit(_ client: ConnectionID, _ method: String, _ params: String) -> String? {
     let answer = harness.ask(client, method, params).first?.json
     if answer?["result"] != nil { return nil }
-    #expect(answer?.errorCode == -32007)
+    expectEqual(answer?.errorCode, -32007)
     return answer?.errorData?["limit"]?.string ?? answer?.errorData?["reason"]?.string ?? "?"
   }
 

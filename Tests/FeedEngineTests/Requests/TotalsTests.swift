@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -9,13 +10,13 @@ import Testing
   @Test("feeds count for the user that defined them")
   func feeds() {
     let daemon = TotalsDaemon { $0.maxFeedsPerUser = 2 }
-    #expect(daemon.define(daemon.ann, "a") == nil)
-    #expect(daemon.define(daemon.ann, "b") == nil)
-    #expect(daemon.define(daemon.ann, "b") == nil, "the same definition again is no other feed")
-    #expect(daemon.define(daemon.ann, "c") == "maxFeedsPerUser")
-    #expect(daemon.define(daemon.bob, "c") == nil)
-    #expect(daemon.limit(daemon.bob, "undefine", #"{"feed":"a"}"#) == nil)
-    #expect(daemon.define(daemon.ann, "d") == nil)
+    expectEqual(daemon.define(daemon.ann, "a"), nil)
+    expectEqual(daemon.define(daemon.ann, "b"), nil)
+    expectEqual(daemon.define(daemon.ann, "b"), nil, "the same definition again is no other feed")
+    expectEqual(daemon.define(daemon.ann, "c"), "maxFeedsPerUser")
+    expectEqual(daemon.define(daemon.bob, "c"), nil)
+    expectEqual(daemon.limit(daemon.bob, "undefine", #"{"feed":"a"}"#), nil)
+    expectEqual(daemon.define(daemon.ann, "d"), nil)
   }
 
   @Test("definitions count with the memory of bins and entries")
@@ -32,8 +33,7 @@ import Testing
       (#""kind":"slots","contents":{"x":"f0"},"pattern":[\#(types)]"#, 1000 * 56),
       (#""kind":"slots","contents":{"x":"f0","y":"f1"},"pattern":["x"],"fixed":{\#(fixed)}"#, 1000 * 208),
     ] {
-      #expect(
-        daemon.limit(daemon.ann, "define", #"{"feed":"f\#(daemon.usage(of: 7)[0])",\#(definition)}"#) == nil)
+      expectEqual(daemon.limit(daemon.ann, "define", #"{"feed":"f\#(daemon.usage(of: 7)[0])",\#(definition)}"#), nil)
       let bytes = daemon.usage(of: 7)[3]
       // What is left out of the definition is stored.
       let longest = memory + 2 * definition.utf8.count + 200
@@ -45,19 +45,19 @@ import Testing
   @Test("elements count for the user that defined their feed, whoever pushes them")
   func elements() {
     let daemon = TotalsDaemon { $0.maxElementsPerUser = 3 }
-    for feed in ["a", "b"] { #expect(daemon.define(daemon.ann, feed) == nil) }
-    #expect(daemon.define(daemon.bob, "c") == nil)
-    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2]}"#) == nil)
-    #expect(daemon.limit(daemon.bob, "insert", #"{"feed":"b","elements":[3,4]}"#) == "maxElementsPerUser")
-    #expect(daemon.usage(of: 7)[1] == 2, "a refused request changed nothing")
-    #expect(daemon.limit(daemon.bob, "insert", #"{"feed":"b","elements":[3]}"#) == nil)
-    #expect(daemon.limit(daemon.bob, "insert", #"{"feed":"c","elements":[1,2,3]}"#) == nil)
-    #expect(
-      daemon.limit(daemon.ann, "replace", #"{"feed":"a","elements":[9],"at":0}"#) == nil,
+    for feed in ["a", "b"] { expectEqual(daemon.define(daemon.ann, feed), nil) }
+    expectEqual(daemon.define(daemon.bob, "c"), nil)
+    expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2]}"#), nil)
+    expectEqual(daemon.limit(daemon.bob, "insert", #"{"feed":"b","elements":[3,4]}"#), "maxElementsPerUser")
+    expectEqual(daemon.usage(of: 7)[1], 2, "a refused request changed nothing")
+    expectEqual(daemon.limit(daemon.bob, "insert", #"{"feed":"b","elements":[3]}"#), nil)
+    expectEqual(daemon.limit(daemon.bob, "insert", #"{"feed":"c","elements":[1,2,3]}"#), nil)
+    expectEqual(
+      daemon.limit(daemon.ann, "replace", #"{"feed":"a","elements":[9],"at":0}"#), nil,
       "a version is not another element")
-    #expect(daemon.limit(daemon.ann, "remove", #"{"feed":"a","at":0}"#) == nil)
-    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[5]}"#) == nil)
-    #expect(daemon.total[1] == 6)
+    expectEqual(daemon.limit(daemon.ann, "remove", #"{"feed":"a","at":0}"#), nil)
+    expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[5]}"#), nil)
+    expectEqual(daemon.total[1], 6)
   }
 
   @Test("bytes of elements count for the user and for the daemon")
@@ -69,21 +69,21 @@ import Testing
     func put(_ client: ConnectionID, _ feed: String, _ count: Int) -> String? {
       daemon.limit(client, "insert", #"{"feed":"\#(feed)","element":"\#(String(repeating: "x", count: count))"}"#)
     }
-    #expect(daemon.define(daemon.ann, "a") == nil)
-    #expect(daemon.define(daemon.bob, "b") == nil)
-    #expect(put(daemon.ann, "a", 3000) == nil)
-    #expect(put(daemon.ann, "a", 3000) == "maxBytesPerUser")
-    #expect(put(daemon.bob, "b", 3000) == "maxTotalBytes")
-    #expect(put(daemon.bob, "b", 2000) == nil)
+    expectEqual(daemon.define(daemon.ann, "a"), nil)
+    expectEqual(daemon.define(daemon.bob, "b"), nil)
+    expectEqual(put(daemon.ann, "a", 3000), nil)
+    expectEqual(put(daemon.ann, "a", 3000), "maxBytesPerUser")
+    expectEqual(put(daemon.bob, "b", 3000), "maxTotalBytes")
+    expectEqual(put(daemon.bob, "b", 2000), nil)
   }
 
   @Test("all elements of the daemon are limited")
   func allElements() {
     let daemon = TotalsDaemon { $0.maxTotalElements = 3 }
-    #expect(daemon.define(daemon.ann, "a") == nil)
-    #expect(daemon.define(daemon.bob, "b") == nil)
-    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2]}"#) == nil)
-    #expect(daemon.limit(daemon.bob, "insert", #"{"feed":"b","elements":[1,2]}"#) == "maxTotalElements")
+    expectEqual(daemon.define(daemon.ann, "a"), nil)
+    expectEqual(daemon.define(daemon.bob, "b"), nil)
+    expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2]}"#), nil)
+    expectEqual(daemon.limit(daemon.bob, "insert", #"{"feed":"b","elements":[1,2]}"#), "maxTotalElements")
   }
 
   @Test("definitions count by their bytes, and children that are inserted count as well")
@@ -94,37 +94,37 @@ import Testing
       $0.maxTotalDefinitionBytes = 2000
     }
     let names = (0..<8).map { "\($0)" + String(repeating: "n", count: 99) }
-    for name in names.prefix(4) { #expect(daemon.define(daemon.bob, name) == nil) }
-    #expect(daemon.define(daemon.ann, "c", children: Array(names.prefix(3))) == nil)
-    #expect(daemon.define(daemon.ann, "d", children: Array(names.prefix(4))) == nil)
-    #expect(
-      daemon.limit(daemon.ann, "insertChild", #"{"feed":"c","child":"\#(names[3])"}"#) == "maxDefinitionBytesPerUser")
+    for name in names.prefix(4) { expectEqual(daemon.define(daemon.bob, name), nil) }
+    expectEqual(daemon.define(daemon.ann, "c", children: Array(names.prefix(3))), nil)
+    expectEqual(daemon.define(daemon.ann, "d", children: Array(names.prefix(4))), nil)
+    expectEqual(
+      daemon.limit(daemon.ann, "insertChild", #"{"feed":"c","child":"\#(names[3])"}"#), "maxDefinitionBytesPerUser")
     let before = daemon.usage(of: 7)
-    #expect(daemon.limit(daemon.ann, "removeChild", #"{"feed":"c","at":0}"#) == nil)
-    #expect(daemon.limit(daemon.ann, "insertChild", #"{"feed":"c","child":"\#(names[3])"}"#) == nil)
-    #expect(daemon.usage(of: 7) == before)
+    expectEqual(daemon.limit(daemon.ann, "removeChild", #"{"feed":"c","at":0}"#), nil)
+    expectEqual(daemon.limit(daemon.ann, "insertChild", #"{"feed":"c","child":"\#(names[3])"}"#), nil)
+    expectEqual(daemon.usage(of: 7), before)
     #expect((4..<8).map { daemon.define(daemon.bob, names[$0]) }.contains("maxTotalDefinitionBytes"))
   }
 
   @Test("a redefined collection needs no room for two copies of its elements")
   func redefined() {
     let daemon = TotalsDaemon { $0.maxElementsPerUser = 3 }
-    #expect(daemon.limit(daemon.ann, "define", #"{"feed":"k","kind":"collection"}"#) == nil)
-    #expect(daemon.limit(daemon.ann, "update", #"{"feed":"k","elements":[{"id":1},{"id":2},{"id":3}]}"#) == nil)
+    expectEqual(daemon.limit(daemon.ann, "define", #"{"feed":"k","kind":"collection"}"#), nil)
+    expectEqual(daemon.limit(daemon.ann, "update", #"{"feed":"k","elements":[{"id":1},{"id":2},{"id":3}]}"#), nil)
     let redefinition = #"{"feed":"k","kind":"collection","bins":[{"name":"x"}],"replace":true}"#
-    #expect(daemon.limit(daemon.bob, "define", redefinition) == nil)
-    #expect(daemon.usage(of: 7)[..<2] == [1, 3], "a feed keeps its user")
-    #expect(daemon.usage(of: 8) == [0, 0, 0, 0])
-    #expect(daemon.limit(daemon.ann, "update", #"{"feed":"k","element":{"id":4}}"#) == "maxElementsPerUser")
+    expectEqual(daemon.limit(daemon.bob, "define", redefinition), nil)
+    expectEqual(daemon.usage(of: 7)[..<2], [1, 3], "a feed keeps its user")
+    expectEqual(daemon.usage(of: 8), [0, 0, 0, 0])
+    expectEqual(daemon.limit(daemon.ann, "update", #"{"feed":"k","element":{"id":4}}"#), "maxElementsPerUser")
   }
 
   @Test("what a transaction rolls back is charged as before")
   func rolledBack() {
     let daemon = TotalsDaemon()
-    for feed in ["a", "b"] { #expect(daemon.define(daemon.ann, feed) == nil) }
-    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2]}"#) == nil)
-    #expect(daemon.limit(daemon.ann, "define", #"{"feed":"k","kind":"collection"}"#) == nil)
-    #expect(daemon.limit(daemon.ann, "update", #"{"feed":"k","elements":[{"id":1}]}"#) == nil)
+    for feed in ["a", "b"] { expectEqual(daemon.define(daemon.ann, feed), nil) }
+    expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2]}"#), nil)
+    expectEqual(daemon.limit(daemon.ann, "define", #"{"feed":"k","kind":"collection"}"#), nil)
+    expectEqual(daemon.limit(daemon.ann, "update", #"{"feed":"k","elements":[{"id":1}]}"#), nil)
     let before = [daemon.usage(of: 7), daemon.total]
     let answer = daemon.harness.ask(
       daemon.bob, "transaction",
@@ -135,9 +135,9 @@ import Testing
       {"method":"update","params":{"feed":"k","element":{"id":2}}},
       {"method":"insert","params":{"feed":"b","element":1}},{"method":"undefine","params":{"feed":"nothing"}}]}
       """#)
-    #expect(answer.first?.json?.errorCode == -32000)
-    #expect([daemon.usage(of: 7), daemon.total] == before)
-    #expect(daemon.usage(of: 8) == [0, 0, 0, 0])
+    expectEqual(answer.first?.json?.errorCode, -32000)
+    expectEqual([daemon.usage(of: 7), daemon.total], before)
+    expectEqual(daemon.usage(of: 8), [0, 0, 0, 0])
   }
 
   @Test("selected rows of feeds that show others count for the user and for the daemon")
@@ -154,29 +154,29 @@ import Testing
       let accounts = daemon.harness.engine.catalog.accounts
       return [accounts.usage(of: 7)?.selected ?? 0, accounts.usage(of: 8)?.selected ?? 0, accounts.total.selected]
     }
-    #expect(daemon.define(daemon.ann, "a") == nil)
-    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2,3,4]}"#) == nil)
-    #expect(daemon.define(daemon.ann, "v", children: ["a"]) == nil)
-    #expect(daemon.define(daemon.ann, "w", children: ["a"]) == nil)
-    #expect(daemon.define(daemon.bob, "x", children: ["a"]) == nil)
-    #expect(select("a", [0, 1, 2, 3]) == nil, "rows of the feed itself are bounded by what it stores")
-    #expect(select("v", [0, 1]) == nil)
-    #expect(select("w", [0, 1]) == "maxSelectedPerUser")
-    #expect(select("w", [0]) == nil)
-    #expect(select("v", [0, 1]) == nil, "these rows are selected already")
-    #expect(select("x", [0, 1, 2]) == "maxTotalSelected")
-    #expect(select("x", [0, 1]) == nil)
-    #expect(selected() == [3, 2, 5])
+    expectEqual(daemon.define(daemon.ann, "a"), nil)
+    expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2,3,4]}"#), nil)
+    expectEqual(daemon.define(daemon.ann, "v", children: ["a"]), nil)
+    expectEqual(daemon.define(daemon.ann, "w", children: ["a"]), nil)
+    expectEqual(daemon.define(daemon.bob, "x", children: ["a"]), nil)
+    expectEqual(select("a", [0, 1, 2, 3]), nil, "rows of the feed itself are bounded by what it stores")
+    expectEqual(select("v", [0, 1]), nil)
+    expectEqual(select("w", [0, 1]), "maxSelectedPerUser")
+    expectEqual(select("w", [0]), nil)
+    expectEqual(select("v", [0, 1]), nil, "these rows are selected already")
+    expectEqual(select("x", [0, 1, 2]), "maxTotalSelected")
+    expectEqual(select("x", [0, 1]), nil)
+    expectEqual(selected(), [3, 2, 5])
     // Rows that are removed, and feeds that are undefined, leave room.
-    #expect(daemon.limit(daemon.ann, "remove", #"{"feed":"a","at":0}"#) == nil)
-    #expect(selected() == [1, 1, 2])
-    #expect(daemon.limit(daemon.bob, "undefine", #"{"feed":"x"}"#) == nil)
-    #expect(selected() == [1, 0, 1])
+    expectEqual(daemon.limit(daemon.ann, "remove", #"{"feed":"a","at":0}"#), nil)
+    expectEqual(selected(), [1, 1, 2])
+    expectEqual(daemon.limit(daemon.bob, "undefine", #"{"feed":"x"}"#), nil)
+    expectEqual(selected(), [1, 0, 1])
     let failing = #"{"ops":[{"method":"undefine","params":{"feed":"v"}},{"method":"undefine","params":{"feed":"y"}}]}"#
-    #expect(daemon.harness.ask(daemon.bob, "transaction", failing).first?.json?.errorCode == -32000)
-    #expect(selected() == [1, 0, 1])
-    #expect(daemon.limit(daemon.bob, "deselect", #"{"feed":"v","all":true}"#) == nil)
-    #expect(selected() == [0, 0, 0])
+    expectEqual(daemon.harness.ask(daemon.bob, "transaction", failing).first?.json?.errorCode, -32000)
+    expectEqual(selected(), [1, 0, 1])
+    expectEqual(daemon.limit(daemon.bob, "deselect", #"{"feed":"v","all":true}"#), nil)
+    expectEqual(selected(), [0, 0, 0])
   }
 
   @Test("replay accepts the same selections, although rows of managed feeds are not there")
@@ -185,48 +185,49 @@ import Testing
     try daemon.harness.configure(
       #"{"feeds":[{"feed":"m","kind":"managed","database":"d","query":"SELECT id FROM p"}]}"#)
     daemon.setManaged("m", 2)
-    #expect(daemon.define(daemon.ann, "a") == nil)
-    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2]}"#) == nil)
+    expectEqual(daemon.define(daemon.ann, "a"), nil)
+    expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2]}"#), nil)
     for (name, child) in [("v", "m"), ("w", "a"), ("x", "m"), ("y", "a")] {
-      #expect(daemon.define(daemon.ann, name, children: [child]) == nil)
+      expectEqual(daemon.define(daemon.ann, name, children: [child]), nil)
     }
     func select(_ feed: String, _ rows: String) -> String? {
       daemon.limit(daemon.ann, "select", #"{"feed":"\#(feed)","at":\#(rows)}"#)
     }
-    #expect(select("v", "[[0,0],[0,1]]") == nil)
-    #expect(select("w", "[0,0]") == nil)
-    #expect(select("x", "[0,0]") == "maxTotalSelected")
-    #expect(select("y", "[[0,0],[0,1]]") == nil, "rows of managed feeds do not count for others")
-    #expect(select("w", "[0,1]") == "maxTotalSelected")
+    expectEqual(select("v", "[[0,0],[0,1]]"), nil)
+    expectEqual(select("w", "[0,0]"), nil)
+    expectEqual(select("x", "[0,0]"), "maxTotalSelected")
+    expectEqual(select("y", "[[0,0],[0,1]]"), nil, "rows of managed feeds do not count for others")
+    expectEqual(select("w", "[0,1]"), "maxTotalSelected")
     let again = TotalsDaemon(isDurable: true) { $0.maxTotalSelected = 3 }
     for batch in daemon.harness.stored { try again.harness.engine.replay(batch) }
     func selected(_ daemon: TotalsDaemon, _ feed: String) -> String? {
       daemon.harness.ask(daemon.bob, "selected", #"{"feed":"\#(feed)"}"#).first?.json?["result"]?["selected"]?.text
     }
-    #expect(["v", "w", "x", "y"].map { selected(daemon, $0) } == ["[[0,0],[0,1]]", "[[0,0]]", "[]", "[[0,0],[0,1]]"])
-    #expect(["w", "y"].map { selected(again, $0) } == ["[[0,0]]", "[[0,0],[0,1]]"])
+    expectEqual(
+      ["v", "w", "x", "y"].map { selected(daemon, $0) }, ["[[0,0],[0,1]]", "[[0,0]]", "[]", "[[0,0],[0,1]]"])
+    expectEqual(["w", "y"].map { selected(again, $0) }, ["[[0,0]]", "[[0,0],[0,1]]"])
   }
 
   @Test("replay charges the same users and refuses the same requests")
   func replay() throws {
     let daemon = TotalsDaemon(isDurable: true) { $0.maxElementsPerUser = 2 }
-    #expect(daemon.define(daemon.ann, "a") == nil)
-    #expect(daemon.define(daemon.bob, "b") == nil)
+    expectEqual(daemon.define(daemon.ann, "a"), nil)
+    expectEqual(daemon.define(daemon.bob, "b"), nil)
     let transaction = #"{"ops":[{"method":"define","params":{"feed":"c","kind":"array"}}]}"#
-    #expect(daemon.limit(daemon.ann, "transaction", transaction) == nil)
-    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2]}"#) == nil)
-    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"c","elements":[3]}"#) == "maxElementsPerUser")
-    #expect(daemon.limit(daemon.bob, "insert", #"{"feed":"b","elements":[4]}"#) == nil)
+    expectEqual(daemon.limit(daemon.ann, "transaction", transaction), nil)
+    expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2]}"#), nil)
+    expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"c","elements":[3]}"#), "maxElementsPerUser")
+    expectEqual(daemon.limit(daemon.bob, "insert", #"{"feed":"b","elements":[4]}"#), nil)
     let again = TotalsDaemon(isDurable: true) { $0.maxElementsPerUser = 2 }
     for batch in daemon.harness.stored { try again.harness.engine.replay(batch) }
-    #expect(
-      [again.usage(of: 7), again.usage(of: 8), again.total] == [daemon.usage(of: 7), daemon.usage(of: 8), daemon.total])
-    #expect(again.harness.engine.catalog.revision == daemon.harness.engine.catalog.revision)
+    expectEqual(
+      [again.usage(of: 7), again.usage(of: 8), again.total], [daemon.usage(of: 7), daemon.usage(of: 8), daemon.total])
+    expectEqual(again.harness.engine.catalog.revision, daemon.harness.engine.catalog.revision)
     // What is stored stays under lower limits.
     var lower = Limits()
     lower.maxElementsPerUser = 1
     again.harness.engine.use(lower)
-    #expect(again.usage(of: 7) == daemon.usage(of: 7))
-    #expect(again.limit(again.ann, "insert", #"{"feed":"c","elements":[3]}"#) == "maxElementsPerUser")
+    expectEqual(again.usage(of: 7), daemon.usage(of: 7))
+    expectEqual(again.limit(again.ann, "insert", #"{"feed":"c","elements":[3]}"#), "maxElementsPerUser")
   }
 }

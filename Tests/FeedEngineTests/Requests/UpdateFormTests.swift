@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -56,8 +57,8 @@ import Testing
           known.send(client, text)
           let other = single.connect()
           single.send(other, text)
-          #expect(known.take(client) == single.take(other), "\(text)")
-          #expect(known.take(watcher) == single.take(reference), "\(text)")
+          expectEqual(known.take(client), single.take(other), "\(text)")
+          expectEqual(known.take(watcher), single.take(reference), "\(text)")
           single.disconnect(other)
           number = number &* 7 &+ 1
           if number > 1 << 40 { number = 3 }

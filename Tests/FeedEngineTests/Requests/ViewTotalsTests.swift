@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -25,76 +26,76 @@ import Testing
       $0.maxViewRowsPerUser = 6
       $0.maxTotalViewRows = 12
     }
-    #expect(daemon.define(daemon.ann, "a") == nil)
-    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2,3]}"#) == nil)
-    #expect(view(daemon, daemon.ann, "v", of: "a", sort) == nil)
-    #expect(view(daemon, daemon.ann, "w", of: "a", #","filter":"@ > 9","limit":1"#) == nil)
-    #expect(viewRows(daemon) == [6, 0, 6], "rows that are not shown count too")
-    #expect(view(daemon, daemon.ann, "x", of: "a", sort) == "maxViewRowsPerUser")
-    #expect(view(daemon, daemon.ann, "x", of: "a", #","limit":1"#) == nil, "a window alone keeps no rows")
+    expectEqual(daemon.define(daemon.ann, "a"), nil)
+    expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2,3]}"#), nil)
+    expectEqual(view(daemon, daemon.ann, "v", of: "a", sort), nil)
+    expectEqual(view(daemon, daemon.ann, "w", of: "a", #","filter":"@ > 9","limit":1"#), nil)
+    expectEqual(viewRows(daemon), [6, 0, 6], "rows that are not shown count too")
+    expectEqual(view(daemon, daemon.ann, "x", of: "a", sort), "maxViewRowsPerUser")
+    expectEqual(view(daemon, daemon.ann, "x", of: "a", #","limit":1"#), nil, "a window alone keeps no rows")
     let other = #"{"feed":"v","kind":"view","of":"a","replace":true,"sort":[{"by":"$","order":"descending"}]}"#
-    #expect(daemon.limit(daemon.ann, "define", other) == nil, "another sort takes no more room")
+    expectEqual(daemon.limit(daemon.ann, "define", other), nil, "another sort takes no more room")
     // The source cannot grow, whoever pushes to it. Other changes are possible.
-    #expect(daemon.limit(daemon.bob, "insert", #"{"feed":"a","element":4}"#) == "maxViewRowsPerUser")
-    #expect(daemon.limit(daemon.bob, "replace", #"{"feed":"a","element":4,"at":0}"#) == nil)
-    #expect(daemon.limit(daemon.bob, "move", #"{"feed":"a","from":0,"to":2}"#) == nil)
-    #expect(daemon.limit(daemon.ann, "remove", #"{"feed":"a","at":0}"#) == nil)
-    #expect(viewRows(daemon) == [4, 0, 4])
+    expectEqual(daemon.limit(daemon.bob, "insert", #"{"feed":"a","element":4}"#), "maxViewRowsPerUser")
+    expectEqual(daemon.limit(daemon.bob, "replace", #"{"feed":"a","element":4,"at":0}"#), nil)
+    expectEqual(daemon.limit(daemon.bob, "move", #"{"feed":"a","from":0,"to":2}"#), nil)
+    expectEqual(daemon.limit(daemon.ann, "remove", #"{"feed":"a","at":0}"#), nil)
+    expectEqual(viewRows(daemon), [4, 0, 4])
     // Views of others do not count for the user of the feed, until all views have too many rows.
-    #expect(view(daemon, daemon.bob, "y", of: "a", sort) == nil)
-    #expect(view(daemon, daemon.bob, "z", of: "a", sort) == nil)
-    #expect(view(daemon, daemon.bob, "zz", of: "a", sort) == nil)
-    #expect(viewRows(daemon) == [4, 6, 10])
-    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","element":5}"#) == "maxTotalViewRows")
-    #expect(daemon.limit(daemon.bob, "undefine", #"{"feed":"zz"}"#) == nil)
-    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","element":5}"#) == nil)
-    #expect(viewRows(daemon) == [6, 6, 12])
+    expectEqual(view(daemon, daemon.bob, "y", of: "a", sort), nil)
+    expectEqual(view(daemon, daemon.bob, "z", of: "a", sort), nil)
+    expectEqual(view(daemon, daemon.bob, "zz", of: "a", sort), nil)
+    expectEqual(viewRows(daemon), [4, 6, 10])
+    expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"a","element":5}"#), "maxTotalViewRows")
+    expectEqual(daemon.limit(daemon.bob, "undefine", #"{"feed":"zz"}"#), nil)
+    expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"a","element":5}"#), nil)
+    expectEqual(viewRows(daemon), [6, 6, 12])
     let failing =
       #"{"ops":[{"method":"undefine","params":{"feed":"y"}},{"method":"undefine","params":{"feed":"none"}}]}"#
-    #expect(daemon.harness.ask(daemon.bob, "transaction", failing).first?.json?.errorCode == -32000)
-    #expect(viewRows(daemon) == [6, 6, 12])
+    expectEqual(daemon.harness.ask(daemon.bob, "transaction", failing).first?.json?.errorCode, -32000)
+    expectEqual(viewRows(daemon), [6, 6, 12])
     for feed in ["v", "w", "x", "y", "z"] {
-      #expect(daemon.limit(daemon.bob, "undefine", #"{"feed":"\#(feed)"}"#) == nil)
+      expectEqual(daemon.limit(daemon.bob, "undefine", #"{"feed":"\#(feed)"}"#), nil)
     }
-    #expect(viewRows(daemon) == [0, 0, 0])
+    expectEqual(viewRows(daemon), [0, 0, 0])
   }
 
   @Test("rows that come to be shown below a view count, also without an insertion")
   func rowsThatComeToBeShown() {
     let daemon = TotalsDaemon { $0.maxViewRowsPerUser = 6 }
     func ask(_ method: String, _ params: String) -> String? { daemon.limit(daemon.ann, method, params) }
-    for feed in ["a", "b"] { #expect(daemon.define(daemon.ann, feed) == nil) }
-    #expect(ask("insert", #"{"feed":"a","elements":[1,2,3]}"#) == nil)
-    #expect(ask("insert", #"{"feed":"b","elements":[4,5]}"#) == nil)
+    for feed in ["a", "b"] { expectEqual(daemon.define(daemon.ann, feed), nil) }
+    expectEqual(ask("insert", #"{"feed":"a","elements":[1,2,3]}"#), nil)
+    expectEqual(ask("insert", #"{"feed":"b","elements":[4,5]}"#), nil)
     // A view over a view: an update lets its source show the row.
-    #expect(view(daemon, daemon.ann, "v", of: "a", #","filter":"@ > 8""#) == nil)
-    #expect(view(daemon, daemon.ann, "w", of: "v", sort) == nil)
-    #expect(viewRows(daemon) == [3, 0, 3])
-    for row in 0..<3 { #expect(ask("replace", #"{"feed":"a","element":9,"at":\#(row)}"#) == nil) }
-    #expect(viewRows(daemon) == [6, 0, 6])
-    #expect(view(daemon, daemon.ann, "y", of: "w", sort) == "maxViewRowsPerUser")
-    #expect(ask("undefine", #"{"feed":"w"}"#) == nil)
+    expectEqual(view(daemon, daemon.ann, "v", of: "a", #","filter":"@ > 8""#), nil)
+    expectEqual(view(daemon, daemon.ann, "w", of: "v", sort), nil)
+    expectEqual(viewRows(daemon), [3, 0, 3])
+    for row in 0..<3 { expectEqual(ask("replace", #"{"feed":"a","element":9,"at":\#(row)}"#), nil) }
+    expectEqual(viewRows(daemon), [6, 0, 6])
+    expectEqual(view(daemon, daemon.ann, "y", of: "w", sort), "maxViewRowsPerUser")
+    expectEqual(ask("undefine", #"{"feed":"w"}"#), nil)
     // A composed feed gets another child.
-    #expect(daemon.define(daemon.ann, "c", children: ["b"]) == nil)
-    #expect(view(daemon, daemon.ann, "w", of: "c", sort) == nil)
-    #expect(viewRows(daemon) == [5, 0, 5])
-    #expect(ask("insertChild", #"{"feed":"c","child":"a"}"#) == "maxViewRowsPerUser")
-    #expect(
-      ask("define", #"{"feed":"c","kind":"composed","children":["b","a"],"replace":true}"#) == "maxViewRowsPerUser")
-    #expect(ask("insert", #"{"feed":"b","element":6}"#) == nil)
-    #expect(ask("insert", #"{"feed":"b","element":7}"#) == "maxViewRowsPerUser")
-    #expect(viewRows(daemon) == [6, 0, 6])
+    expectEqual(daemon.define(daemon.ann, "c", children: ["b"]), nil)
+    expectEqual(view(daemon, daemon.ann, "w", of: "c", sort), nil)
+    expectEqual(viewRows(daemon), [5, 0, 5])
+    expectEqual(ask("insertChild", #"{"feed":"c","child":"a"}"#), "maxViewRowsPerUser")
+    expectEqual(
+      ask("define", #"{"feed":"c","kind":"composed","children":["b","a"],"replace":true}"#), "maxViewRowsPerUser")
+    expectEqual(ask("insert", #"{"feed":"b","element":6}"#), nil)
+    expectEqual(ask("insert", #"{"feed":"b","element":7}"#), "maxViewRowsPerUser")
+    expectEqual(viewRows(daemon), [6, 0, 6])
   }
 
   @Test("definitions are refused for the views of the list of feeds")
   func rowsOfViewsOfTheList() {
     let daemon = TotalsDaemon { $0.maxTotalViewRows = 3 }
-    for feed in ["a", "b"] { #expect(daemon.define(daemon.ann, feed) == nil) }
-    #expect(view(daemon, daemon.ann, "v", of: "$feeds", sort) == nil)
-    #expect(viewRows(daemon) == [3, 0, 3])
-    #expect(daemon.define(daemon.bob, "c") == "maxTotalViewRows")
-    #expect(daemon.limit(daemon.ann, "undefine", #"{"feed":"a"}"#) == nil)
-    #expect(daemon.define(daemon.bob, "c") == nil)
+    for feed in ["a", "b"] { expectEqual(daemon.define(daemon.ann, feed), nil) }
+    expectEqual(view(daemon, daemon.ann, "v", of: "$feeds", sort), nil)
+    expectEqual(viewRows(daemon), [3, 0, 3])
+    expectEqual(daemon.define(daemon.bob, "c"), "maxTotalViewRows")
+    expectEqual(daemon.limit(daemon.ann, "undefine", #"{"feed":"a"}"#), nil)
+    expectEqual(daemon.define(daemon.bob, "c"), nil)
   }
 
   @Test("replay accepts the same views, although rows of managed feeds are not there")
@@ -104,18 +105,18 @@ import Testing
     try daemon.harness.configure(
       #"{"feeds":[{"feed":"m","kind":"managed","database":"d","query":"SELECT id FROM p"}]}"#)
     daemon.setManaged("m", 5)
-    #expect(daemon.define(daemon.ann, "a") == nil)
-    #expect(view(daemon, daemon.ann, "v", of: "m", sort) == nil)
-    #expect(view(daemon, daemon.ann, "w", of: "a", sort) == nil)
-    #expect(viewRows(daemon) == [5, 0, 5])
-    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2]}"#) == nil)
-    #expect(view(daemon, daemon.ann, "x", of: "a", sort) == nil)
-    #expect(view(daemon, daemon.ann, "y", of: "a", sort) == "maxTotalViewRows")
-    #expect(daemon.limit(daemon.ann, "insert", #"{"feed":"a","element":3}"#) == "maxTotalViewRows")
+    expectEqual(daemon.define(daemon.ann, "a"), nil)
+    expectEqual(view(daemon, daemon.ann, "v", of: "m", sort), nil)
+    expectEqual(view(daemon, daemon.ann, "w", of: "a", sort), nil)
+    expectEqual(viewRows(daemon), [5, 0, 5])
+    expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[1,2]}"#), nil)
+    expectEqual(view(daemon, daemon.ann, "x", of: "a", sort), nil)
+    expectEqual(view(daemon, daemon.ann, "y", of: "a", sort), "maxTotalViewRows")
+    expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"a","element":3}"#), "maxTotalViewRows")
     let again = make()
     for batch in daemon.harness.stored { try again.harness.engine.replay(batch) }
-    #expect(viewRows(again) == [4, 0, 4])
-    #expect(again.harness.engine.catalog.feeds.keys.sorted() == daemon.harness.engine.catalog.feeds.keys.sorted())
+    expectEqual(viewRows(again), [4, 0, 4])
+    expectEqual(again.harness.engine.catalog.feeds.keys.sorted(), daemon.harness.engine.catalog.feeds.keys.sorted())
   }
 
   @Test("rows of a managed feed are refused if views above it would keep too many", arguments: [false, true])
@@ -134,31 +135,31 @@ import Testing
     }
     func rows(_ feed: String) -> Int? { try? harness.engine.catalog.feed(named: feed).count }
     daemon.setManaged("m", 3)
-    #expect(daemon.define(daemon.ann, "a") == nil)
-    #expect(view(daemon, daemon.ann, "v", of: "m", sort) == nil)
-    #expect(view(daemon, daemon.bob, "w", of: "m", #","filter":"@.v > 0""#) == nil)
-    #expect(viewRows(daemon) == [3, 3, 6])
+    expectEqual(daemon.define(daemon.ann, "a"), nil)
+    expectEqual(view(daemon, daemon.ann, "v", of: "m", sort), nil)
+    expectEqual(view(daemon, daemon.bob, "w", of: "m", #","filter":"@.v > 0""#), nil)
+    expectEqual(viewRows(daemon), [3, 3, 6])
     // Feeds of the configuration belong to no user: only the sum counts.
     daemon.setManaged("m", 6)
-    #expect(viewRows(daemon) == [6, 6, 12])
-    #expect(source("m") == "ok ")
+    expectEqual(viewRows(daemon), [6, 6, 12])
+    expectEqual(source("m"), "ok ")
     let refused =
       "error limit maxTotalViewRows (12) exceeded: all views keep 12 rows; undefine views, or remove rows that they show, or start feedd with a larger "
       + "--max-total-view-rows"
     let revision = harness.engine.catalog.feeds["m"]?.revision
     daemon.setManaged("m", 7, value: 1)
-    #expect(source("m") == refused)
+    expectEqual(source("m"), refused)
     #expect(rows("m") == 6 && viewRows(daemon) == [6, 6, 12])
-    #expect(harness.engine.catalog.feeds["m"]?.revision == revision)
+    expectEqual(harness.engine.catalog.feeds["m"]?.revision, revision)
     // Everything else goes on: other feeds, and rows that take no more room.
     daemon.setManaged("n", 9)
     #expect(rows("n") == 9 && source("n") == "ok ")
-    #expect(daemon.limit(daemon.bob, "insert", #"{"feed":"a","element":1}"#) == nil)
+    expectEqual(daemon.limit(daemon.bob, "insert", #"{"feed":"a","element":1}"#), nil)
     daemon.setManaged("m", 6, value: 2)
-    #expect(source("m") == "ok ")
-    #expect(daemon.limit(daemon.bob, "undefine", #"{"feed":"w"}"#) == nil)
+    expectEqual(source("m"), "ok ")
+    expectEqual(daemon.limit(daemon.bob, "undefine", #"{"feed":"w"}"#), nil)
     daemon.setManaged("m", 8, value: 3)
     #expect(source("m") == "ok " && rows("m") == 8)
-    #expect(viewRows(daemon) == [8, 0, 8])
+    expectEqual(viewRows(daemon), [8, 0, 8])
   }
 }

@@ -23,7 +23,7 @@ import Testing
       taken.append(element.number)
       if element.number == 1 { _ = queue.append(Element(3, 8), of: 3) }
     }
-    #expect(taken == [0, 5, 7, 1, 6, 8, 2, 3, 4])
+    expectEqual(taken, [0, 5, 7, 1, 6, 8, 2, 3, 4])
     #expect(queue.isEmpty && queue.takeFirst() == nil)
   }
 
@@ -52,7 +52,7 @@ import Testing
         if expected != nil { turns.append(turns.removeFirst()) }
       }
       queue.checkInvariants { $0.uid == $1 && $0.place == $2 }
-      #expect(queue.count == elements.count)
+      expectEqual(queue.count, elements.count)
     }
   }
 }

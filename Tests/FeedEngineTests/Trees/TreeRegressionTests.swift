@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -22,10 +23,10 @@ import Testing
       pusher, "transaction",
       #"{"ops":[{"method":"define","params":{"feed":"m","kind":"slots","contents":{"A":"a"},"pattern":["A","A"],"replace":true}},{"method":"put","params":{"feed":"nobody","element":1}}]}"#
     )
-    #expect(refused.json?.errorCode == -32000)
+    expectEqual(refused.json?.errorCode, -32000)
     _ = ask(pusher, "insert", #"{"feed":"a","elements":[4]}"#)
     let delta = harness.take(watcher).last?.json?["params"]
-    #expect(["deleted", "added", "updated", "elements"].map { delta?[$0]?.text } == ["[]", "[[0,3]]", "[]", "[4]"])
+    expectEqual(["deleted", "added", "updated", "elements"].map { delta?[$0]?.text }, ["[]", "[[0,3]]", "[]", "[4]"])
   }
 
   @Test func rowNamedTwiceIsRefused() {
@@ -57,10 +58,10 @@ import Testing
     for feed in ["m", "p"] { _ = ask(watcher, "watch", "{\"feed\":\"\(feed)\"}") }
     _ = ask(pusher, "insert", #"{"feed":"a","elements":[3]}"#)
     let deltas = harness.take(watcher)
-    #expect(deltas.count == 2)
+    expectEqual(deltas.count, 2)
     for delta in deltas {
       let params = delta.json?["params"]
-      #expect(["deleted", "added", "updated"].map { params?[$0]?.text } == ["[]", "[[0,2]]", "[]"], "\(delta)")
+      expectEqual(["deleted", "added", "updated"].map { params?[$0]?.text }, ["[]", "[[0,2]]", "[]"], "\(delta)")
     }
   }
 
@@ -72,10 +73,10 @@ import Testing
     )
     _ = ask(pusher, "update", #"{"feed":"c","elements":[{"id":1,"v":1},{"id":2,"v":2}]}"#)
     let change = ask(pusher, "update", #"{"feed":"c","element":{"id":1,"v":9}}"#).json?["result"]
-    #expect(change?["deleted"]?.text == "[[0,0],[1,0]]")
-    #expect(change?["added"]?.text == "[[1,1],[2,0]]")
-    #expect(change?["updated"]?.text == "[]")
-    #expect(change?["moves"]?.text == "[[0,1],[1,0]]")
+    expectEqual(change?["deleted"]?.text, "[[0,0],[1,0]]")
+    expectEqual(change?["added"]?.text, "[[1,1],[2,0]]")
+    expectEqual(change?["updated"]?.text, "[]")
+    expectEqual(change?["moves"]?.text, "[[0,1],[1,0]]")
   }
 
   @Test func redefinedBinsKeepTheirRowsAndTheSelection() {
@@ -87,7 +88,7 @@ import Testing
       pusher, "define",
       #"{"feed":"c","kind":"collection","bins":[{"name":"all","sort":[{"by":"$.v"}]}],"multiple":true,"replace":true}"#)
     let selected = ask(pusher, "selected", #"{"feed":"c"}"#).json?["result"]?["selected"]
-    #expect(selected?.text == "[[0,0],[0,1],[0,2]]")
+    expectEqual(selected?.text, "[[0,0],[0,1],[0,2]]")
   }
 
   @Test func smallerRetentionEvictsTheLeastRecentlyChangedAtOnce() {
@@ -97,7 +98,7 @@ import Testing
     _ = ask(pusher, "define", #"{"feed":"c","kind":"collection","retain":{"count":2},"replace":true}"#)
     let snapshot = ask(pusher, "snapshot", #"{"feed":"c"}"#)
     let elements = snapshot.json?["result"]?["sections"]?.items.first?["elements"]
-    #expect(elements?.text == #"[{"id":1,"v":1},{"id":3}]"#, "\(snapshot)")
+    expectEqual(elements?.text, #"[{"id":1,"v":1},{"id":3}]"#, "\(snapshot)")
   }
 
   /// Arrays and collections whose rows get and lose types.
@@ -124,9 +125,9 @@ import Testing
     let before = revisions(["m", "v", "w"], pusher)
     _ = define(#","replace":true"#)
     let deltas = harness.take(watcher).compactMap { $0.json?["params"] }
-    #expect(deltas.compactMap { $0["feed"]?.string }.sorted() == ["a", "own"])
-    #expect(deltas.map { $0["updated"]?.text } == ["[[0,0],[0,2]]", "[[0,0],[0,2]]"])
-    #expect(revisions(["m", "v", "w"], pusher) == before)
+    expectEqual(deltas.compactMap { $0["feed"]?.string }.sorted(), ["a", "own"])
+    expectEqual(deltas.map { $0["updated"]?.text }, ["[[0,0],[0,2]]", "[[0,0],[0,2]]"])
+    expectEqual(revisions(["m", "v", "w"], pusher), before)
   }
 
   @Test(arguments: typed)
@@ -147,7 +148,7 @@ import Testing
     for operations in ["\(push),\(redefine)", "\(redefine),\(push)"] {
       _ = ask(pusher, "transaction", "{\"ops\":[\(operations)]}")
       let delta = harness.take(watcher).last?.json?["params"]
-      #expect(delta?["updated"]?.text == "[[0,1]]", "\(operations)")
+      expectEqual(delta?["updated"]?.text, "[[0,1]]", "\(operations)")
       _ = ask(pusher, "define", "{\"feed\":\"a\",\(definition),\"type\":\"$.k\",\"replace\":true}")
       _ = ask(pusher, isArray ? "set" : "update", "{\"feed\":\"a\",\(elements)}")
       _ = harness.take(watcher)
@@ -173,7 +174,7 @@ import Testing
     _ = ask(pusher, "define", #"{"feed":"a","kind":"array"}"#)
     _ = ask(pusher, "insert", #"{"feed":"a","elements":[1,2,3]}"#)
     _ = ask(watcher, "watch", #"{"feed":"a"}"#)
-    #expect(ask(pusher, "transaction", "{\"ops\":[\(there),\(back)]}").json?["result"]?["revision"]?.int == 2)
+    expectEqual(ask(pusher, "transaction", "{\"ops\":[\(there),\(back)]}").json?["result"]?["revision"]?.int, 2)
     #expect(harness.take(watcher).isEmpty)
   }
 
@@ -186,7 +187,7 @@ import Testing
     let there = #"{"method":"define","params":{"feed":"a","kind":"array",\#(members),"replace":true}}"#
     let back = #"{"method":"define","params":{"feed":"a","kind":"array","multiple":false,"replace":true}}"#
     _ = ask(pusher, "transaction", "{\"ops\":[\(there),\(back)]}")
-    #expect(revisions(["a"], pusher) == [2])
+    expectEqual(revisions(["a"], pusher), [2])
     #expect(harness.take(watcher).isEmpty)
   }
 }

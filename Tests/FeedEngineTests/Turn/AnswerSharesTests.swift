@@ -1,5 +1,6 @@
 import FeedJSON
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -55,20 +56,20 @@ import Testing
       harness.turnOnce()
       let now = ids.indices.filter { isAnswered(ids[$0]) && !answered.contains($0) }
       // A share is 2 MiB; the answer that exceeds it is the last.
-      #expect(now.count == min(7, ids.count - answered.count))
+      expectEqual(now.count, min(7, ids.count - answered.count))
       if answered.isEmpty {
         // Neither another user nor a request with a short answer waits.
-        #expect(harness.take(other).count == 1)
-        #expect(harness.take(own).count == 1)
+        expectEqual(harness.take(other).count, 1)
+        expectEqual(harness.take(own).count, 1)
       }
       answered += now
-      #expect(answered == Array(0..<answered.count))
+      expectEqual(answered, Array(0..<answered.count))
       guard let first = now.first else { break }
       // Later reads of the user do not overtake those that wait.
       supply(harness, ids[first], "describe", 2)
     }
     harness.turn()
-    #expect(frames + ids.map { harness.take($0).count }.reduce(0, +) == 60 + 9)
+    expectEqual(frames + ids.map { harness.take($0).count }.reduce(0, +), 60 + 9)
   }
 
   @Test("reads that wait for the log are answered in several turns")
@@ -85,8 +86,8 @@ import Testing
     let steps = produced(harness, for: [id])
     #expect(steps.reduce(0, +) > 30 * Self.length)
     // The answers of a turn, those that exceed them, and one for each time that the turn executes what is stored.
-    #expect(steps.max().map { $0 <= (2 << 20) + 3 * (Self.length + 200) } == true)
-    #expect(harness.take(other).count == 1)
+    expectEqual(steps.max().map { $0 <= (2 << 20) + 3 * (Self.length + 200) }, true)
+    expectEqual(harness.take(other).count, 1)
   }
 
   @Test("long answers that become ready together are sent in several turns")
@@ -101,7 +102,7 @@ import Testing
     for id in ids { supply(harness, id, "snapshot") }
     let steps = produced(harness, for: ids)
     #expect(steps.reduce(0, +) > 12 * 5000 * 200)
-    #expect(steps.max().map { $0 <= (2 << 20) + 5000 * 220 } == true)
+    expectEqual(steps.max().map { $0 <= (2 << 20) + 5000 * 220 }, true)
   }
 
   @Test("parts of long rows for many connections are made in several turns")

@@ -47,13 +47,13 @@ import Testing
       harness.turn()
       answered += harness.take(many).count
     }
-    #expect(harness.take(one).count == 1)
+    expectEqual(harness.take(one).count, 1)
     #expect((1...4).contains(answered), "\(answered) requests were answered")
     while harness.log?.inFlight.isEmpty == false {
       harness.log?.store()
       harness.turn()
     }
-    #expect(answered + harness.take(many).count == 200)
+    expectEqual(answered + harness.take(many).count, 200)
   }
 
   @Test func shortRequestsJoinOneBatch() {
@@ -67,8 +67,8 @@ import Testing
     harness.turn()
     harness.log?.store()
     harness.turn()
-    #expect(harness.take(client).count == 400)
-    #expect(harness.log?.inFlight.isEmpty == true)
+    expectEqual(harness.take(client).count, 400)
+    expectEqual(harness.log?.inFlight.isEmpty, true)
   }
 
   /// Counting the rows of a view may evaluate it.
@@ -120,22 +120,22 @@ import Testing
     var room = BatchRoom()
     let most = room.work
     room.adapt(work: 1000, time: 30_000_000)
-    #expect(room.work == most)
+    expectEqual(room.work, most)
     // Ten times too long.
     room.adapt(work: 1000, time: 400_000_000)
-    #expect(room.work == 100)
+    expectEqual(room.work, 100)
     // A batch that was not full proves nothing.
     room.adapt(work: 10, time: 0)
-    #expect(room.work == 100)
+    expectEqual(room.work, 100)
     room.adapt(work: 90, time: 10_000_000)
-    #expect(room.work == 200)
+    expectEqual(room.work, 200)
     for _ in 0..<20 { room.adapt(work: room.work, time: 0) }
-    #expect(room.work == most)
+    expectEqual(room.work, most)
     for _ in 0..<20 { room.adapt(work: room.work, time: 1_000_000_000_000) }
-    #expect(room.work == 1)
+    expectEqual(room.work, 1)
     // A single request that takes longer than the estimate of all that fits does not widen the room.
     room.adapt(work: 1_000_000, time: 50_000_000)
-    #expect(room.work == 1)
+    expectEqual(room.work, 1)
   }
 }
 
@@ -170,7 +170,7 @@ import Testing
     // The first turn does not know how long requests take.
     #expect(requests(taking: 1_000_000, &looks, runner) <= 8)
     for _ in 0..<4 { _ = requests(taking: 600_000, &looks, runner) }
-    #expect(requests(taking: 600_000, &looks, runner) == 4)
+    expectEqual(requests(taking: 600_000, &looks, runner), 4)
     // Quick ones are looked at seldom again, and the turn ends soon after its time.
     for _ in 0..<4 { #expect((200...208).contains(requests(taking: 10_000, &looks, runner))) }
   }

@@ -29,7 +29,7 @@ struct InputBufferTests {
         buffer.removeFirst(taken)
         model.removeFirst(taken)
       }
-      #expect(Array(buffer.bytes) == model, "seed \(seed)")
+      expectEqual(Array(buffer.bytes), model, "seed \(seed)")
     }
   }
 
@@ -45,12 +45,12 @@ struct InputBufferTests {
       steps += 1
       #expect(buffer.capacity <= max(buffer.count * 2, 64 << 10))
     }
-    #expect(buffer.capacity == total)
+    expectEqual(buffer.capacity, total)
     #expect(steps < 16)
     buffer.removeFirst(total - 10)
-    #expect(buffer.count == 10)
+    expectEqual(buffer.count, 10)
     #expect(buffer.capacity <= 512)
     buffer.removeFirst(10)
-    #expect(buffer.capacity == 0)
+    expectEqual(buffer.capacity, 0)
   }
 }

@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -51,12 +52,12 @@ private final class DurableLoop {
     for batch in loop.stored {
       try again.engine.replay(batch)
     }
-    #expect(again.engine.catalog.revision == loop.engine.catalog.revision)
+    expectEqual(again.engine.catalog.revision, loop.engine.catalog.revision)
     for (method, params) in [
       ("snapshot", #"{"feed":"c"}"#), ("describe", #"{"feed":"tabs"}"#), ("selected", #"{"feed":"c"}"#),
       ("feeds", "{}"),
     ] {
-      #expect(again.ask(method, params, later: 0) == loop.ask(method, params, later: 0))
+      expectEqual(again.ask(method, params, later: 0), loop.ask(method, params, later: 0))
     }
   }
 
@@ -69,14 +70,14 @@ private final class DurableLoop {
       #"{"jsonrpc":"2.0","id":2,"method":"insert","params":{"feed":"list","elements":[2]}}"#,
       #"{"jsonrpc":"2.0","id":3,"method":"verify","params":{"feed":"list","elements":[3]},"method":"insert"}"#,
     ]).compactMap { Value($0) }
-    #expect(answers.map { $0["id"]?.int } == [1, 2, 3])
-    #expect(answers.map(\.errorCode) == [nil, nil, nil])
+    expectEqual(answers.map { $0["id"]?.int }, [1, 2, 3])
+    expectEqual(answers.map(\.errorCode), [nil, nil, nil])
     #expect(answers[0]["result"]?["digest"] != nil && answers[2]["result"]?["added"] != nil)
     let again = DurableLoop()
     for batch in loop.stored { try again.engine.replay(batch) }
     let snapshot = Value(loop.ask("snapshot", #"{"feed":"list"}"#))?["result"]
-    #expect(snapshot?["sections"]?.items.first?["elements"]?.text == "[2,3]")
-    #expect(Value(again.ask("snapshot", #"{"feed":"list"}"#))?["result"] == snapshot)
+    expectEqual(snapshot?["sections"]?.items.first?["elements"]?.text, "[2,3]")
+    expectEqual(Value(again.ask("snapshot", #"{"feed":"list"}"#))?["result"], snapshot)
   }
 
   @Test func requestThatCannotBeStoredIsNotExecuted() {
@@ -86,13 +87,13 @@ private final class DurableLoop {
     let before = loop.ask("snapshot", #"{"feed":"c"}"#)
     let stored = loop.stored.count
     loop.failure = "the disk is full"
-    #expect(loop.ask("update", #"{"feed":"c","element":{"id":99}}"#).json?.errorCode == -32008)
+    expectEqual(loop.ask("update", #"{"feed":"c","element":{"id":99}}"#).json?.errorCode, -32008)
     let refused = loop.ask("set", #"{"feed":"c","elements":[]}"#).json?["error"]?["message"]?.string
-    #expect(refused?.contains("the disk is full") == true)
+    expectEqual(refused?.contains("the disk is full"), true)
     #expect(loop.ask("ping", "{}").json?["result"] != nil)
     loop.failure = nil
-    #expect(loop.stored.count == stored)
-    #expect(loop.ask("snapshot", #"{"feed":"c"}"#) == before)
+    expectEqual(loop.stored.count, stored)
+    expectEqual(loop.ask("snapshot", #"{"feed":"c"}"#), before)
     #expect(loop.ask("update", #"{"feed":"c","element":{"id":99}}"#).json?["result"] != nil)
   }
 
@@ -104,9 +105,9 @@ private final class DurableLoop {
       #"{"jsonrpc":"2.0","id":2,"method":"update","params":{"feed":"c","element":{"id":1}}}"#,
       #"{"jsonrpc":"2.0","id":3,"method":"verify","params":{"feed":"c"}}"#,
     ])
-    #expect(answers.count == 3)
-    #expect(answers.last?.json?["result"]?["counts"]?.path == [1])
-    #expect(loop.stored.count == 2)
+    expectEqual(answers.count, 3)
+    expectEqual(answers.last?.json?["result"]?["counts"]?.path, [1])
+    expectEqual(loop.stored.count, 2)
   }
 
   @Test func requestsOfABatchAreStoredOneByOne() throws {
@@ -121,14 +122,14 @@ private final class DurableLoop {
       request(5, "ping", "{}"), request(6, "delete", #"{"feed":"c","id":1}"#),
     ]
     let answers = loop.turn(["[\(batch.joined(separator: ","))]", request(7, "snapshot", #"{"feed":"c"}"#)])
-    #expect(answers.count == 2)
-    #expect(answers.first?.json?.items.map { $0["id"]?.int } == [1, 2, 3, 4, 5, 6], "\(answers)")
-    #expect(answers.last?.json?["result"]?["sections"]?.items.first?["elements"]?.text == #"[{"id":2}]"#)
+    expectEqual(answers.count, 2)
+    expectEqual(answers.first?.json?.items.map { $0["id"]?.int }, [1, 2, 3, 4, 5, 6], "\(answers)")
+    expectEqual(answers.last?.json?["result"]?["sections"]?.items.first?["elements"]?.text, #"[{"id":2}]"#)
     let again = DurableLoop()
     for stored in loop.stored {
       try again.engine.replay(stored)
     }
-    #expect(again.ask("snapshot", #"{"feed":"c"}"#) == loop.ask("snapshot", #"{"feed":"c"}"#))
+    expectEqual(again.ask("snapshot", #"{"feed":"c"}"#), loop.ask("snapshot", #"{"feed":"c"}"#))
   }
 }
 
@@ -140,14 +141,14 @@ struct AdmissionTests {
     let request =
       #"{"jsonrpc":"2.0","id":1,"method":"define","params":{"feed":"c","kind":"collection","bins":[{"name":"b","filtre":"@.a"}]}}"#
     let refused = Value(loop.turn([request]).first ?? "")
-    #expect(refused?.errorCode == -32602)
-    #expect(refused?.errorData?["member"]?.string == "bins[0].filtre")
+    expectEqual(refused?.errorCode, -32602)
+    expectEqual(refused?.errorData?["member"]?.string, "bins[0].filtre")
     #expect(loop.stored.isEmpty)
     let frames = EngineHarness.frame(request)
     try frames.withUnsafeBytes { bytes in
       try loop.engine.replay(LogBatch(number: 1, at: Instant(nanoseconds: 1), revision: 0, frames: bytes, owner: nil))
     }
-    #expect(Value(loop.ask("describe", #"{"feed":"c"}"#))?["result"]?["count"]?.int == 0)
+    expectEqual(Value(loop.ask("describe", #"{"feed":"c"}"#))?["result"]?["count"]?.int, 0)
   }
 
   @Test("a definition may have the members of a status only together, as describe returns them")
@@ -158,23 +159,23 @@ struct AdmissionTests {
       (#""counts":[1],"revision":1"#, "use one of"), (#""shows":"a""#, "use one of"),
     ] {
       let refused = Value(loop.ask("define", #"{"feed":"c","kind":"collection",\#(member)}"#))
-      #expect(refused?.errorCode == -32602, "\(member)")
-      #expect(refused?["error"]?["message"]?.string?.contains(advice) == true, "\(member)")
+      expectEqual(refused?.errorCode, -32602, "\(member)")
+      expectEqual(refused?["error"]?["message"]?.string?.contains(advice), true, "\(member)")
     }
-    #expect(Value(loop.ask("define", #"{"feed":"c","kind":"collection"}"#))?.errorCode == nil)
-    #expect(Value(loop.ask("define", #"{"feed":"all","kind":"composed","children":["c"]}"#))?.errorCode == nil)
+    expectEqual(Value(loop.ask("define", #"{"feed":"c","kind":"collection"}"#))?.errorCode, nil)
+    expectEqual(Value(loop.ask("define", #"{"feed":"all","kind":"composed","children":["c"]}"#))?.errorCode, nil)
     for feed in ["c", "all"] {
       let status = Value(loop.ask("describe", #"{"feed":"\#(feed)"}"#))?["result"]?.text ?? ""
-      #expect(Value(loop.ask("define", status))?.errorCode == nil, "\(status)")
+      expectEqual(Value(loop.ask("define", status))?.errorCode, nil, "\(status)")
     }
   }
 
   @Test("unknown members of other objects are ignored")
   func othersAreIgnored() {
     let loop = DurableLoop()
-    #expect(Value(loop.ask("define", #"{"feed":"a","kind":"array","replace":true}"#))?.errorCode == nil)
-    #expect(Value(loop.ask("insert", #"{"feed":"a","elements":[1],"comment":1}"#))?.errorCode == nil)
+    expectEqual(Value(loop.ask("define", #"{"feed":"a","kind":"array","replace":true}"#))?.errorCode, nil)
+    expectEqual(Value(loop.ask("insert", #"{"feed":"a","elements":[1],"comment":1}"#))?.errorCode, nil)
     let transaction = #"{"ops":[{"method":"insert","params":{"feed":"a","elements":[1]},"note":1}],"note":2}"#
-    #expect(Value(loop.ask("transaction", transaction))?.errorCode == nil)
+    expectEqual(Value(loop.ask("transaction", transaction))?.errorCode, nil)
   }
 }

@@ -31,15 +31,15 @@ import Testing
     _ = harness.ask(writer, "define", #"{"feed":"c","kind":"collection"}"#)
     log.isHeld = true
     harness.send(writer, Self.update("c", 1))
-    #expect(harness.abandonIfLost() == nil)
+    expectEqual(harness.abandonIfLost(), nil)
     log.lose("the disk is gone")
     harness.turn()
-    #expect(harness.abandonIfLost() == "the disk is gone")
+    expectEqual(harness.abandonIfLost(), "the disk is gone")
     for client in [writer, reader] {
       // The update is neither confirmed nor refused.
       let frames = harness.take(client).compactMap { Value($0) }
-      #expect(frames.map { $0["method"]?.string } == ["bye"])
-      #expect(frames.first?["params"]?["reason"]?.string == "shutdown")
+      expectEqual(frames.map { $0["method"]?.string }, ["bye"])
+      expectEqual(frames.first?["params"]?["reason"]?.string, "shutdown")
       #expect(!harness.isOpen(client))
     }
   }
@@ -55,14 +55,14 @@ import Testing
         + EngineHarness.frame(Self.request("verify", #"{"feed":"c"}"#, id: 3))
         + EngineHarness.frame(Self.request("ping", id: 4)))
     #expect(harness.take(writer).isEmpty)
-    #expect(counts(reader, "c") == "[0]", "another connection reads the state before the batch")
+    expectEqual(counts(reader, "c"), "[0]", "another connection reads the state before the batch")
     log.store()
     harness.turn()
     let answers = harness.take(writer).compactMap { Value($0) }
-    #expect(answers.map { $0["id"]?.int } == [1, 2, 3, 4])
-    #expect(answers[1]["result"]?["sections"]?.items.first?["elements"]?.text == #"[{"id":1}]"#)
-    #expect(answers[2]["result"]?["counts"]?.text == "[1]")
-    #expect(counts(reader, "c") == "[1]")
+    expectEqual(answers.map { $0["id"]?.int }, [1, 2, 3, 4])
+    expectEqual(answers[1]["result"]?["sections"]?.items.first?["elements"]?.text, #"[{"id":1}]"#)
+    expectEqual(answers[2]["result"]?["counts"]?.text, "[1]")
+    expectEqual(counts(reader, "c"), "[1]")
   }
 
   @Test func writesAreGroupedWhileABatchIsInFlight() {
@@ -74,15 +74,15 @@ import Testing
         harness.deliver(client, EngineHarness.frame(Self.update("c", place * 10 + round, id: round)))
       }
     }
-    #expect(log.inFlight.count == 1)
+    expectEqual(log.inFlight.count, 1)
     log.store()
     harness.turn()
-    #expect(log.inFlight.count == 1, "requests that arrived meanwhile must form one batch")
+    expectEqual(log.inFlight.count, 1, "requests that arrived meanwhile must form one batch")
     log.store()
     harness.turn()
     #expect(clients.allSatisfy { ids($0) == [0, 1, 2, 3, 4] })
-    #expect(log.stored.count == 3)
-    #expect(counts(clients[0], "c") == "[20]")
+    expectEqual(log.stored.count, 3)
+    expectEqual(counts(clients[0], "c"), "[20]")
   }
 
   @Test func failedBatchRefusesOnlyItsRequests() {
@@ -96,15 +96,15 @@ import Testing
     log.fail("the disk is full")
     harness.turn()
     let refused = harness.take(one).compactMap { Value($0) }
-    #expect(refused.map(\.errorCode) == [-32008])
+    expectEqual(refused.map(\.errorCode), [-32008])
     log.store()
     harness.turn()
     let answers = harness.take(one).compactMap { Value($0) }
-    #expect(answers.map { $0["id"]?.int } == [2, 3])
-    #expect(answers.map(\.errorCode) == [nil, nil])
-    #expect(harness.take(two).compactMap { Value($0)?.errorCode } == [])
+    expectEqual(answers.map { $0["id"]?.int }, [2, 3])
+    expectEqual(answers.map(\.errorCode), [nil, nil])
+    expectEqual(harness.take(two).compactMap { Value($0)?.errorCode }, [])
     log.isHeld = false
-    #expect(counts(two, "c") == "[2]")
+    expectEqual(counts(two, "c"), "[2]")
   }
 
   @Test func requestsOfADisconnectedPeerAreExecutedOnceStored() {
@@ -116,11 +116,11 @@ import Testing
       EngineHarness.frame(Self.update("c", 1)) + EngineHarness.frame(Self.request("snapshot", #"{"feed":"c"}"#)))
     harness.disconnect(gone)
     let next = harness.connect()
-    #expect(next == gone, "the number is reused")
+    expectEqual(next, gone, "the number is reused")
     log.store()
     harness.turn()
     #expect(harness.take(next).isEmpty, "another connection must not receive the answers")
-    #expect(counts(other, "c") == "[1]")
+    expectEqual(counts(other, "c"), "[1]")
   }
 
   @Test func peerThatEndsItsInputReceivesItsAnswers() {
@@ -132,7 +132,7 @@ import Testing
     #expect(harness.isOpen(client))
     log.store()
     harness.turn()
-    #expect(ids(client) == [5])
+    expectEqual(ids(client), [5])
     #expect(!harness.isOpen(client))
   }
 
@@ -149,8 +149,8 @@ import Testing
     log.store()
     harness.turn()
     let frames = harness.take(client).compactMap { Value($0) }
-    #expect(frames.dropLast().map { $0["id"]?.int } == [1, 2])
-    #expect(frames.last?["method"]?.string == "bye")
+    expectEqual(frames.dropLast().map { $0["id"]?.int }, [1, 2])
+    expectEqual(frames.last?["method"]?.string, "bye")
     #expect(harness.isDrained)
   }
 
@@ -170,11 +170,10 @@ import Testing
       harness.turn()
     }
     let frames = harness.take(client).compactMap { Value($0) }
-    #expect(
+    expectEqual(
       frames.map {
         $0.items.isEmpty ? $0["id"]?.text : "[\($0.items.compactMap { $0["id"]?.text }.joined(separator: ","))]"
-      }
-        == ["1", "null", "3", "4", "[5,6]", "7", "null", nil])
+      }, ["1", "null", "3", "4", "[5,6]", "7", "null", nil])
     #expect(!harness.isOpen(client))
   }
 
@@ -194,15 +193,15 @@ import Testing
     let taken = harness.engine.sessions[client]?.line.bytes ?? 0
     #expect(taken > 1 << 20 && taken <= 2 << 20)
     #expect(harness.engine.sessions[client]?.charged ?? 0 >= taken, "unexecuted requests must be charged to their user")
-    #expect(harness.ask(observer, "ping").count == 1)
+    expectEqual(harness.ask(observer, "ping").count, 1)
     var answered: [Int] = []
     while answered.count < 30, harness.log?.inFlight.isEmpty == false {
       harness.log?.store()
       harness.turn()
       answered += harness.take(client).compactMap { Value($0)?["id"]?.int }
     }
-    #expect(answered == Array(0..<30))
-    #expect(harness.engine.sessions[client]?.charged == 0)
+    expectEqual(answered, Array(0..<30))
+    expectEqual(harness.engine.sessions[client]?.charged, 0)
   }
 
   // MARK: Random histories
@@ -265,15 +264,15 @@ import Testing
     late.log?.isHeld = true
     var random = SeededRandom(seed: seed &+ 1000)
     let answers = Self.play(history, late) { Int.random(in: 0...5, using: &random) }
-    #expect(answers == immediate)
-    #expect(answers.joined().count == history.turns.joined().count)
+    expectEqual(answers, immediate)
+    expectEqual(answers.joined().count, history.turns.joined().count)
     let again = EngineHarness(isDurable: true)
     for batch in late.stored { try again.engine.replay(batch) }
-    #expect(again.engine.catalog.revision == late.engine.catalog.revision)
+    expectEqual(again.engine.catalog.revision, late.engine.catalog.revision)
     for name in (0..<history.clients).map({ "c\($0)" }) {
       let (first, second) = (try late.engine.catalog.feed(named: name), try again.engine.catalog.feed(named: name))
-      #expect(first.revision == second.revision)
-      #expect(World.contents(of: first) == World.contents(of: second))
+      expectEqual(first.revision, second.revision)
+      expectEqual(World.contents(of: first), World.contents(of: second))
     }
   }
 
@@ -309,9 +308,9 @@ import Testing
     #expect(harness.isDrained)
     let again = EngineHarness(isDurable: true)
     for batch in harness.stored { try again.engine.replay(batch) }
-    #expect(again.engine.catalog.revision == harness.engine.catalog.revision)
+    expectEqual(again.engine.catalog.revision, harness.engine.catalog.revision)
     for feed in harness.engine.catalog.feeds.values {
-      #expect(try World.contents(of: again.engine.catalog.feed(named: feed.name)) == World.contents(of: feed))
+      try expectEqual(World.contents(of: again.engine.catalog.feed(named: feed.name)), World.contents(of: feed))
     }
   }
 }

@@ -53,8 +53,8 @@ import Testing
         turns += 1
       } while here.isWithinBatch
     }
-    #expect(Self.state(here, reader) == Self.state(there, writer))
-    #expect(here.abandonIfLost() == nil)
+    expectEqual(Self.state(here, reader), Self.state(there, writer))
+    expectEqual(here.abandonIfLost(), nil)
     #expect(turns >= (isSliced ? 100 : there.log!.stored.count))
   }
 
@@ -74,9 +74,9 @@ import Testing
     here.log!.store()
     here.turn()
     let answers = here.take(client).compactMap { Value($0) }
-    #expect(answers.map { $0["id"]?.int } == [1])
+    expectEqual(answers.map { $0["id"]?.int }, [1])
     let snapshot = SlicedRequestTests.value(here.ask(client, "snapshot", #"{"feed":"list"}"#))
-    #expect(snapshot?["result"]?["sections"]?.items.first?["elements"]?.text == #"["theirs","first"]"#)
+    expectEqual(snapshot?["result"]?["sections"]?.items.first?["elements"]?.text, #"["theirs","first"]"#)
   }
 
   @Test func damagedOnesLoseTheLog() {
@@ -88,9 +88,9 @@ import Testing
       LogBatch(
         number: 7, at: Instant(nanoseconds: 1), revision: nil, frames: UnsafeRawBufferPointer(bytes), owner: harness))
     harness.turn()
-    #expect(
-      harness.abandonIfLost()
-        == "a batch of another member cannot be executed: its requests cannot be read from byte 0 on")
+    expectEqual(
+      harness.abandonIfLost(),
+      "a batch of another member cannot be executed: its requests cannot be read from byte 0 on")
   }
 
   @Test func rowsOfAManagedFeedAreInTheLogOfAGroup() throws {
@@ -109,7 +109,7 @@ import Testing
       limits: [:], access: nil)
     try there.engine.configure(configuration, now: there.now)
     there.turn()
-    #expect(there.engine.ownManagedFeeds.map(\.name) == ["m"])
+    expectEqual(there.engine.ownManagedFeeds.map(\.name), ["m"])
     there.engine.setManaged("m", rows, SourceStatus(.polling, message: "blind", since: "then"), now: there.now)
     there.turn()
     for batch in there.log!.stored {
@@ -120,13 +120,14 @@ import Testing
     let snapshots = [
       there.ask(clients.0, "snapshot", #"{"feed":"m"}"#), here.ask(clients.1, "snapshot", #"{"feed":"m"}"#),
     ]
-    #expect(snapshots[0] == snapshots[1])
-    #expect(
-      SlicedRequestTests.value(snapshots[1])?["result"]?["sections"]?.items.map { $0["elements"]?.text } == [
+    expectEqual(snapshots[0], snapshots[1])
+    expectEqual(
+      SlicedRequestTests.value(snapshots[1])?["result"]?["sections"]?.items.map { $0["elements"]?.text },
+      [
         #"[{"id":1,"k":"a"},{"id":3,"k":"a"}]"#, #"[{"id":2,"k":"b"}]"#,
       ])
     let feeds = [there, here].compactMap { $0.engine.managedFeeds.first?.source }
-    #expect(feeds == [SourceStatus(.polling, message: "blind", since: "then"), SourceStatus(.ok, since: "then")])
+    expectEqual(feeds, [SourceStatus(.polling, message: "blind", since: "then"), SourceStatus(.ok, since: "then")])
     #expect(here.engine.ownManagedFeeds.isEmpty, "another host reads the database")
   }
 }

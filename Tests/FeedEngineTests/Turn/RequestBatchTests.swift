@@ -1,6 +1,7 @@
 import FeedJSON
 import FeedModel
 import FeedWire
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -34,12 +35,12 @@ import Testing
       // A request that is scanned but not added leaves no bytes.
       _ = try? Array("[1,2,".utf8).withUnsafeBytes { try batch.scan($0) }
     }
-    #expect(batch.count == 500)
+    expectEqual(batch.count, 500)
     for number in 0..<500 {
       let (id, parameters) = batch.request(batch[number])
-      #expect(id?.int == number)
-      #expect(parameters.member("element")?.member("id")?.int == number)
-      #expect(batch[number].kind == (number % 3 != 0 ? .logged : .waiting))
+      expectEqual(id?.int, number)
+      expectEqual(parameters.member("element")?.member("id")?.int, number)
+      expectEqual(batch[number].kind, (number % 3 != 0 ? .logged : .waiting))
     }
   }
 
@@ -56,7 +57,7 @@ import Testing
       rest = UnsafeRawBufferPointer(rebasing: rest[(4 + payload.count)...])
     }
     #expect(rest.isEmpty)
-    #expect(texts == [#"{"method":"$evict"}"#, #"{"jsonrpc":"2.0","method":"set","params":{}}"#])
+    expectEqual(texts, [#"{"method":"$evict"}"#, #"{"jsonrpc":"2.0","method":"set","params":{}}"#])
     #expect(sealed.number == 1 && sealed.revision == 7 && sealed.at == Instant(nanoseconds: 5))
     batch.removeAll()
     #expect(batch.count == 0 && batch.frames.isEmpty && batch.number == 0)
@@ -74,16 +75,16 @@ import Testing
     }
     let isFull = !commits.canAppend && !commits.isEmpty
     #expect(isFull)
-    #expect(log.inFlight.map(\.number) == [1, 2, 3])
-    #expect(log.inFlight.map(\.revision) == [4, nil, nil])
+    expectEqual(log.inFlight.map(\.number), [1, 2, 3])
+    expectEqual(log.inFlight.map(\.revision), [4, nil, nil])
     func number(through number: UInt64) -> UInt64? { commits.first(through: number)?.number }
     func executeFirst() { if let batch = commits.first(through: 3) { commits.didExecute(batch, in: 0) } }
-    #expect(number(through: 0) == nil)
-    #expect(number(through: 2) == 1)
+    expectEqual(number(through: 0), nil)
+    expectEqual(number(through: 2), 1)
     executeFirst()
-    #expect(number(through: 2) == 2)
+    expectEqual(number(through: 2), 2)
     executeFirst()
-    #expect(number(through: 2) == nil)
+    expectEqual(number(through: 2), nil)
     executeFirst()
     let isEmpty = commits.isEmpty && commits.isIdle
     #expect(isEmpty)
@@ -124,7 +125,7 @@ import Testing
       harness.deliver(client, Array(input[..<cut]))
       harness.deliver(client, Array(input[cut...]))
       let ids = harness.take(client).compactMap { Value($0)?["id"]?.int }
-      #expect(ids == [1, 2, 3, 4], "cut after \(cut) bytes")
+      expectEqual(ids, [1, 2, 3, 4], "cut after \(cut) bytes")
       let stored = harness.stored[known...].flatMap { Array($0.frames) }
       let isSame = stored == first + short + last
       #expect(isSame, "cut after \(cut) bytes")

@@ -1,4 +1,5 @@
 import FeedServer
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -56,6 +57,6 @@ extension SlicedRequestTests {
       #expect(more.count <= 16)
       answers += more
     }
-    #expect(answers.map { Value($0)?["id"]?.int ?? -1 } == Array(0..<100))
+    expectEqual(answers.map { Value($0)?["id"]?.int ?? -1 }, Array(0..<100))
   }
 }

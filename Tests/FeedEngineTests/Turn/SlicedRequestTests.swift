@@ -84,7 +84,7 @@ import Testing
     }
     #expect(turns > 20)
     #expect(seen > 5, "reads are answered while the request is under way")
-    #expect(Self.value(harness.take(writer))?["error"] == nil)
+    expectEqual(Self.value(harness.take(writer))?["error"], nil)
     harness.turn()
 
     // The result is that of a request that is executed at once.
@@ -97,7 +97,7 @@ import Testing
       let expected = Self.value(other.ask(client, "snapshot", #"{"feed":"\#(feed)"}"#))?["result"]
       _ = harness.take(reader)
       let found = Self.value(harness.ask(reader, "snapshot", #"{"feed":"\#(feed)"}"#))?["result"]
-      #expect(found == expected)
+      expectEqual(found, expected)
     }
   }
 
@@ -111,8 +111,8 @@ import Testing
       }
     }
     let elements = Self.elements(0..<1000)
-    #expect(steps(#"{"feed":"c","elements":\#(elements)}"#, bytes: 230_000) == 1000 + 230_000 / 512)
-    #expect(steps(#"{"feed":"c","where":"@.k > 0","patch":{}}"#, bytes: 640) == 10)
+    expectEqual(steps(#"{"feed":"c","elements":\#(elements)}"#, bytes: 230_000), 1000 + 230_000 / 512)
+    expectEqual(steps(#"{"feed":"c","where":"@.k > 0","patch":{}}"#, bytes: 640), 10)
   }
 
   @Test("a refused transaction restores a feed that it redefined and then changed", arguments: Log.allCases)
@@ -129,8 +129,8 @@ import Testing
       #"{"ops":[{"method":"define","params":\#(Self.rebinned)},"#
         + #"{"method":"update","params":{"feed":"c","elements":\#(Self.elements(0..<60, 2))}},"#
         + #"{"method":"delete","params":{"feed":"nothing","id":1}}]}"#)
-    #expect(Self.value(refused)?["error"]?["code"]?.int == -32000)
-    #expect(state() == before)
+    expectEqual(Self.value(refused)?["error"]?["code"]?.int, -32000)
+    expectEqual(state(), before)
   }
 
   /// A long definition takes milliseconds, so others have a turn after each.
@@ -173,7 +173,7 @@ import Testing
     #expect(seen > turns / 2, "\(seen) answers in \(turns) turns")
     harness.turn()
     _ = harness.take(reader)
-    #expect(harness.ask(reader, "get", #"{"feed":"d","id":1}"#).first?.contains(#""v":9"#) == true)
+    expectEqual(harness.ask(reader, "get", #"{"feed":"d","id":1}"#).first?.contains(#""v":9"#), true)
   }
 
   @Test("reads between the slices of a request that changes an array see the rows before", arguments: Log.allCases)
@@ -211,7 +211,7 @@ import Testing
           }
         }
         if harness === harnesses[0] { #expect(turns > 5 && seen > 0, "\(method): \(turns) turns, \(seen) reads") }
-        #expect(Self.value(harness.take(writer))?["error"] == nil)
+        expectEqual(Self.value(harness.take(writer))?["error"], nil)
         harness.turn()
         _ = harness.take(reader)
         results.append(Self.value(harness.ask(reader, "snapshot", #"{"feed":"a"}"#))?["result"])
@@ -242,8 +242,8 @@ import Testing
     #expect(waiting > 60, "the views judge sixty elements each")
     harness.turn()
     let deltas = harness.take(watcher).compactMap { Value($0) }
-    #expect(deltas.count == 1)
-    #expect(deltas.first?["params"]?["revision"]?.int == 6)
+    expectEqual(deltas.count, 1)
+    expectEqual(deltas.first?["params"]?["revision"]?.int, 6)
     let other = EngineHarness(isDurable: log == .array)
     let client = other.connect()
     Self.fill(other, client)
@@ -273,11 +273,11 @@ import Testing
     harness.turn()
     let first = harness.take(writer).compactMap { Value($0) }
     let second = harness.take(other).compactMap { Value($0) }
-    #expect(first.map { $0["id"]?.int } == [1, 2])
-    #expect(second.map { $0["id"]?.int } == [1, 2])
-    #expect(first[0]["result"]?["revision"]?.int == 3)
-    #expect(second[0]["result"]?["revision"]?.int == 4)
-    #expect(second[1]["result"]?["element"]?["v"]?.int == 5)
+    expectEqual(first.map { $0["id"]?.int }, [1, 2])
+    expectEqual(second.map { $0["id"]?.int }, [1, 2])
+    expectEqual(first[0]["result"]?["revision"]?.int, 3)
+    expectEqual(second[0]["result"]?["revision"]?.int, 4)
+    expectEqual(second[1]["result"]?["element"]?["v"]?.int, 5)
   }
 
   @Test("each turn executes a request, even if its time is over from the beginning", arguments: Log.allCases)
@@ -290,7 +290,7 @@ import Testing
       harness.supply(client, Self.request("insert", #"{"feed":"list","elements":[\#(id)]}"#, id: id))
     }
     for _ in 0..<1000 where harness.hasWork || harness.waitingInput(of: client) > 0 { harness.turnOnce() }
-    #expect(harness.take(client).compactMap { Value($0)?["id"]?.int } == Array(1...count))
+    expectEqual(harness.take(client).compactMap { Value($0)?["id"]?.int }, Array(1...count))
   }
 
   @Test(arguments: Log.allCases)
@@ -303,7 +303,7 @@ import Testing
     harness.disconnect(writer)
     #expect(!harness.isOpen(writer))
     let feed = Self.value(harness.ask(reader, "describe", #"{"feed":"c"}"#))?["result"]
-    #expect(feed?["revision"]?.int == 3)
+    expectEqual(feed?["revision"]?.int, 3)
   }
 
   @Test(arguments: Log.allCases)
@@ -316,9 +316,9 @@ import Testing
     let before = Self.value(harness.ask(reader, "snapshot", #"{"feed":"c"}"#))
     harness.supply(writer, Self.request("define", Self.rebinned))
     #expect(Self.turns(harness, until: writer) { _ in } > 20)
-    #expect(Self.value(harness.take(writer))?["error"]?["code"]?.int == -32007)
+    expectEqual(Self.value(harness.take(writer))?["error"]?["code"]?.int, -32007)
     harness.turn()
-    #expect(Self.value(harness.ask(reader, "snapshot", #"{"feed":"c"}"#)) == before)
+    expectEqual(Self.value(harness.ask(reader, "snapshot", #"{"feed":"c"}"#)), before)
   }
 
   @Test(arguments: Log.allCases)
@@ -330,8 +330,8 @@ import Testing
     for _ in 0..<5 { harness.turnOnce() }
     harness.drain()
     let frames = harness.take(writer).compactMap { Value($0) }
-    #expect(frames.map { $0["method"]?.text ?? "answer" } == ["answer", #""bye""#])
-    #expect(frames[0]["result"]?["revision"]?.int == 3)
+    expectEqual(frames.map { $0["method"]?.text ?? "answer" }, ["answer", #""bye""#])
+    expectEqual(frames[0]["result"]?["revision"]?.int, 3)
     #expect(harness.isDrained)
   }
 
@@ -351,9 +351,9 @@ import Testing
     #expect(turns > 20)
     harness.turn()
     let deltas = harness.take(watcher).compactMap { Value($0) }
-    #expect(deltas.count == 1)
-    #expect(deltas.first?["params"]?["from"]?.int == 2)
-    #expect(deltas.first?["params"]?["revision"]?.int == 3)
+    expectEqual(deltas.count, 1)
+    expectEqual(deltas.first?["params"]?["from"]?.int, 2)
+    expectEqual(deltas.first?["params"]?["revision"]?.int, 3)
   }
 
   /// Without slices all entries of an array are answered at once; with them each long one takes its turns.
@@ -377,8 +377,8 @@ import Testing
     }
     #expect(turns > 20 && pings > 20)
     let answers = Self.value(harness.take(writer))?.items ?? []
-    #expect(answers.map { $0["id"]?.int } == [1, 2, 3, 4])
-    #expect(answers.map { $0["result"]?["revision"]?.int } == [2, 3, 4, 4])
+    expectEqual(answers.map { $0["id"]?.int }, [1, 2, 3, 4])
+    expectEqual(answers.map { $0["result"]?["revision"]?.int }, [2, 3, 4, 4])
   }
 
   @Test func imageIsMadeBetweenBatchesOnly() {
@@ -446,7 +446,7 @@ import Testing
     }
     #expect(turns > 5 && pings > 3)
     harness.turn()
-    #expect(harness.take(watcher).count == 60)
+    expectEqual(harness.take(watcher).count, 60)
   }
 
   /// The filters judge the element in slices; meanwhile reads use the collection.
@@ -469,8 +469,8 @@ import Testing
     harness.turn()
     _ = (harness.take(writer), harness.take(other))
     let found = Self.value(harness.ask(other, "get", #"{"feed":"c","id":5}"#))?["result"]?["element"]
-    #expect(found?["v"]?.items.count == 40_000)
-    #expect(Self.value(harness.ask(other, "describe", #"{"feed":"c"}"#))?["result"]?["count"]?.int == 18)
+    expectEqual(found?["v"]?.items.count, 40_000)
+    expectEqual(Self.value(harness.ask(other, "describe", #"{"feed":"c"}"#))?["result"]?["count"]?.int, 18)
   }
 
   @Test("short patches of a long element, and a new content of an array, take several turns", arguments: Log.allCases)
@@ -499,6 +499,6 @@ import Testing
     let found = Self.value(harness.ask(other, "get", #"{"feed":"c","id":5}"#))?["result"]?["element"]
     #expect(found?["n"]?.int == 1 && found?["v"]?.items.count == 80_000)
     let rows = Self.value(harness.ask(other, "range", #"{"feed":"a","from":0,"count":80000}"#))?["result"]?["elements"]
-    #expect(rows?.items.map(\.int) == (0..<80_000).reversed().map { $0 })
+    expectEqual(rows?.items.map(\.int), (0..<80_000).reversed().map { $0 })
   }
 }

@@ -1,5 +1,6 @@
 import FeedChange
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -25,10 +26,10 @@ struct CatchUpTests {
     let channel = try channel(1000, times: 10)
     let end = channel.feed.revision
     let change = try #require(channel.change(from: end - 10, to: end))
-    #expect(change.added.count == 10_000)
-    #expect(change.size == 10_000)
-    #expect(channel.change(from: end - 3, to: end - 1)?.added.count == 2000)
-    #expect(channel.change(from: end, to: end) == .empty)
+    expectEqual(change.added.count, 10_000)
+    expectEqual(change.size, 10_000)
+    expectEqual(channel.change(from: end - 3, to: end - 1)?.added.count, 2000)
+    expectEqual(channel.change(from: end, to: end), .empty)
   }
 
   @Test("watches of counts get what happened to the sections")
@@ -38,8 +39,8 @@ struct CatchUpTests {
     let end = rows.feed.revision
     for from in end - 3...end {
       let change = try #require(rows.change(from: from, to: end))
-      #expect(change.sectionsAdded.count == Int(end - from))
-      #expect(counts.change(from: from, to: end) == change.withoutRows)
+      expectEqual(change.sectionsAdded.count, Int(end - from))
+      expectEqual(counts.change(from: from, to: end), change.withoutRows)
     }
   }
 
@@ -50,8 +51,8 @@ struct CatchUpTests {
     #expect(channel.change(from: end - 3, to: end) != nil)
     _ = harness.ask(harness.connect(), "delete", #"{"feed":"c","where":"@.s < 2"}"#)
     _ = harness.ask(harness.connect(), "delete", #"{"feed":"c","where":"@.s == 2"}"#)
-    #expect(channel.feed.revision == end + 2)
-    #expect(channel.change(from: end, to: end + 1) == nil)
+    expectEqual(channel.feed.revision, end + 2)
+    expectEqual(channel.change(from: end, to: end + 1), nil)
     #expect(channel.change(from: end + 1, to: end + 2) != nil)
   }
 

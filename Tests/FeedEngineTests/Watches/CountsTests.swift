@@ -22,7 +22,7 @@ struct CountsTests {
       #"{"feed":"c","kind":"collection","type":"$.t","bins":[{"name":"high","filter":"@.p > 5"},{"name":"low","filter":"@.p <= 5"}]}"#,
       #"{"feed":"a","kind":"array"}"#, #"{"feed":"both","kind":"composed","children":["a","c"]}"#,
       #"{"feed":"tabs","kind":"segmented","children":["c","a"]}"#,
-    ] { #expect(ask("define", definition)?.errorCode == nil) }
+    ] { expectEqual(ask("define", definition)?.errorCode, nil) }
   }
 
   private func ask(_ method: String, _ params: String) -> Value? {
@@ -43,15 +43,15 @@ struct CountsTests {
   @Test("the answer contains the counts, no snapshot follows, and deltas contain counts but no rows")
   func deltas() throws {
     let frames = watch("both")
-    #expect(frames.count == 1)
-    #expect(frames[0]["result"]?["sections"]?.items.map { $0["count"]?.int } == [0, 0, 0])
+    expectEqual(frames.count, 1)
+    expectEqual(frames[0]["result"]?["sections"]?.items.map { $0["count"]?.int }, [0, 0, 0])
     _ = ask("update", #"{"feed":"c","elements":[{"id":1,"p":9,"t":"x"},{"id":2,"p":1}],"animation":"fade"}"#)
     let delta = try #require(messages().first?["params"])
-    #expect(delta["counts"]?.text == "[0,1,1]")
-    #expect(delta["animation"]?.string == "fade")
-    for name in ["elements", "types", "added", "deleted", "updated", "moves"] { #expect(delta[name] == nil) }
+    expectEqual(delta["counts"]?.text, "[0,1,1]")
+    expectEqual(delta["animation"]?.string, "fade")
+    for name in ["elements", "types", "added", "deleted", "updated", "moves"] { expectEqual(delta[name], nil) }
     _ = ask("update", #"{"feed":"c","element":{"id":1,"p":8}}"#)
-    #expect(messages().first?["params"]?["counts"]?.text == "[0,1,1]")
+    expectEqual(messages().first?["params"]?["counts"]?.text, "[0,1,1]")
   }
 
   @Test("a delta takes less than 150 bytes, however many rows changed")
@@ -60,7 +60,7 @@ struct CountsTests {
     _ = ask(
       "update", "{\"feed\":\"c\",\"elements\":[\((0..<500).map { #"{"id":\#($0),"p":9}"# }.joined(separator: ","))]}")
     let frames = harness.take(watcher)
-    #expect(frames.count == 1)
+    expectEqual(frames.count, 1)
     #expect(frames.allSatisfy { $0.utf8.count < 150 })
   }
 
@@ -69,13 +69,13 @@ struct CountsTests {
     _ = watch("tabs")
     _ = ask("activate", #"{"feed":"tabs","child":"a"}"#)
     let delta = try #require(messages().first?["params"])
-    #expect(delta["sections"]?.text == #"{"deleted":[0,1],"added":[{"at":0,"name":"a"}]}"#)
-    #expect(delta["counts"]?.text == "[0]")
+    expectEqual(delta["sections"]?.text, #"{"deleted":[0,1],"added":[{"at":0,"name":"a"}]}"#)
+    expectEqual(delta["counts"]?.text, "[0]")
     _ = ask("undefine", #"{"feed":"both"}"#)
     _ = ask("undefine", #"{"feed":"tabs"}"#)
     let end = try #require(messages().last?["params"])
-    #expect(end["ended"]?.bool == true)
-    #expect(end["counts"]?.text == "[]")
+    expectEqual(end["ended"]?.bool, true)
+    expectEqual(end["counts"]?.text, "[]")
   }
 
   @Test("watches of counts and of rows of one feed are independent")
@@ -83,16 +83,16 @@ struct CountsTests {
     let other = harness.connect()
     _ = harness.ask(other, "watch", #"{"feed":"a"}"#)
     _ = watch("a")
-    #expect(ask("describe", #"{"feed":"a"}"#)?["result"]?["watchers"]?.int == 2)
+    expectEqual(ask("describe", #"{"feed":"a"}"#)?["result"]?["watchers"]?.int, 2)
     _ = ask("insert", #"{"feed":"a","elements":[1]}"#)
-    #expect(messages().first?["params"]?["counts"]?.text == "[1]")
-    #expect(Value(harness.take(other).last ?? "")?["params"]?["elements"]?.text == "[1]")
+    expectEqual(messages().first?["params"]?["counts"]?.text, "[1]")
+    expectEqual(Value(harness.take(other).last ?? "")?["params"]?["elements"]?.text, "[1]")
     _ = harness.ask(watcher, "watch", #"{"feed":"a"}"#)
     _ = ask("insert", #"{"feed":"a","elements":[2]}"#)
-    #expect(messages().last?["params"]?["elements"]?.text == "[2]")
-    #expect(ask("describe", #"{"feed":"a"}"#)?["result"]?["watchers"]?.int == 2)
+    expectEqual(messages().last?["params"]?["elements"]?.text, "[2]")
+    expectEqual(ask("describe", #"{"feed":"a"}"#)?["result"]?["watchers"]?.int, 2)
     _ = ask("select", #"{"feed":"a","at":[0,0]}"#)
-    #expect(messages().last?["method"]?.string == "selection")
+    expectEqual(messages().last?["method"]?.string, "selection")
     _ = watch("a")
     _ = ask("select", #"{"feed":"a","at":[1,0]}"#)
     #expect(messages().isEmpty)
@@ -110,7 +110,7 @@ struct CountsTests {
     harness.resume(watcher)
     let late = messages()
     #expect(late.count < 200)
-    #expect(late.last?["params"]?["counts"]?.text == "[200]")
+    expectEqual(late.last?["params"]?["counts"]?.text, "[200]")
   }
 
   @Test("a watch that cannot catch up is reset with one part without elements")
@@ -128,12 +128,12 @@ struct CountsTests {
     harness.advance(seconds: 2)
     harness.resume(watcher)
     let reset = harness.take(watcher).compactMap { Value($0) }.filter { $0["method"]?.string == "snapshot" }
-    #expect(reset.count == 1)
-    #expect(reset.first?["params"]?["sections"]?.text == #"[{"name":"a","count":200}]"#)
-    #expect(reset.first?["params"]?["elements"]?.text == "[]")
-    #expect(reset.first?["params"]?["last"]?.bool == true)
+    expectEqual(reset.count, 1)
+    expectEqual(reset.first?["params"]?["sections"]?.text, #"[{"name":"a","count":200}]"#)
+    expectEqual(reset.first?["params"]?["elements"]?.text, "[]")
+    expectEqual(reset.first?["params"]?["last"]?.bool, true)
     _ = harness.ask(pusher, "insert", #"{"feed":"a","elements":[0]}"#)
-    #expect(Value(harness.take(watcher).last ?? "")?["params"]?["counts"]?.text == "[201]")
+    expectEqual(Value(harness.take(watcher).last ?? "")?["params"]?["counts"]?.text, "[201]")
   }
 
   @Test("a watch resumes with one delta")
@@ -143,10 +143,10 @@ struct CountsTests {
     for id in 0..<5 { _ = ask("update", #"{"feed":"c","element":{"id":\#(id),"p":\#(id * 3)}}"#) }
     let since = #","since":{"epoch":"test","revision":\#(start?["revision"]?.int ?? 0)}"#
     let frames = watch("c", since)
-    #expect(frames[0]["result"]?["resumed"]?.bool == true)
-    #expect(frames.count == 2)
-    #expect(frames[1]["params"]?["counts"]?.text == counts("c"))
-    #expect(frames[1]["params"]?["from"]?.int == start?["revision"]?.int)
+    expectEqual(frames[0]["result"]?["resumed"]?.bool, true)
+    expectEqual(frames.count, 2)
+    expectEqual(frames[1]["params"]?["counts"]?.text, counts("c"))
+    expectEqual(frames[1]["params"]?["from"]?.int, start?["revision"]?.int)
   }
 
   @Test("after random changes the counts of each delta equal those of describe")
@@ -173,13 +173,13 @@ struct CountsTests {
     for message in messages() where message["method"]?.string == "delta" {
       known[message["params"]?["feed"]?.string ?? ""] = message["params"]?["counts"]?.text
     }
-    for (feed, told) in known { #expect(told == counts(feed), "\(feed) seed \(random.seed)") }
+    for (feed, told) in known { expectEqual(told, counts(feed), "\(feed) seed \(random.seed)") }
   }
 
   @Test("elements must be a boolean")
   func malformed() {
     let refused = Value(harness.ask(watcher, "watch", #"{"feed":"a","elements":1}"#).first ?? "")
-    #expect(refused?.errorCode == -32602)
-    #expect(refused?.errorData?["member"]?.string == "elements")
+    expectEqual(refused?.errorCode, -32602)
+    expectEqual(refused?.errorData?["member"]?.string, "elements")
   }
 }

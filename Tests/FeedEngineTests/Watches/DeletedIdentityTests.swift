@@ -50,7 +50,7 @@ struct DeletedIdentityTests {
     _ = harness.ask(watchers[3], "unwatch", #"{"feed":"list"}"#)
     #expect(charges(of: 1000) == [] && charges(of: 2000) == [charge])
     harness.disconnect(watchers[4])
-    #expect(charges(of: 2000) == [])
+    expectEqual(charges(of: 2000), [])
   }
 
   /// A random request that changes some of the feeds.
@@ -108,7 +108,7 @@ struct DeletedIdentityTests {
       let frames = harness.ask(watcher, "watch", "{\(params)}")
       let result = try #require(frames.first.flatMap { Value($0)?["result"] }, "\(frames)")
       mirrors[name] = try Mirror(result, since: known, initial: true)
-      #expect(try Self.apply(Array(frames.dropFirst()), to: &mirrors, seed) == 0, "seed \(seed)")
+      try expectEqual(Self.apply(Array(frames.dropFirst()), to: &mirrors, seed), 0, "seed \(seed)")
     }
     for name in Self.names { try watch(name, nil) }
     for _ in 0..<60 {
@@ -127,11 +127,11 @@ struct DeletedIdentityTests {
         for (name, known) in mirrors { try watch(name, known) }
       }
       harness.turn()
-      #expect(try Self.apply(harness.take(watcher), to: &mirrors, seed) == 0, "seed \(seed)")
+      try expectEqual(Self.apply(harness.take(watcher), to: &mirrors, seed), 0, "seed \(seed)")
     }
     for (name, mirror) in mirrors {
       let digest = Value(harness.ask(writer, "verify", #"{"feed":"\#(name)"}"#).last ?? "")?["result"]?["digest"]
-      #expect(digest?.string == mirror.digest, "seed \(seed)")
+      expectEqual(digest?.string, mirror.digest, "seed \(seed)")
     }
   }
 
@@ -154,14 +154,14 @@ struct DeletedIdentityTests {
       _ = harness.ask(watcher, "watch", #"{"feed":"\#(feed)","ids":true}"#)
     }
     _ = harness.ask(writer, "remove", #"{"feed":"plain","at":0}"#)
-    #expect(deltas(watcher).map { $0["deletedIDs"]?.text } == ["[null]"])
+    expectEqual(deltas(watcher).map { $0["deletedIDs"]?.text }, ["[null]"])
     _ = harness.ask(writer, "remove", #"{"feed":"list","at":[0,1,2,3,4,5]}"#)
     let told = #"["a\u0000\"",1.5,0,1e400,12345678901234567890,""]"#
-    #expect(deltas(watcher).map { $0["deletedIDs"]?.text } == [told, told])
+    expectEqual(deltas(watcher).map { $0["deletedIDs"]?.text }, [told, told])
     _ = harness.ask(writer, "undefine", #"{"feed":"both"}"#)
     let ends = deltas(watcher)
-    #expect(ends.first { $0["feed"]?.string == "both" }?["deletedIDs"]?.text == "null")
-    #expect(ends.first { $0["feed"]?.string == "$feeds" }?["deletedIDs"]?.text == #"["both"]"#)
+    expectEqual(ends.first { $0["feed"]?.string == "both" }?["deletedIDs"]?.text, "null")
+    expectEqual(ends.first { $0["feed"]?.string == "$feeds" }?["deletedIDs"]?.text, #"["both"]"#)
   }
 
   @Test("a watch that resumes from before the first one is told null, and later deltas have identities")
@@ -172,10 +172,10 @@ struct DeletedIdentityTests {
     _ = harness.ask(writer, "delete", #"{"feed":"bins","id":1}"#)
     let watcher = harness.connect()
     let resumed = harness.ask(watcher, "watch", #"{"feed":"bins","ids":true,\#(since)}"#).compactMap { Value($0) }
-    #expect(resumed.first?["result"]?["resumed"]?.bool == true)
-    #expect(resumed.last?["params"]?["deletedIDs"]?.text == "null")
+    expectEqual(resumed.first?["result"]?["resumed"]?.bool, true)
+    expectEqual(resumed.last?["params"]?["deletedIDs"]?.text, "null")
     _ = harness.ask(writer, "delete", #"{"feed":"bins","id":2}"#)
-    #expect(deltas(watcher).map { $0["deletedIDs"]?.text } == ["[2]"])
+    expectEqual(deltas(watcher).map { $0["deletedIDs"]?.text }, ["[2]"])
   }
 
   @Test("other watches get the same bytes as before, and counts have no identities")
@@ -188,11 +188,11 @@ struct DeletedIdentityTests {
       ("insert", #"{"feed":"list","element":{"id":1}}"#), ("remove", #"{"feed":"list","at":0}"#),
     ] { _ = harness.ask(writer, method, params) }
     let frames = harness.take(plain)
-    #expect(frames == harness.take(other))
+    expectEqual(frames, harness.take(other))
     #expect(frames.count == 2 && frames.allSatisfy { !$0.contains("IDs") })
     let refused = Value(harness.ask(plain, "watch", #"{"feed":"list","ids":true,"elements":false}"#).last ?? "")
-    #expect(refused?.errorCode == -32602)
-    #expect(refused?.errorData?["member"]?.string == "ids")
+    expectEqual(refused?.errorCode, -32602)
+    expectEqual(refused?.errorData?["member"]?.string, "ids")
   }
 
   @Test("the identities of a feed without such watches are forgotten when they are old or many")
@@ -210,15 +210,15 @@ struct DeletedIdentityTests {
       let frames = harness.ask(again, "watch", #"{"feed":"list","ids":true,\#(since)}"#)
       return frames.last.flatMap { Value($0)?["params"]?["deletedIDs"]?.text }
     }
-    #expect(resume(revision + 1) == "[1]")
-    #expect(resume(revision) == "[]")
+    expectEqual(resume(revision + 1), "[1]")
+    expectEqual(resume(revision), "[]")
     harness.advance(seconds: 3000)
     _ = harness.ask(writer, "remove", #"{"feed":"list","at":0}"#)
-    #expect(resume(revision + 2) == "[2]")
+    expectEqual(resume(revision + 2), "[2]")
     harness.advance(seconds: 3601)
     _ = harness.ask(writer, "insert", #"{"feed":"list","element":{"id":3}}"#)
     let later = harness.engine.catalog.revision
     _ = harness.ask(writer, "remove", #"{"feed":"list","at":0}"#)
-    #expect(resume(later) == "null")
+    expectEqual(resume(later), "null")
   }
 }

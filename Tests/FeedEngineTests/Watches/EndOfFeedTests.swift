@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -30,8 +31,8 @@ import Testing
     _ = harness.ask(watcher, "watch", #"{"feed":"\#(feed)"}"#)
     _ = harness.ask(pusher, "undefine", #"{"feed":"c"}"#)
     let last = messages(watcher).last?["params"]
-    #expect(last?["ended"]?.bool == true)
-    #expect(last?["sections"]?["deleted"]?.text == (feed == "c" ? "[0,1]" : "[0]"))
+    expectEqual(last?["ended"]?.bool, true)
+    expectEqual(last?["sections"]?["deleted"]?.text, (feed == "c" ? "[0,1]" : "[0]"))
     _ = harness.ask(pusher, "define", Self.definition)
     push(pusher, 0, 3)
     #expect(messages(watcher).isEmpty, "the watch must not continue with a new feed of the name")
@@ -58,8 +59,8 @@ import Testing
     _ = harness.ask(pusher, "undefine", #"{"feed":"c"}"#)
     harness.resume(watcher)
     let frames = harness.take(watcher).compactMap { Value($0) }
-    #expect(frames.last?["params"]?["ended"]?.bool == true)
-    #expect(watches(harness, watcher) == [])
+    expectEqual(frames.last?["params"]?["ended"]?.bool, true)
+    expectEqual(watches(harness, watcher), [])
   }
 
   /// The delayed end of a throttled watch must not end a watch of the next feed of the same name.
@@ -73,12 +74,12 @@ import Testing
     _ = harness.ask(pusher, "define", Self.definition)
     _ = messages(watcher)
     let answer = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
-    #expect(answer.count == 2)
+    expectEqual(answer.count, 2)
     harness.advance(seconds: 10)
     #expect(messages(watcher).isEmpty)
     push(pusher, 7, 1)
-    #expect(messages(watcher).map { $0["params"]?["added"]?.text } == ["[[0,0],[1,0]]"])
-    #expect(watches(harness, watcher) == ["c"])
+    expectEqual(messages(watcher).map { $0["params"]?["added"]?.text }, ["[[0,0],[1,0]]"])
+    expectEqual(watches(harness, watcher), ["c"])
   }
 
   /// An undefined feed is deallocated: neither watches nor the last lookup of a connection keep it.
@@ -109,7 +110,7 @@ import Testing
     weak var bin: Feed?
     bin = try harness.engine.catalog.feed(named: "c/a")
     _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection","replace":true,"bins":[{"name":"b"}]}"#)
-    #expect(messages(watcher).map { $0["params"]?["ended"]?.bool } == [true])
+    expectEqual(messages(watcher).map { $0["params"]?["ended"]?.bool }, [true])
     #expect(bin == nil)
     push(pusher, 20, 1)
     #expect(messages(watcher).isEmpty)
@@ -122,8 +123,8 @@ import Testing
     _ = harness.ask(watcher, "watch", #"{"feed":"home"}"#)
     _ = harness.ask(pusher, "undefine", #"{"feed":"home"}"#)
     let last = messages(watcher).last?["params"]
-    #expect(last?["ended"]?.bool == true)
-    #expect(last?["from"]?.int == 1)
-    #expect(last?["revision"]?.int == 2)
+    expectEqual(last?["ended"]?.bool, true)
+    expectEqual(last?["from"]?.int, 1)
+    expectEqual(last?["revision"]?.int, 2)
   }
 }

@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -46,8 +47,9 @@ import Testing
         Self.update(2, 1, request: 4),
       ])
     let deltas = (0..<3).map { "delta \(revision + $0)-\(revision + $0 + 1)" }
-    #expect(
-      harness.take(id).map(summary) == [
+    expectEqual(
+      harness.take(id).map(summary),
+      [
         deltas[0], "answer 1", deltas[1], "answer 2", "answer 3", deltas[2], "answer 4",
       ])
   }
@@ -57,8 +59,8 @@ import Testing
     let watcher = connectWatching()
     send(pusher, (0..<10).map { Self.update($0, 1, request: $0) })
     let frames = harness.take(watcher)
-    #expect(frames.count == 10)
-    #expect(frames == harness.take(pusher).filter { $0.json?["method"]?.string == "delta" })
+    expectEqual(frames.count, 10)
+    expectEqual(frames, harness.take(pusher).filter { $0.json?["method"]?.string == "delta" })
   }
 
   @Test func watchThatEndsWithinATurnReceivesEarlierDeltas() {
@@ -70,7 +72,7 @@ import Testing
     harness.supply(watcher, EngineHarness.frame(Self.request("unwatch", id: 7)))
     harness.supply(second, EngineHarness.frame(Self.update(1, 2, request: 2)))
     harness.turn()
-    #expect(harness.take(watcher).map(summary) == ["delta \(revision)-\(revision + 1)", "answer 7"])
+    expectEqual(harness.take(watcher).map(summary), ["delta \(revision)-\(revision + 1)", "answer 7"])
   }
 
   @Test func watchThatBeginsWithinATurnReceivesLaterDeltas() {
@@ -83,7 +85,7 @@ import Testing
       EngineHarness.frame(#"{"jsonrpc":"2.0","id":7,"method":"watch","params":{"feed":"c","initial":false}}"#))
     harness.supply(second, EngineHarness.frame(Self.update(1, 2, request: 2)))
     harness.turn()
-    #expect(harness.take(watcher).map(summary) == ["answer 7", "delta \(revision + 1)-\(revision + 2)"])
+    expectEqual(harness.take(watcher).map(summary), ["answer 7", "delta \(revision + 1)-\(revision + 2)"])
   }
 
   @Test func watchOfAFullConnectionCatchesUpByComposedDeltas() {
@@ -101,10 +103,10 @@ import Testing
     #expect(frames.count < 100)
     var reached = frames.first?["params"]?["from"]?.int
     for frame in frames {
-      #expect(frame["params"]?["from"]?.int == reached)
+      expectEqual(frame["params"]?["from"]?.int, reached)
       reached = frame["params"]?["revision"]?.int
     }
-    #expect(reached == Int(harness.engine.catalog.revision))
-    #expect(frames.last?["params"]?["elements"]?.items.first?["v"]?.int == 99)
+    expectEqual(reached, Int(harness.engine.catalog.revision))
+    expectEqual(frames.last?["params"]?["elements"]?.items.first?["v"]?.int, 99)
   }
 }

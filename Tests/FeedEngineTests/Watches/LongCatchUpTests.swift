@@ -1,5 +1,6 @@
 import FeedModel
 import FeedServer
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -89,7 +90,7 @@ import Testing
       }
       received.append(frames)
     }
-    #expect(received[0].map(\.count) == received[1].map(\.count))
+    expectEqual(received[0].map(\.count), received[1].map(\.count))
     for (place, (direct, sliced)) in zip(received[0], received[1]).enumerated() {
       let isSame = direct == sliced
       #expect(isSame, "watcher \(place)")
@@ -110,14 +111,14 @@ import Testing
     _ = harness.take(writer)
     harness.supply(watcher, Self.watch(name, since: revision))
     harness.turnOnce()
-    #expect(harness.take(watcher).count == 1)
+    expectEqual(harness.take(watcher).count, 1)
     var changes = 0
     while harness.halfFrame(of: watcher) == 0 && changes < 1000 {
       for feed in ["a", "c", "k"] { harness.supply(writer, Self.update(feed, 2 + changes % 2, count: 20)) }
       harness.supply(
         writer, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"remove","params":{"feed":"a","at":3}}"#))
       harness.turnOnce()
-      #expect(harness.take(writer).count == 4)
+      expectEqual(harness.take(writer).count, 4)
       changes += 1
     }
     harness.turn()
@@ -129,7 +130,7 @@ import Testing
       .map { (from: $0["from"]?.int, to: $0["revision"]?.int) }
     for (delta, next) in zip(revisions, revisions.dropFirst()) { #expect(next.from == nil || delta.to == next.from) }
     let feed = try? harness.engine.catalog.feed(named: name)
-    #expect(revisions.last?.to == feed.map { Int($0.revision) })
+    expectEqual(revisions.last?.to, feed.map { Int($0.revision) })
   }
 
   @Test func feedMayEndMeanwhile() {
@@ -144,7 +145,7 @@ import Testing
     harness.supply(writer, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"undefine","params":{"feed":"c"}}"#))
     harness.turn()
     let last = harness.take(watcher).last.flatMap { Value($0) }
-    #expect(last?["params"]?["ended"]?.bool == true)
+    expectEqual(last?["params"]?["ended"]?.bool, true)
     #expect(!harness.hasWork)
   }
 
@@ -157,21 +158,21 @@ import Testing
     let watchers = (0..<5).map { _ in harness.connect() }
     for watcher in watchers[..<4] { harness.supply(watcher, Self.watch("c", since: revision)) }
     harness.turnOnce()
-    #expect(harness.engine.watches.catchUps.deltas.count == 1)
+    expectEqual(harness.engine.watches.catchUps.deltas.count, 1)
     harness.supply(watchers[4], Self.watch("c", since: revision))
     harness.drop(watchers[0])
     harness.supply(
       watchers[1], EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"unwatch","params":{"feed":"c"}}"#))
     harness.turnOnce()
     // The second one waits: the first is being made.
-    #expect(harness.engine.watches.catchUps.deltas.map(\.receivers.count) == [2, 1])
+    expectEqual(harness.engine.watches.catchUps.deltas.map(\.receivers.count), [2, 1])
     harness.turn()
     let delta = "\"delta\" \(revision) \(revision + 1)"
-    #expect(Self.messages(harness, watchers[1]) == ["answer -1 -1", "answer -1 -1"])
-    for watcher in watchers[2...] { #expect(Self.messages(harness, watcher) == ["answer -1 -1", delta]) }
+    expectEqual(Self.messages(harness, watchers[1]), ["answer -1 -1", "answer -1 -1"])
+    for watcher in watchers[2...] { expectEqual(Self.messages(harness, watcher), ["answer -1 -1", delta]) }
     harness.deliver(writer, Self.update("c", 2))
     let next = "\"delta\" \(revision + 1) \(revision + 2)"
-    #expect(watchers[1...].map { Self.messages(harness, $0) } == [[], [next], [next], [next]])
+    expectEqual(watchers[1...].map { Self.messages(harness, $0) }, [[], [next], [next], [next]])
   }
 
   /// The watches of one user that can be advanced now do not hold up that of another.
@@ -186,11 +187,11 @@ import Testing
     for client in many { harness.supply(client, Self.watch("c", since: revision)) }
     harness.supply(one, Self.watch("c", since: revision))
     harness.turnOnce()
-    #expect(harness.take(one).count == 2)
+    expectEqual(harness.take(one).count, 2)
     let served = many.count { harness.take($0).count == 2 }
     #expect(served < 10)
     harness.turn()
-    #expect(many.count { harness.take($0).count == 1 } == 100 - served)
+    expectEqual(many.count { harness.take($0).count == 1 }, 100 - served)
   }
 
   /// A delta that watches of two users need is made when the first of them has its turn.
@@ -206,12 +207,12 @@ import Testing
     for (place, client) in many.enumerated() { harness.supply(client, Self.watch("c", since: revision + place)) }
     harness.supply(one, Self.watch(feed, since: revision + 5))
     harness.turnOnce()
-    for client in many + [one] { #expect(harness.take(client).count == 1) }
+    for client in many + [one] { expectEqual(harness.take(client).count, 1) }
     func reached() -> [Bool] { many.map { harness.halfFrame(of: $0) > 0 } }
     while harness.hasWork && harness.halfFrame(of: one) == 0 { harness.turnOnce() }
     // The next receiver of the same delta.
     harness.turnOnce()
-    #expect(reached() == [true, false, false, false, false, feed == "c"])
+    expectEqual(reached(), [true, false, false, false, false, feed == "c"])
     harness.turn()
     #expect(reached().allSatisfy { $0 })
     #expect(!harness.hasWork)

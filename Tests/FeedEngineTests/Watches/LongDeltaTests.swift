@@ -1,5 +1,6 @@
 import FeedModel
 import FeedServer
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -71,7 +72,7 @@ import Testing
             reader, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"get","params":{"feed":"c","id":7}}"#))
           harness.turnOnce()
           let answers = harness.take(reader).compactMap { Value($0) }
-          for answer in answers { #expect(answer["result"]?["element"]?["v"]?.int == 1) }
+          for answer in answers { expectEqual(answer["result"]?["element"]?["v"]?.int, 1) }
           reads += answers.count
         }
         // 500 rows with their types stop after each 64th.
@@ -83,7 +84,7 @@ import Testing
       harness.advance(seconds: 2)
       received[received.count - 1] += watchers.map { harness.take($0) }
     }
-    #expect(received[0].map(\.count) == received[1].map(\.count))
+    expectEqual(received[0].map(\.count), received[1].map(\.count))
     let isSame = received[0] == received[1]
     #expect(isSame)
     #expect(received[0].allSatisfy { !$0.isEmpty })
@@ -107,16 +108,16 @@ import Testing
         EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"c","initial":false}}"#))
     }
     harness.turnOnce()
-    #expect(Self.messages(harness, watchers[1]) == ["answer -1 -1"])
-    #expect(Self.messages(harness, watchers[2]) == ["answer -1 -1"])
+    expectEqual(Self.messages(harness, watchers[1]), ["answer -1 -1"])
+    expectEqual(Self.messages(harness, watchers[2]), ["answer -1 -1"])
     #expect(Self.messages(harness, watchers[3]).isEmpty)
-    #expect(Self.messages(harness, watchers[4]) == ["answer -1 -1"])
+    expectEqual(Self.messages(harness, watchers[4]), ["answer -1 -1"])
     harness.turn()
     let first = "\"delta\" \(revision) \(revision + 1)"
-    #expect(Self.messages(harness, watchers[3]) == [first])
+    expectEqual(Self.messages(harness, watchers[3]), [first])
     harness.deliver(writer, Self.update(2))
     let second = "\"delta\" \(revision + 1) \(revision + 2)"
-    #expect(watchers[1...].map { Self.messages(harness, $0) } == [[], [second], [second], [second]])
+    expectEqual(watchers[1...].map { Self.messages(harness, $0) }, [[], [second], [second], [second]])
   }
 
   @Test func deltaThatDoesNotFitAFrameIsASnapshot() {
@@ -153,7 +154,7 @@ import Testing
     if isTooLarge {
       #expect(messages.count > 1 && messages.allSatisfy { $0.hasPrefix("\"snapshot\"") })
     } else {
-      #expect(messages == ["\"delta\" \(revision) \(revision + 1)"])
+      expectEqual(messages, ["\"delta\" \(revision) \(revision + 1)"])
     }
   }
 
@@ -169,7 +170,6 @@ import Testing
     for value in 1...3 { harness.deliver(writer, Self.update(value)) }
     harness.resume(watcher)
     let messages = Self.messages(harness, watcher)
-    #expect(
-      messages == ["\"delta\" \(revision) \(revision + 1)", "\"delta\" \(revision + 1) \(revision + 3)"])
+    expectEqual(messages, ["\"delta\" \(revision) \(revision + 1)", "\"delta\" \(revision + 1) \(revision + 3)"])
   }
 }

@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -30,30 +31,30 @@ import Testing
 
   private func expectEmptyDelta(_ delta: Value?, from: Int, to revision: Int) {
     #expect(delta?["from"]?.int == from && delta?["revision"]?.int == revision)
-    for member in ["deleted", "added", "updated", "elements"] { #expect(delta?[member]?.text == "[]", "\(member)") }
-    for member in ["moves", "sections", "types", "ended"] { #expect(delta?[member] == nil, "\(member)") }
+    for member in ["deleted", "added", "updated", "elements"] { expectEqual(delta?[member]?.text, "[]", "\(member)") }
+    for member in ["moves", "sections", "types", "ended"] { expectEqual(delta?[member], nil, "\(member)") }
   }
 
   @Test func resumingReachesTheRevisionOfTheAnswer() {
     pushAndDelete()
     let frames = watch(#"{"feed":"c","since":{"epoch":"test","revision":2}}"#)
-    #expect(frames.first?["result"]?["resumed"]?.bool == true)
-    #expect(frames.first?["result"]?["revision"]?.int == 4)
-    #expect(frames.count == 2)
+    expectEqual(frames.first?["result"]?["resumed"]?.bool, true)
+    expectEqual(frames.first?["result"]?["revision"]?.int, 4)
+    expectEqual(frames.count, 2)
     expectEmptyDelta(frames.last?["params"], from: 2, to: 4)
     _ = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":3}}"#)
-    #expect(notifications().map { $0["from"]?.int } == [4])
+    expectEqual(notifications().map { $0["from"]?.int }, [4])
   }
 
   @Test func throttledWatchReceivesTheRevision() {
     _ = watch(#"{"feed":"c","throttle":1000}"#)
     _ = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":3}}"#)
-    #expect(notifications().map { $0["revision"]?.int } == [3])
+    expectEqual(notifications().map { $0["revision"]?.int }, [3])
     pushAndDelete()
     #expect(notifications().isEmpty)
     harness.advance(seconds: 1)
     let deltas = notifications()
-    #expect(deltas.count == 1)
+    expectEqual(deltas.count, 1)
     expectEmptyDelta(deltas.first, from: 3, to: 5)
   }
 
@@ -73,7 +74,7 @@ import Testing
     }
     harness.resume(watcher)
     let deltas = harness.take(watcher).compactMap { Value($0)?["params"] }
-    #expect(deltas.last?["revision"]?.int == harness.engine.catalog.revision.asInt)
+    expectEqual(deltas.last?["revision"]?.int, harness.engine.catalog.revision.asInt)
     #expect(zip(deltas.dropFirst(), deltas).allSatisfy { $0["from"]?.int == $1["revision"]?.int })
   }
 
@@ -84,7 +85,7 @@ import Testing
     _ = harness.take(watcher)
     let frames = harness.ask(watcher, "sync").compactMap { Value($0) }
     expectEmptyDelta(frames.first?["params"], from: 3, to: 5)
-    #expect(frames.last?["result"]?["revision"]?.int == 5)
+    expectEqual(frames.last?["result"]?["revision"]?.int, 5)
   }
 }
 

@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -34,27 +35,27 @@ import Testing
   @Test func laterWatchReceivesTheSelection() {
     select(1)
     let now = #"{"feed":"a","since":{"epoch":"test","revision":2}}"#
-    #expect(told(harness.ask(watcher, "watch", #"{"feed":"a"}"#)) == ["snapshot -", "selection [[0,1]]"])
-    #expect(told(harness.ask(watcher, "watch", #"{"feed":"a","initial":false}"#)) == ["selection [[0,1]]"])
-    #expect(told(harness.ask(watcher, "watch", now)) == ["selection [[0,1]]"])
+    expectEqual(told(harness.ask(watcher, "watch", #"{"feed":"a"}"#)), ["snapshot -", "selection [[0,1]]"])
+    expectEqual(told(harness.ask(watcher, "watch", #"{"feed":"a","initial":false}"#)), ["selection [[0,1]]"])
+    expectEqual(told(harness.ask(watcher, "watch", now)), ["selection [[0,1]]"])
     _ = harness.ask(pusher, "insert", #"{"feed":"a","elements":[0],"at":0}"#)
-    #expect(told(harness.take(watcher)) == ["delta -", "selection [[0,2]]"])
-    #expect(told(harness.ask(watcher, "watch", now)) == ["delta -", "selection [[0,2]]"])
+    expectEqual(told(harness.take(watcher)), ["delta -", "selection [[0,2]]"])
+    expectEqual(told(harness.ask(watcher, "watch", now)), ["delta -", "selection [[0,2]]"])
   }
 
   @Test func emptySelectionIsNotSent() {
-    #expect(told(harness.ask(watcher, "watch", #"{"feed":"a"}"#)) == ["snapshot -"])
+    expectEqual(told(harness.ask(watcher, "watch", #"{"feed":"a"}"#)), ["snapshot -"])
     select(1)
     _ = harness.ask(pusher, "deselect", #"{"feed":"a","all":true}"#)
-    #expect(told(harness.take(watcher)) == ["selection [[0,1]]", "selection []"])
-    #expect(told(harness.ask(watcher, "watch", #"{"feed":"a"}"#)) == ["snapshot -"])
+    expectEqual(told(harness.take(watcher)), ["selection [[0,1]]", "selection []"])
+    expectEqual(told(harness.ask(watcher, "watch", #"{"feed":"a"}"#)), ["snapshot -"])
   }
 
   @Test func endedFeedSendsNoSelection() {
     select(1)
     _ = harness.ask(watcher, "watch", #"{"feed":"a"}"#)
     _ = harness.ask(pusher, "undefine", #"{"feed":"a"}"#)
-    #expect(told(harness.take(watcher)) == ["delta -"])
+    expectEqual(told(harness.take(watcher)), ["delta -"])
   }
 
   /// A selection is pending for a watcher that does not read when the feed is undefined.
@@ -67,7 +68,7 @@ import Testing
     _ = harness.ask(pusher, "undefine", #"{"feed":"a"}"#)
     harness.resume(watcher)
     let frames = harness.take(watcher)
-    #expect(frames.last?.json?["params"]?["ended"]?.bool == true)
+    expectEqual(frames.last?.json?["params"]?["ended"]?.bool, true)
     #expect(!frames.contains { $0.json?["method"]?.string == "selection" })
   }
 
@@ -79,6 +80,7 @@ import Testing
       let answer = Value(harness.ask(pusher, "select", #"{"feed":"\#(feed)",\#(rows)}"#).first ?? "")
       #expect(answer?.errorCode == -32602 && answer?.errorData?["member"]?.string == member)
     }
-    #expect(harness.ask(pusher, "selected", #"{"feed":"\#(feed)"}"#).first?.json?["result"]?["selected"]?.text == "[]")
+    expectEqual(
+      harness.ask(pusher, "selected", #"{"feed":"\#(feed)"}"#).first?.json?["result"]?["selected"]?.text, "[]")
   }
 }

@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -74,7 +75,7 @@ import Testing
     #expect(watchers.allSatisfy { !isClosing(harness, $0) })
     harness.stopped = []
     harness.turn()
-    #expect(charged(harness) == before)
+    expectEqual(charged(harness), before)
     let expected = try rows(harness, "c")
     for watcher in watchers {
       var copies: [String: Mirror] = [:]
@@ -105,10 +106,10 @@ import Testing
     harness.turn()
     var copies: [String: Mirror] = [:]
     try apply(harness.take(watcher), to: &copies)
-    #expect(copies.count == feeds)
+    expectEqual(copies.count, feeds)
     for (name, copy) in copies {
       #expect(copy.isLive)
-      #expect(try copy.sections[0].rows.map(\.element) == rows(harness, name))
+      try expectEqual(copy.sections[0].rows.map(\.element), rows(harness, name))
     }
   }
 
@@ -140,9 +141,9 @@ import Testing
     try apply(Array(frames[..<place]), to: &copies)
     #expect(copies.values.allSatisfy { $0.isLive && $0.sections[0].rows.count == 1 })
     try apply(Array(frames[place...]), to: &copies)
-    for (name, copy) in copies { #expect(try copy.sections[0].rows.map(\.element) == rows(harness, name)) }
+    for (name, copy) in copies { try expectEqual(copy.sections[0].rows.map(\.element), rows(harness, name)) }
     let selections = frames.compactMap { Value($0) }.filter { $0["method"]?.string == "selection" }
-    #expect(selections.last?["params"]?["selected"]?.text == "[[0,0]]")
+    expectEqual(selections.last?["params"]?["selected"]?.text, "[[0,0]]")
   }
 
   /// A snapshot that was cut off begins again.
@@ -168,8 +169,8 @@ import Testing
     for watcher in watchers {
       var copies: [String: Mirror] = [:]
       try apply(harness.take(watcher), to: &copies)
-      #expect(copies["c"]?.isLive == true)
-      #expect(try copies["c"]?.sections[0].rows.map(\.element) == rows(harness, "c"))
+      expectEqual(copies["c"]?.isLive, true)
+      try expectEqual(copies["c"]?.sections[0].rows.map(\.element), rows(harness, "c"))
     }
   }
 
@@ -186,7 +187,7 @@ import Testing
     for round in 0..<10 { harness.deliver(pusher, update("b", round, bytes: 1000)) }
     harness.resume(watcher)
     let ends = harness.take(watcher).compactMap { Value($0) }.filter { $0["params"]?["ended"]?.bool == true }
-    #expect(ends.map { $0["params"]?["feed"]?.string } == ["a"])
+    expectEqual(ends.map { $0["params"]?["feed"]?.string }, ["a"])
     #expect(harness.isOpen(watcher))
   }
 }

@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -26,15 +27,15 @@ import Testing
       let answer = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":\#(number),"k":"\#(filler)"}}"#)
       if answer.first?.json?["error"] == nil { pushed += 1 }
     }
-    #expect(pushed == Self.sizes[set].count)
+    expectEqual(pushed, Self.sizes[set].count)
     let frames = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
     #expect(frames.allSatisfy { $0.utf8.count <= maxFrame })
     let values = frames.compactMap { Value($0) }
     var mirror = try Mirror(#require(values.first?["result"]), since: nil, initial: true)
     for value in values.dropFirst() { try mirror.take(snapshot: #require(value["params"])) }
     #expect(mirror.isLive)
-    #expect(
-      harness.ask(pusher, "verify", #"{"feed":"c"}"#).first?.json?["result"]?["digest"]?.string == mirror.digest)
+    expectEqual(
+      harness.ask(pusher, "verify", #"{"feed":"c"}"#).first?.json?["result"]?["digest"]?.string, mirror.digest)
   }
 
   /// A small element before large ones must not make a part exceed the limit.
@@ -51,7 +52,7 @@ import Testing
     }
     let frames = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
     #expect(frames.allSatisfy { $0.utf8.count <= limits.maxFrame })
-    #expect(frames.last?.json?["params"]?["last"]?.bool == true)
+    expectEqual(frames.last?.json?["params"]?["last"]?.bool, true)
   }
 
   /// A delta that exceeds a frame is replaced by a snapshot, although the answer to the pusher fits.
@@ -67,13 +68,13 @@ import Testing
     try mirror.take(snapshot: #require(values.last?["params"]))
     let filler = String(repeating: "x", count: 800)
     let answer = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":1,"f":"\#(filler)"}}"#)
-    #expect(Value(answer.first ?? "")?["result"]?["added"]?.items.count == 8)
+    expectEqual(Value(answer.first ?? "")?["result"]?["added"]?.items.count, 8)
     let frames = harness.take(watcher)
     #expect(frames.allSatisfy { $0.utf8.count <= 4096 })
     for frame in frames.compactMap({ Value($0) }) { try mirror.take(snapshot: #require(frame["params"])) }
-    #expect(mirror.resets == 1)
-    #expect(
-      harness.ask(pusher, "verify", #"{"feed":"c"}"#).first?.json?["result"]?["digest"]?.string == mirror.digest)
+    expectEqual(mirror.resets, 1)
+    expectEqual(
+      harness.ask(pusher, "verify", #"{"feed":"c"}"#).first?.json?["result"]?["digest"]?.string, mirror.digest)
   }
 
   /// A mutation whose answer does not fit a frame is refused without a change. A redefinition or a notification, whose answer
@@ -93,15 +94,15 @@ import Testing
     for reply in [
       harness.ask(id, "set", many), harness.ask(id, "transaction", #"{"ops":[{"method":"set","params":\#(many)}]}"#),
     ] {
-      #expect(Value(reply.first ?? "")?.errorCode == -32007)
-      #expect(Value(reply.first ?? "")?.errorData?["limit"]?.string == "maxFrame")
+      expectEqual(Value(reply.first ?? "")?.errorCode, -32007)
+      expectEqual(Value(reply.first ?? "")?.errorData?["limit"]?.string, "maxFrame")
     }
-    #expect(harness.ask(id, "verify", #"{"feed":"c"}"#) == before)
+    expectEqual(harness.ask(id, "verify", #"{"feed":"c"}"#), before)
     let redefined = harness.ask(
       id, "define", #"{"feed":"c","kind":"collection","replace":true,"bins":[{"name":"other"}]}"#)
-    #expect(Value(redefined.first ?? "")?.errorCode == nil)
+    expectEqual(Value(redefined.first ?? "")?.errorCode, nil)
     harness.send(id, #"{"jsonrpc":"2.0","method":"set","params":\#(many)}"#)
-    #expect(harness.ask(id, "verify", #"{"feed":"c"}"#).first?.json?["result"]?["counts"]?.path == [0])
+    expectEqual(harness.ask(id, "verify", #"{"feed":"c"}"#).first?.json?["result"]?["counts"]?.path, [0])
   }
 
   /// Frames that a turn has produced already must not truncate later frames of the turn.
@@ -122,14 +123,14 @@ import Testing
     let snapshot = EngineHarness.frame(#"{"jsonrpc":"2.0","id":2,"method":"snapshot","params":{"feed":"c"}}"#)
     harness.deliver(pusher, (0..<40).flatMap { update($0) + snapshot })
     let answers = harness.take(pusher).compactMap { Value($0) }.filter { $0["id"]?.int == 2 }
-    #expect(answers.count == 40)
+    expectEqual(answers.count, 40)
     for (number, answer) in answers.enumerated() {
       let section = answer["result"]?["sections"]?.items.first
-      #expect(section?["count"]?.int == min(number + 1, 3))
-      #expect(section?["elements"]?.items.count == min(number + 1, 3))
+      expectEqual(section?["count"]?.int, min(number + 1, 3))
+      expectEqual(section?["elements"]?.items.count, min(number + 1, 3))
     }
     let deltas = harness.take(watcher).compactMap { Value($0) }
-    #expect(deltas.count == 40)
+    expectEqual(deltas.count, 40)
     #expect(deltas.allSatisfy { $0["params"]?["elements"]?.items.first?["f"]?.string?.hasPrefix(filler) == true })
   }
 
@@ -148,10 +149,10 @@ import Testing
       ("query", #"{"feed":"c","path":"$[*]"}"#),
     ] {
       let reply = Value(harness.ask(id, method, params).first ?? "")
-      #expect(reply?.errorCode == -32007)
-      #expect(reply?.errorData?["limit"]?.string == "maxFrame")
+      expectEqual(reply?.errorCode, -32007)
+      expectEqual(reply?.errorData?["limit"]?.string, "maxFrame")
     }
     let part = Value(harness.ask(id, "range", #"{"feed":"c","section":0,"from":190,"count":50}"#).first ?? "")
-    #expect(part?["result"]?["elements"]?.items.count == 10)
+    expectEqual(part?["result"]?["elements"]?.items.count, 10)
   }
 }

@@ -60,7 +60,7 @@ import Testing
       #"{"feed":"pair","kind":"composed","children":["none","no-rows","keys","list","bins"]}"#,
     ] {
       let answer = harness.ask(id, "define", definition)
-      #expect(answer.first?.contains("error") == false, "\(answer)")
+      expectEqual(answer.first?.contains("error"), false, "\(answer)")
     }
     return (harness, id)
   }
@@ -111,7 +111,7 @@ import Testing
         let params = try #require(Value(text)?["params"])
         let elements = params["elements"]?.items ?? []
         let types = params["types"]?.items.map(\.text) ?? []
-        #expect(types.count == elements.count)
+        expectEqual(types.count, elements.count)
         let rows = zip(elements, types).map { Row(path: [], text: $0.text, type: $1) }
         parts.append(Part(bytes: length, rows: rows, at: params["at"]?.path ?? [], params: params))
       }
@@ -127,14 +127,14 @@ import Testing
     var left = rows[...]
     for (place, part) in parts.enumerated() {
       let isLast = place == parts.count - 1
-      #expect(part.at == (left.first?.path ?? [0, 0]), "\(what)")
+      expectEqual(part.at, (left.first?.path ?? [0, 0]), "\(what)")
       let taken = left.prefix(part.rows.count)
       left = left.dropFirst(part.rows.count)
-      #expect(part.rows.map(\.text) == taken.map(\.text), "\(what)")
-      #expect(part.rows.map(\.type) == taken.map(\.type), "\(what)")
-      #expect(part.params["last"]?.bool == isLast, "\(what)")
-      #expect((part.params["reset"]?.bool == true) == (reset && place == 0), "\(what)")
-      #expect((part.params["sections"] != nil) == (reset && place == 0), "\(what)")
+      expectEqual(part.rows.map(\.text), taken.map(\.text), "\(what)")
+      expectEqual(part.rows.map(\.type), taken.map(\.type), "\(what)")
+      expectEqual(part.params["last"]?.bool, isLast, "\(what)")
+      expectEqual((part.params["reset"]?.bool == true), (reset && place == 0), "\(what)")
+      expectEqual((part.params["sections"] != nil), (reset && place == 0), "\(what)")
       #expect(part.rows.count > 0 || rows.isEmpty || reset && place == 0, "\(what)")
       #expect(part.bytes <= size.limit || part.rows.count <= 1, "\(what)")
       if !spanning { #expect(Set(taken.map(\.path[0])).count <= 1, "\(what)") }
@@ -167,7 +167,7 @@ import Testing
             }
           }
           // The parts of many sections are those of as many rows.
-          #expect(counts["keys"] == counts["flat"], "\(layout), \(sizes), \(size)")
+          expectEqual(counts["keys"], counts["flat"], "\(layout), \(sizes), \(size)")
         }
       }
     }
@@ -205,16 +205,16 @@ import Testing
     func sizes(_ parts: [Value]) -> [Int] { parts.map { $0["elements"]?.items.count ?? 0 } }
     let spanning = try watch("keys", #","spanning":true"#)
     let rows = try watch("flat", #","spanning":true"#)
-    #expect(sizes(rows.parts).reduce(0, +) == 10_000)
-    #expect(sizes(spanning.parts).count == sizes(rows.parts).count)
+    expectEqual(sizes(rows.parts).reduce(0, +), 10_000)
+    expectEqual(sizes(spanning.parts).count, sizes(rows.parts).count)
     #expect(sizes(spanning.parts).dropLast().allSatisfy { $0 > 1000 })
     for option in ["", #","spanning":false"#] {
       let within = try watch("keys", option)
       let flat = try watch("flat", option)
       let isSame = within.answer == spanning.answer && flat.parts == rows.parts
       #expect(isSame)
-      #expect(within.parts.count == 10_000)
-      #expect(sizes(within.parts).max() == 1)
+      expectEqual(within.parts.count, 10_000)
+      expectEqual(sizes(within.parts).max(), 1)
     }
   }
 
@@ -252,7 +252,7 @@ import Testing
       #expect(mirror.resets > 0)
       #expect(spanning ? parts < 10 : parts > 20)
       let digest = harness.ask(pusher, "verify", #"{"feed":"c"}"#).first?.json?["result"]?["digest"]?.string
-      #expect(mirror.digest == digest)
+      expectEqual(mirror.digest, digest)
     }
   }
 
@@ -261,7 +261,7 @@ import Testing
     let id = harness.connect()
     _ = harness.ask(id, "define", #"{"feed":"c","kind":"collection"}"#)
     let error = Value(harness.ask(id, "watch", #"{"feed":"c","spanning":1}"#).first ?? "")
-    #expect(error?.errorCode == -32602)
-    #expect(error?.errorData?["member"]?.string == "spanning")
+    expectEqual(error?.errorCode, -32602)
+    expectEqual(error?.errorData?["member"]?.string, "spanning")
   }
 }

@@ -43,8 +43,8 @@ import Testing
       taken.append(ObjectIdentifier(watch))
       schedule.checkInvariants()
     }
-    #expect(taken == watches.indices.filter { $0 % 3 != 0 }.map { ObjectIdentifier(watches[$0]) })
-    #expect(schedule.readyCount == 0)
+    expectEqual(taken, watches.indices.filter { $0 % 3 != 0 }.map { ObjectIdentifier(watches[$0]) })
+    expectEqual(schedule.readyCount, 0)
     #expect(watches.allSatisfy { $0.seat == .standing })
   }
 
@@ -56,9 +56,9 @@ import Testing
     schedule.remove(watches[0])
     schedule.release(sessions[1].id, now: Self.moment(0))
     schedule.checkInvariants()
-    #expect(watches.map(\.seat) == [.standing, .ready, .blocked, .blocked, .ready, .blocked])
+    expectEqual(watches.map(\.seat), [.standing, .ready, .blocked, .blocked, .ready, .blocked])
     schedule.release(ConnectionID(rawValue: 99), now: Self.moment(0))
-    #expect(schedule.blockedCount == 3)
+    expectEqual(schedule.blockedCount, 3)
   }
 
   @Test func throttledWatchesAreReleasedWhenDue() {
@@ -67,16 +67,16 @@ import Testing
     let watches = order.map { watch(due: $0) }
     for watch in watches { schedule.add(watch, isConnectionFull: true, now: Self.moment(0)) }
     schedule.checkInvariants()
-    #expect(schedule.nextThrottle == Self.moment(1))
+    expectEqual(schedule.nextThrottle, Self.moment(1))
     schedule.remove(watches[3])
-    #expect(schedule.nextThrottle == Self.moment(2))
+    expectEqual(schedule.nextThrottle, Self.moment(2))
     schedule.releaseThrottled(now: Self.moment(4))
     schedule.checkInvariants()
     #expect(schedule.readyCount == 3 && schedule.throttledCount == 6)
     schedule.hurry(watches[9], now: Self.moment(4))
     schedule.checkInvariants()
-    #expect(watches[9].seat == .ready)
-    #expect(schedule.nextThrottle == Self.moment(5))
+    expectEqual(watches[9].seat, .ready)
+    expectEqual(schedule.nextThrottle, Self.moment(5))
   }
 
   /// The invariants hold after each of many random additions and removals.
@@ -102,6 +102,6 @@ import Testing
       schedule.checkInvariants()
     }
     let seated = watches.count { $0.seat != .standing }
-    #expect(schedule.readyCount + schedule.throttledCount + schedule.blockedCount == seated)
+    expectEqual(schedule.readyCount + schedule.throttledCount + schedule.blockedCount, seated)
   }
 }

@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedEngine
@@ -38,17 +39,17 @@ import Testing
   @Test func resumingWithinTheHistoryGivesOneDelta() {
     _ = watch(#"{"feed":"c"}"#)
     for id in 1...5 { push(id) }
-    #expect(told().count == 5)
+    expectEqual(told().count, 5)
     for since in 2...7 {
       let frames = watch(#"{"feed":"c","since":{"epoch":"test","revision":\#(since)}}"#)
-      #expect(frames.first?["result"]?["resumed"]?.bool == true)
-      #expect(frames.first?["result"]?["sections"]?.items.map { $0["count"]?.int } == [5, 0])
-      #expect(frames.count == (since == 7 ? 1 : 2))
+      expectEqual(frames.first?["result"]?["resumed"]?.bool, true)
+      expectEqual(frames.first?["result"]?["sections"]?.items.map { $0["count"]?.int }, [5, 0])
+      expectEqual(frames.count, (since == 7 ? 1 : 2))
       #expect(frames.dropFirst().allSatisfy { $0["params"]?["from"]?.int == since })
       #expect(frames.dropFirst().allSatisfy { $0["params"]?["added"]?.items.count == 7 - since })
     }
     push(6)
-    #expect(told() == ["delta 7 8"], "the restarted watch must continue")
+    expectEqual(told(), ["delta 7 8"], "the restarted watch must continue")
   }
 
   @Test func resumingBeyondTheHistoryStartsOver() {
@@ -60,13 +61,13 @@ import Testing
       #"{"epoch":"test","revision":2.5}"#,
     ] {
       let frames = watch(#"{"feed":"c","since":\#(since)}"#)
-      #expect(frames.first?["result"]?["resumed"]?.bool == false, "an unknown position must not fail: \(since)")
-      #expect(frames.last?["params"]?["last"]?.bool == true, "\(since)")
+      expectEqual(frames.first?["result"]?["resumed"]?.bool, false, "an unknown position must not fail: \(since)")
+      expectEqual(frames.last?["params"]?["last"]?.bool, true, "\(since)")
     }
-    #expect(watch(#"{"feed":"c","since":null}"#).count == 2)
+    expectEqual(watch(#"{"feed":"c","since":null}"#).count, 2)
     for since in [#"{"epoch":"test","revision":"3"}"#, #"{"epoch":1,"revision":3}"#, #"{"revision":3}"#, "7", "[]"] {
-      #expect(
-        watch(#"{"feed":"c","since":\#(since)}"#).map(\.errorCode) == [-32602],
+      expectEqual(
+        watch(#"{"feed":"c","since":\#(since)}"#).map(\.errorCode), [-32602],
         "a malformed position must be refused: \(since)")
     }
   }
@@ -77,33 +78,33 @@ import Testing
     for id in 1...4 { push(id, feed: "other") }
     for since in 3...7 {
       let frames = watch(#"{"feed":"c","since":{"epoch":"test","revision":\#(since)}}"#)
-      #expect(frames.map { $0["result"]?["resumed"]?.bool } == [true])
-      #expect(frames.first?["result"]?["revision"]?.int == since)
+      expectEqual(frames.map { $0["result"]?["resumed"]?.bool }, [true])
+      expectEqual(frames.first?["result"]?["revision"]?.int, since)
     }
     push(2)
-    #expect(told() == ["delta 7 8"])
+    expectEqual(told(), ["delta 7 8"])
   }
 
   /// The history of a feed is kept without watchers; that of a bin is not.
   @Test func feedWithoutWatchersIsResumed() {
     for id in 1...3 { push(id) }
     let frames = watch(#"{"feed":"c","since":{"epoch":"test","revision":3}}"#)
-    #expect(frames.first?["result"]?["resumed"]?.bool == true)
-    #expect(frames.last?["params"]?["added"]?.text == "[[0,1],[0,2]]")
+    expectEqual(frames.first?["result"]?["resumed"]?.bool, true)
+    expectEqual(frames.last?["params"]?["added"]?.text, "[[0,1],[0,2]]")
     let since = #"{"feed":"c/a","since":{"epoch":"test","revision":4},"initial":false}"#
-    #expect(watch(since).first?["result"]?["resumed"]?.bool == false)
+    expectEqual(watch(since).first?["result"]?["resumed"]?.bool, false)
     push(4)
     _ = harness.take(watcher)
-    #expect(watch(since.replacing("4", with: "5")).first?["result"]?["resumed"]?.bool == true)
+    expectEqual(watch(since.replacing("4", with: "5")).first?["result"]?["resumed"]?.bool, true)
   }
 
   @Test func watchWithoutSnapshotReceivesDeltasAtOnce() {
     push(1)
     let frames = watch(#"{"feed":"c","initial":false}"#)
-    #expect(frames.count == 1)
-    #expect(frames.first?["result"]?["revision"]?.int == 3)
+    expectEqual(frames.count, 1)
+    expectEqual(frames.first?["result"]?["revision"]?.int, 3)
     push(2)
-    #expect(told() == ["delta 3 4"])
+    expectEqual(told(), ["delta 3 4"])
   }
 
   @Test func throttleLimitsTheRateOfDeltas() {
@@ -118,12 +119,12 @@ import Testing
     #expect((4...6).contains(told.count), "\(told)")
     harness.advance(seconds: 1)
     told += notifications().map { $0["added"]?.items.count ?? 0 }
-    #expect(told.reduce(0, +) == 40, "every change must arrive in the end")
+    expectEqual(told.reduce(0, +), 40, "every change must arrive in the end")
   }
 
   @Test func unwatchEndsAWatch() {
     _ = watch(#"{"feed":"c"}"#)
-    #expect(harness.ask(watcher, "unwatch", #"{"feed":"c"}"#) == [#"{"jsonrpc":"2.0","id":1,"result":{}}"#])
+    expectEqual(harness.ask(watcher, "unwatch", #"{"feed":"c"}"#), [#"{"jsonrpc":"2.0","id":1,"result":{}}"#])
     push(1)
     #expect(told().isEmpty)
     #expect(
@@ -137,7 +138,7 @@ import Testing
     let again = watch(#"{"feed":"c"}"#)
     #expect(again.count == 2 && again.last?["params"]?["elements"]?.text == #"[{"id":1}]"#)
     push(2)
-    #expect(told() == ["delta 3 4"], "the second watch must replace the first")
+    expectEqual(told(), ["delta 3 4"], "the second watch must replace the first")
   }
 
   @Test func bookmarksReportUnchangedFeeds() {
@@ -147,13 +148,13 @@ import Testing
     #expect(told().isEmpty)
     harness.advance(seconds: 2)
     let bookmarks = notifications()
-    #expect(bookmarks.map { $0["current"]?.int } == [5])
-    #expect(bookmarks.first?["revision"]?.int == 1)
-    #expect(bookmarks.first?["epoch"]?.string == "test")
+    expectEqual(bookmarks.map { $0["current"]?.int }, [5])
+    expectEqual(bookmarks.first?["revision"]?.int, 1)
+    expectEqual(bookmarks.first?["epoch"]?.string, "test")
     harness.advance(seconds: 100)
     #expect(told().isEmpty, "a bookmark must not be repeated")
     let frames = watch(#"{"feed":"c","since":{"epoch":"test","revision":5}}"#, by: harness.connect())
-    #expect(frames.map { $0["result"]?["resumed"]?.bool } == [true])
+    expectEqual(frames.map { $0["result"]?["resumed"]?.bool }, [true])
   }
 
   /// A bookmark is sent even if nothing changed since the watch began.
@@ -163,19 +164,19 @@ import Testing
     #expect(told().isEmpty)
     harness.advance(seconds: 2)
     let bookmarks = notifications()
-    #expect(bookmarks.map { $0["current"]?.int } == [2])
-    #expect(bookmarks.first?["revision"]?.int == 1)
+    expectEqual(bookmarks.map { $0["current"]?.int }, [2])
+    expectEqual(bookmarks.first?["revision"]?.int, 1)
   }
 
   @Test func watcherOfTheLastCommitGetsNoBookmark() {
     _ = watch(#"{"feed":"c"}"#)
     push(1)
-    #expect(told() == ["delta 1 3"])
+    expectEqual(told(), ["delta 1 3"])
     harness.advance(seconds: 100)
     #expect(told().isEmpty)
     _ = watch(#"{"feed":"other"}"#)
     harness.advance(seconds: 100)
-    #expect(notifications().map { $0["feed"]?.string } == ["other"])
+    expectEqual(notifications().map { $0["feed"]?.string }, ["other"])
   }
 
   /// Revisions before the trimmed history cannot be resumed from; later ones can.
@@ -192,7 +193,7 @@ import Testing
       let frames = harness.ask(watcher, "watch", #"{"feed":"c","since":{"epoch":"test","revision":\#(since)}}"#)
       return frames.first?.json?["result"]?["resumed"]?.bool == true
     }
-    #expect(resumed == resumed.sorted { !$0 && $1 }, "the revisions that can be resumed from must be contiguous")
+    expectEqual(resumed, resumed.sorted { !$0 && $1 }, "the revisions that can be resumed from must be contiguous")
     #expect((2..<20).contains(resumed.count { $0 }))
   }
 }

@@ -13,7 +13,7 @@ import Testing
         array.append(number)
       }
       for _ in 0..<min(array.count, Int.random(in: 0...BlockList<Int>.blockSize, using: &random)) {
-        #expect(list.popLast() == array.popLast())
+        expectEqual(list.popLast(), array.popLast())
       }
       if round == 8, list.removeLastBlock() {
         array.removeLast(array.count - list.count)
@@ -37,7 +37,7 @@ import Testing
     for number in 0..<2 * size + 5 { list.append(number) }
     var counts: [Int] = []
     while list.removeLastBlock() { counts.append(list.count) }
-    #expect(counts == [2 * size, size])
+    expectEqual(counts, [2 * size, size])
     #expect(list.isEmpty)
   }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FeedChange
@@ -14,9 +15,9 @@ import Testing
       try sample.update("c", #"{"id":2,"v":2}"#)
       try sample.update("c", #"{"id":1,"v":3}"#)
     }
-    #expect(sample.catalog.revision == revision + 1)
-    #expect(sample.published.map(\.feed) == ["c"])
-    #expect(sample.changes["c"] == Change(added: [IndexPath(1, 0), IndexPath(1, 1)]))
+    expectEqual(sample.catalog.revision, revision + 1)
+    expectEqual(sample.published.map(\.feed), ["c"])
+    expectEqual(sample.changes["c"], Change(added: [IndexPath(1, 0), IndexPath(1, 1)]))
   }
 
   @Test func commitWithoutChangeHasNoRevision() throws {
@@ -28,7 +29,7 @@ import Testing
         try sample.update("c", #"{"id":1,"v":1}"#)
         try sample.delete("c", "1")
       })
-    #expect(sample.catalog.revision == revision)
+    expectEqual(sample.catalog.revision, revision)
     #expect(sample.published.isEmpty)
   }
 
@@ -42,9 +43,9 @@ import Testing
       try sample.provider("h").insertChild("x", at: .end, in: sample.catalog)
       try sample.define(#"{"feed":"c","kind":"collection","bins":[{"name":"z"}]}"#, replace: true)
     }
-    #expect(try sample.rows("h") == before)
-    #expect(sample.catalog.feeds.keys.sorted() == ["c", "h"])
-    #expect(try sample.feed("c").kind.bins.map(\.name) == ["c/a", "c/b"])
+    try expectEqual(sample.rows("h"), before)
+    expectEqual(sample.catalog.feeds.keys.sorted(), ["c", "h"])
+    try expectEqual(sample.feed("c").kind.bins.map(\.name), ["c/a", "c/b"])
   }
 
   @Test func failedOperationDoesNotUndoTheOthersOfItsCommit() throws {
@@ -57,8 +58,8 @@ import Testing
         }
       }
     }
-    #expect(try sample.rows("c") == [[#"{"id":1,"v":1}"#], [#"{"id":1,"v":1}"#]])
-    #expect(sample.changes["c"] == Change(added: [IndexPath(0, 0), IndexPath(1, 0)]))
+    try expectEqual(sample.rows("c"), [[#"{"id":1,"v":1}"#], [#"{"id":1,"v":1}"#]])
+    expectEqual(sample.changes["c"], Change(added: [IndexPath(0, 0), IndexPath(1, 0)]))
   }
 
   @Test func singleReplacedElementIsPublishedWithTheChange() throws {
@@ -66,11 +67,11 @@ import Testing
       #"{"feed":"c","kind":"collection","bins":[{"name":"b"}]}"#, #"{"feed":"h","kind":"composed","children":["c"]}"#)
     try sample.commit { try sample.update("c", #"{"id":1,"v":1}"#) }
     try sample.commit { try sample.update("c", #"{"id":1,"v":2}"#) }
-    #expect(sample.published.map(\.feed) == ["c", "h"])
+    expectEqual(sample.published.map(\.feed), ["c", "h"])
     for entry in sample.published {
-      #expect(entry.change == Change(updated: [IndexPath(0, 0)]))
+      expectEqual(entry.change, Change(updated: [IndexPath(0, 0)]))
       let text = entry.publication.updatedElement.map { String(decoding: $0.text, as: UTF8.self) }
-      #expect(text == #"{"id":1,"v":2}"#)
+      expectEqual(text, #"{"id":1,"v":2}"#)
     }
   }
 
@@ -86,7 +87,7 @@ import Testing
     }
     let hints = Dictionary(uniqueKeysWithValues: sample.published.map { ($0.feed, $0.publication.hint) })
     let fade = Array("\"fade\"".utf8)
-    #expect(hints == ["c": fade, "c/a": fade, "h": fade, "d": nil])
+    expectEqual(hints, ["c": fade, "c/a": fade, "h": fade, "d": nil])
     try sample.commit { try sample.update("c", #"{"id":1,"v":2}"#) }
     #expect(sample.published.allSatisfy { $0.publication.hint == nil })
   }
@@ -94,8 +95,8 @@ import Testing
   @Test func undefinedFeedPublishesTheDeletionOfItsSectionsAndEnds() throws {
     let sample = try CatalogSample(Self.two)
     try sample.commit { try sample.catalog.undefine("c") }
-    #expect(sample.changes["c"] == Change(sectionsDeleted: [0, 1]))
-    #expect(sample.ended.sorted() == ["c", "c/a", "c/b"])
+    expectEqual(sample.changes["c"], Change(sectionsDeleted: [0, 1]))
+    expectEqual(sample.ended.sorted(), ["c", "c/a", "c/b"])
     #expect(throws: FeedError.unknownFeed("c")) { try sample.feed("c") }
   }
 }
@@ -110,16 +111,16 @@ import Testing
     for handle in 0..<count {
       log.append(.init(step: .insertedRow, handle: UInt32(handle), state: .passUnretained(store)))
     }
-    #expect(log.entries(of: .passUnretained(store), since: .start).count == count)
+    expectEqual(log.entries(of: .passUnretained(store), since: .start).count, count)
     var stops = 0
     log.pace.begin(units: 0) {
       stops += 1
       return 0
     }
-    #expect(log.entries(of: .passUnretained(store), since: .start).last?.handle == UInt32(count - 1))
-    #expect(stops == count / 64)
+    expectEqual(log.entries(of: .passUnretained(store), since: .start).last?.handle, UInt32(count - 1))
+    expectEqual(stops, count / 64)
     log.finish()
-    #expect(stops == count / 64 + count / 8 + 2)
+    expectEqual(stops, count / 64 + count / 8 + 2)
     log.pace.end()
     #expect(log.isEmpty)
     log.checkInvariants()
@@ -133,7 +134,7 @@ import Testing
     log.append(undo: { undone.append(2) })
     log.append(undo: { undone.append(3) })
     #expect(log.undo(to: mark))
-    #expect(undone == [3, 2])
+    expectEqual(undone, [3, 2])
     #expect(!log.undo(to: mark))
     log.finish()
     #expect(log.isEmpty && undone == [3, 2])
@@ -158,8 +159,8 @@ import Testing
       try sample.delete("c", "2")
       try sample.update("c", #"{"id":2,"v":0}"#)
     }
-    #expect(try sample.rows("c") == rows)
-    #expect(order() == changed)
+    try expectEqual(sample.rows("c"), rows)
+    expectEqual(order(), changed)
   }
 }
 
@@ -167,7 +168,7 @@ import Testing
   @Test func feedHasOneSlotUntilItIsClosed() {
     var table = ChangeTable()
     let slots = (0..<20).map { table.open($0 * 3) }
-    #expect(slots == Array(0..<20))
+    expectEqual(slots, Array(0..<20))
     let (again, found, none) = (table.open(6), table.find(6), table.find(7))
     #expect(again == 2 && found == 2 && none == nil)
     table[2].pointee.change.deleted = [IndexPath(0, 0)]
@@ -192,9 +193,9 @@ import Testing
       sources.forEach { place, shift, change in seen.append([place, Int(shift), Int(change.updated[0].row)]) }
       change.updated = [IndexPath(0, 3)]
     }
-    #expect(seen == [[4, 2, 2], [7, 0, 1]])
+    expectEqual(seen, [[4, 2, 2], [7, 0, 1]])
     let derived = table[target].pointee.change.updated
-    #expect(derived == [IndexPath(0, 3)])
+    expectEqual(derived, [IndexPath(0, 3)])
     table.close()
     table.checkInvariants()
   }
@@ -211,7 +212,7 @@ import Testing
     step = Change(added: [IndexPath(0, 0)])
     operation.add(&step, Pace())
     let composed = operation.composedSteps(Pace())
-    #expect(composed == Change(added: [IndexPath(0, 0), IndexPath(0, 1)]))
+    expectEqual(composed, Change(added: [IndexPath(0, 0), IndexPath(0, 1)]))
   }
 
   @Test func abandonedOperationHasNoChange() {

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FeedChange
@@ -20,19 +21,19 @@ import Testing
     let sample = try CatalogSample(
       Self.collection, Self.array, #"{"feed":"x","kind":"composed","children":["c","n"]}"#,
       #"{"feed":"y","kind":"composed","children":["c/a","x"]}"#)
-    #expect(try steps(sample, "n") == ["x +2", "y +3"])
-    #expect(try steps(sample, "c") == ["x +0", "y +1"])
-    #expect(try steps(sample, "c/a") == ["y +0"])
+    try expectEqual(steps(sample, "n"), ["x +2", "y +3"])
+    try expectEqual(steps(sample, "c"), ["x +0", "y +1"])
+    try expectEqual(steps(sample, "c/a"), ["y +0"])
   }
 
   @Test func routeFollowsOnlyTheActiveChildOfASegmentedFeed() throws {
     let sample = try CatalogSample(
       Self.collection, Self.array, #"{"feed":"s","kind":"segmented","children":["c","n"],"current":1}"#)
-    #expect(try steps(sample, "n") == ["s +0"])
-    #expect(try steps(sample, "c") == [])
+    try expectEqual(steps(sample, "n"), ["s +0"])
+    try expectEqual(steps(sample, "c"), [])
     try sample.commit { try sample.provider("s").activate(index: 0, in: sample.catalog) }
-    #expect(try steps(sample, "n") == [])
-    #expect(try steps(sample, "c") == ["s +0"])
+    try expectEqual(steps(sample, "n"), [])
+    try expectEqual(steps(sample, "c"), ["s +0"])
   }
 
   @Test func slotsOnARouteDeriveAChangeThatFeedsAboveShift() throws {
@@ -40,28 +41,28 @@ import Testing
     let sample = try CatalogSample(
       Self.array, #"{"feed":"s","contents":{"t":"n"},\#(slots)}"#,
       #"{"feed":"x","kind":"composed","children":["s"]}"#, #"{"feed":"u","contents":{"t":"x"},\#(slots)}"#)
-    #expect(try steps(sample, "n") == ["s derives", "x +0", "u derives"])
+    try expectEqual(steps(sample, "n"), ["s derives", "x +0", "u derives"])
   }
 
   @Test func routeIsIncompleteIfAFeedShowsTheRowsTwice() throws {
     let sample = try CatalogSample(
       Self.array, #"{"feed":"x","kind":"composed","children":["n"]}"#,
       #"{"feed":"y","kind":"composed","children":["n","x"]}"#)
-    #expect(try steps(sample, "n") == nil)
-    #expect(try steps(sample, "x") == ["y +1"])
+    try expectEqual(steps(sample, "n"), nil)
+    try expectEqual(steps(sample, "x"), ["y +1"])
   }
 
   @Test func routeIsRebuiltAfterAStructuralChange() throws {
     let sample = try CatalogSample(Self.collection, Self.array, #"{"feed":"x","kind":"composed","children":["n"]}"#)
-    #expect(try steps(sample, "n") == ["x +0"])
+    try expectEqual(steps(sample, "n"), ["x +0"])
     try sample.commit { try sample.provider("x").insertChild("c", at: .index(0), in: sample.catalog) }
-    #expect(try steps(sample, "n") == ["x +2"])
+    try expectEqual(steps(sample, "n"), ["x +2"])
     try sample.commit {
       try sample.define(#"{"feed":"c","kind":"collection","bins":[{"name":"a"}]}"#, replace: true)
     }
-    #expect(try steps(sample, "n") == ["x +1"])
+    try expectEqual(steps(sample, "n"), ["x +1"])
     try sample.rollBack { try sample.provider("x").removeChild(at: 0, in: sample.catalog) }
-    #expect(try steps(sample, "n") == ["x +1"])
+    try expectEqual(steps(sample, "n"), ["x +1"])
   }
 
   @Test func rankExceedsAllSourcesEvenIfTheyRiseLater() throws {
@@ -69,9 +70,9 @@ import Testing
       Self.collection, Self.array, #"{"feed":"x","kind":"composed","children":["n"]}"#,
       #"{"feed":"y","kind":"composed","children":["x"]}"#)
     func rank(_ name: String) throws -> Int { sample.catalog.graph.rank(of: try sample.feed(name).number) }
-    #expect(try [rank("n"), rank("x"), rank("y")] == [0, 1, 2])
+    try expectEqual([rank("n"), rank("x"), rank("y")], [0, 1, 2])
     try sample.commit { try sample.provider("x").insertChild("c/a", at: .end, in: sample.catalog) }
-    #expect(try [rank("c/a"), rank("x"), rank("y")] == [1, 2, 3])
+    try expectEqual([rank("c/a"), rank("x"), rank("y")], [1, 2, 3])
   }
 
   @Test func cycleIsRefusedAtEveryDistance() throws {
@@ -100,8 +101,8 @@ import Testing
   @Test func feedsAndBinsAreFoundByName() throws {
     let sample = try CatalogSample(#"{"feed":"c","kind":"collection","bins":[{"name":"a"},{"name":"b"}]}"#)
     let table = sample.catalog.table
-    #expect(table.find("c")?.name == "c")
-    #expect(table.find("c/b")?.name == "c/b")
+    expectEqual(table.find("c")?.name, "c")
+    expectEqual(table.find("c/b")?.name, "c/b")
     for name in ["", "/", "c/", "c/x", "a", "c/a/b", "/a"] { #expect(table.find(name) == nil, "\(name)") }
   }
 
@@ -114,7 +115,7 @@ import Testing
     }
     #expect(try sample.feed("y").number != first)
     try sample.commit { try sample.define(#"{"feed":"z","kind":"array"}"#) }
-    #expect(try sample.feed("z").number == first)
+    try expectEqual(sample.feed("z").number, first)
   }
 
   @Test func rollbackKeepsTheNumbersOfUndefinedFeedsAndFreesThoseOfNewOnes() throws {
@@ -138,7 +139,7 @@ import Testing
       try sample.define(#"{"feed":"c","kind":"collection","bins":[{"name":"z"},{"name":"b"}]}"#, replace: true)
     }
     #expect(try sample.feed("c/b") === kept)
-    #expect(sample.ended == ["c/a"])
+    expectEqual(sample.ended, ["c/a"])
   }
 }
 
@@ -151,16 +152,16 @@ import Testing
     let sample = try CatalogSample(
       Self.retaining("slow", seconds: 100), Self.retaining("quick", seconds: 10),
       #"{"feed":"c","kind":"collection","bins":[{"name":"b"}]}"#)
-    #expect(sample.catalog.nextExpiry == nil)
+    expectEqual(sample.catalog.nextExpiry, nil)
     try sample.commit { try sample.update("slow", #"{"id":1}"#) }
     let slow = try #require(sample.catalog.nextExpiry)
     try sample.commit { try sample.update("quick", #"{"id":1}"#) }
     let quick = try #require(sample.catalog.nextExpiry)
     #expect(quick < slow)
-    #expect(sample.catalog.expired(at: quick).map(\.kind.rows?.retention?.seconds) == [10])
-    #expect(sample.catalog.expired(at: slow).count == 2)
+    expectEqual(sample.catalog.expired(at: quick).map(\.kind.rows?.retention?.seconds), [10])
+    expectEqual(sample.catalog.expired(at: slow).count, 2)
     try sample.commit { try sample.delete("quick", "1") }
-    #expect(sample.catalog.nextExpiry == slow)
+    expectEqual(sample.catalog.nextExpiry, slow)
   }
 
   @Test func collectionsAreFollowedThroughRedefinitionsAndRollbacks() throws {
@@ -168,11 +169,11 @@ import Testing
     try sample.commit { try sample.update("c", #"{"id":1}"#) }
     let before = sample.catalog.nextExpiry
     try sample.rollBack { try sample.catalog.undefine("c") }
-    #expect(sample.catalog.nextExpiry == before)
+    expectEqual(sample.catalog.nextExpiry, before)
     try sample.commit {
       try sample.define(#"{"feed":"c","kind":"collection","bins":[{"name":"b"}]}"#, replace: true)
     }
-    #expect(sample.catalog.nextExpiry == nil)
+    expectEqual(sample.catalog.nextExpiry, nil)
   }
 
   @Test func evictionIsOneOperationOfTheOldestElements() throws {
@@ -182,8 +183,8 @@ import Testing
     try sample.commit(after: 60_000_000_000) {
       evicted = sample.catalog.evictExpired(of: try sample.catalog.feed(named: "c"), limit: 3)
     }
-    #expect(evicted == 3)
-    #expect(sample.changes["c"] == Change(deleted: [IndexPath(0, 0), IndexPath(0, 1), IndexPath(0, 2)]))
-    #expect(try sample.rows("c") == [[#"{"id":4}"#]])
+    expectEqual(evicted, 3)
+    expectEqual(sample.changes["c"], Change(deleted: [IndexPath(0, 0), IndexPath(0, 1), IndexPath(0, 2)]))
+    try expectEqual(sample.rows("c"), [[#"{"id":4}"#]])
   }
 }

@@ -33,7 +33,7 @@ import Testing
     #expect(stops >= passes * (count / 16))
     let again = self.stops { pace in values.sort(pace) { $0.key < $1.key } }
     #expect(values.elementsEqual(expected) { $0 == $1 })
-    #expect(again == (count < 256 ? 0 : (count - 1) / 16))
+    expectEqual(again, (count < 256 ? 0 : (count - 1) / 16))
   }
 
   @Test func indexMakesRoomInSteps() {
@@ -42,8 +42,8 @@ import Testing
     // All slots are cleared in steps, then the words of the small table are moved.
     let slots = index.byteCount / MemoryLayout<UInt64>.stride
     #expect(slots * 4 >= 100_000 * 5 && slots < 150_000)
-    #expect(stops == (slots + 1023) / 1024 + 1)
-    #expect(index.count == 0)
+    expectEqual(stops, (slots + 1023) / 1024 + 1)
+    expectEqual(index.count, 0)
   }
 
   @Test func indexGrowsInStepsAndIsReadMeanwhile() {
@@ -76,11 +76,11 @@ import Testing
       return 0
     }
     index.pointee.makeRoom(pace)
-    #expect(stops == 5120 / 1024 + 4096 / 1024)
+    expectEqual(stops, 5120 / 1024 + 4096 / 1024)
     index.pointee.makeRoom(pace)
     pace.end()
-    #expect(stops == 9)
-    for (number, name) in names.enumerated() { #expect(find(name) == UInt32(number)) }
+    expectEqual(stops, 9)
+    for (number, name) in names.enumerated() { expectEqual(find(name), UInt32(number)) }
   }
 
   @Test func historyRecordsManyRowsInSteps() throws {
@@ -92,9 +92,9 @@ import Testing
     let (history, inSteps) = (History(base: 0), History(base: 0))
     history.append(&change, to: 1, at: Instant(nanoseconds: 1))
     let stops = stops { inSteps.append(&change, to: 1, at: Instant(nanoseconds: 1), $0) }
-    #expect(stops == 3 * (10_000 / 2048))
+    expectEqual(stops, 3 * (10_000 / 2048))
     #expect(inSteps.change(at: 0)?.change == change && history.change(at: 0)?.change == change)
-    #expect(inSteps.bytes == history.bytes)
+    expectEqual(inSteps.bytes, history.bytes)
   }
 
   @Test func preparedHistoryDoesNotGrowWhenAChangeIsAppended() {
@@ -104,16 +104,16 @@ import Testing
     history.append(&known, to: 1, at: Instant(nanoseconds: 1))
     let growing = stops { history.prepare(for: change.size, $0) }
     #expect(growing > 120_000 / 4096, "the words move in steps")
-    #expect(stops { history.append(&change, shift: 3, to: 2, at: Instant(nanoseconds: 2), $0) } == 10_000 / 2048)
-    #expect(history.change(at: 0)?.change == known)
-    #expect(history.change(at: 1)?.change == Change(updated: (0..<10_000).map { IndexPath(section: 5, row: 2 * $0) }))
+    expectEqual(stops { history.append(&change, shift: 3, to: 2, at: Instant(nanoseconds: 2), $0) }, 10_000 / 2048)
+    expectEqual(history.change(at: 0)?.change, known)
+    expectEqual(history.change(at: 1)?.change, Change(updated: (0..<10_000).map { IndexPath(section: 5, row: 2 * $0) }))
   }
 
   @Test(arguments: [0, 1, 1023, 1024, 5000]) func appendsInSteps(_ count: Int) {
     var values = [7]
     let stops = stops { values.append(contentsOf: 0..<count, $0) }
-    #expect(values == [7] + Array(0..<count))
-    #expect(stops == (count + 1) / 1024)
+    expectEqual(values, [7] + Array(0..<count))
+    expectEqual(stops, (count + 1) / 1024)
   }
 
   /// Otherwise a client that changes many elements in each request makes copies faster than turns free them.
@@ -132,7 +132,7 @@ import Testing
       sample.catalog.freeDiscarded(1000)
       parts += 1
     }
-    #expect(parts == count / 1000)
+    expectEqual(parts, count / 1000)
   }
 
   @Test func namesOfManySectionsAreFreedInParts() throws {
@@ -142,7 +142,7 @@ import Testing
     try sample.commit {
       try sample.define(#"{"feed":"c","kind":"collection","section":"$.v"}"#, replace: true)
     }
-    #expect(sample.catalog.commit.result.sectionsAdded.count == count)
+    expectEqual(sample.catalog.commit.result.sectionsAdded.count, count)
     sample.catalog.freeDiscarded(.max)
     #expect(!sample.catalog.hasDiscarded)
     try sample.commit { try sample.update("c", #"{"id":1,"v":""}"#) }
@@ -151,6 +151,6 @@ import Testing
       sample.catalog.freeDiscarded(1000)
       parts += 1
     }
-    #expect(parts == count / 1000)
+    expectEqual(parts, count / 1000)
   }
 }

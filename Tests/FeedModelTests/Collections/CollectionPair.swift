@@ -1,4 +1,5 @@
 import FeedJSON
+import TestSupport
 import Testing
 
 @testable import FeedChange
@@ -124,7 +125,7 @@ final class CollectionPair {
     reference.evictExpired(at: now)
     catalog.begin(at: instant)
     let evicted = catalog.evictExpired(of: try catalog.feed(named: "c"), limit: 1000)
-    #expect(evicted == before.elements.count - reference.elements.count)
+    expectEqual(evicted, before.elements.count - reference.elements.count)
     try compare()
     try check(catalog.commit.result, from: before, "expiry")
     catalog.finish()

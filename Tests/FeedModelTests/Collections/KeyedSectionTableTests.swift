@@ -46,8 +46,8 @@ import Testing
         var section = sections[value] ?? Expected(id: table.make())
         section.before = (section.before.operation ?? section.count, section.before.commit ?? section.count)
         let handle = UInt32(value * 10 + section.count % 10)
-        #expect(table.addRow(handle, to: section.id) == (section.count == 0))
-        #expect(table.section(of: handle) == section.id)
+        expectEqual(table.addRow(handle, to: section.id), (section.count == 0))
+        expectEqual(table.section(of: handle), section.id)
         if section.count == 0 {
           let before = sections.filter { $0.key < value }.max { $0.key < $1.key }
           table.didFill(section.id, after: before?.value.id ?? KeyedSectionTable.none, first: UInt32(value * 10))
@@ -58,11 +58,11 @@ import Testing
         guard var section = sections[value] else { continue }
         section.before = (section.before.operation ?? section.count, section.before.commit ?? section.count)
         section.count -= 1
-        #expect(table.removeRow(from: section.id) == (section.count == 0))
+        expectEqual(table.removeRow(from: section.id), (section.count == 0))
         if section.count == 0 {
           let index = sections.count { $0.key < value }
           table.didEmpty(section.id, version: text)
-          #expect(table.emptied(in: .operation).last?.index == index)
+          expectEqual(table.emptied(in: .operation).last?.index, index)
           emptied.operation.append(section)
           emptied.commit.append(section)
         }
@@ -80,24 +80,24 @@ import Testing
       table.checkInvariants()
       let note: Comment = "seed \(seed), step \(step)"
       check(table, sections, note)
-      #expect(table.emptied(in: .operation).map(\.id) == emptied.operation.map(\.id), note)
-      #expect(table.emptied(in: .commit).map(\.id) == emptied.commit.map(\.id), note)
+      expectEqual(table.emptied(in: .operation).map(\.id), emptied.operation.map(\.id), note)
+      expectEqual(table.emptied(in: .commit).map(\.id), emptied.commit.map(\.id), note)
       for section in emptied.operation {
-        #expect(table.rowCount(of: section.id, before: .operation) == section.before.operation, note)
-        #expect(table.rowCount(of: section.id, before: .commit) == section.before.commit, note)
+        expectEqual(table.rowCount(of: section.id, before: .operation), section.before.operation, note)
+        expectEqual(table.rowCount(of: section.id, before: .commit), section.before.commit, note)
       }
     }
   }
 
   private func check(_ table: KeyedSectionTable, _ sections: [Int: Expected], _ note: Comment) {
     let present = sections.sorted { $0.key < $1.key }
-    #expect((0..<table.count).map { table[$0] } == present.map(\.value.id), note)
+    expectEqual((0..<table.count).map { table[$0] }, present.map(\.value.id), note)
     for (index, section) in present.enumerated() {
       let id = section.value.id
       #expect(table.index(of: id) == index && table.first(of: id) == UInt32(section.key * 10), note)
-      #expect(table.rowCount(of: id) == section.value.count, note)
-      #expect(table.rowCount(of: id, before: .operation) == section.value.before.operation, note)
-      #expect(table.rowCount(of: id, before: .commit) == section.value.before.commit, note)
+      expectEqual(table.rowCount(of: id), section.value.count, note)
+      expectEqual(table.rowCount(of: id, before: .operation), section.value.before.operation, note)
+      expectEqual(table.rowCount(of: id, before: .commit), section.value.before.commit, note)
     }
   }
 
@@ -114,7 +114,7 @@ import Testing
     table.didFill(id, after: table[0], first: 2)
     #expect(table.removeRow(from: table[0]))
     table.didEmpty(table[0], version: text)
-    #expect(table.emptied(in: .commit).map(\.id) == [0])
+    expectEqual(table.emptied(in: .commit).map(\.id), [0])
     #expect(table.addRow(1, to: 0))
     table.didFill(0, after: KeyedSectionTable.none, first: 1)
     #expect(table.removeRow(from: id))
@@ -123,7 +123,7 @@ import Testing
     table.checkInvariants()
     table.endOperation()
     table.endCommit()
-    #expect(table.make() == id)
+    expectEqual(table.make(), id)
   }
 
   /// Many sections lose their rows at once.
@@ -141,8 +141,8 @@ import Testing
     }
     table.didEmptyAll(Pace())
     table.checkInvariants()
-    #expect((0..<table.count).map { table[$0] } == ids.filter { $0 % 3 != 1 })
-    #expect(table.emptied(in: .operation).count == 50)
+    expectEqual((0..<table.count).map { table[$0] }, ids.filter { $0 % 3 != 1 })
+    expectEqual(table.emptied(in: .operation).count, 50)
   }
 
   /// A list that is copied can get a little more memory than it needs, if such a piece of the heap is free.
@@ -164,7 +164,7 @@ import Testing
       let other = KeyedSectionTable(copying: copy, Pace())
       for handle in rows..<(2 * rows) {
         #expect(!other.addRow(handle, to: 0))
-        #expect(other.section(of: handle) == 0)
+        expectEqual(other.section(of: handle), 0)
       }
       #expect(copy.rowCount(of: 0) == Int(rows) + 1 && other.rowCount(of: 0) == Int(rows) * 2 + 1)
     }
@@ -191,8 +191,8 @@ import Testing
       for (text, name) in [
         (text, name), (surrogates, #"feed/"\ud800""#), (text, name), (none, "feed"), (text, name), (number, "feed/1"),
       ] {
-        #expect(names.name(of: text) == name)
-        #expect(names.withName(of: text) { String(decoding: $0, as: UTF8.self) } == name)
+        expectEqual(names.name(of: text), name)
+        expectEqual(names.withName(of: text) { String(decoding: $0, as: UTF8.self) }, name)
       }
     }
   }
@@ -210,7 +210,7 @@ import Testing
           let text = try makeText("\"\(head)\(escape)\(tail)\"", descending: descending)
           defer { text.release() }
           let name = "\(head)\(character)\(tail)"
-          #expect(names.name(of: text) == (escape == #"\ud800"# ? "f/\"\(name)\"" : "f/\(name)"))
+          expectEqual(names.name(of: text), (escape == #"\ud800"# ? "f/\"\(name)\"" : "f/\(name)"))
         }
       }
     }

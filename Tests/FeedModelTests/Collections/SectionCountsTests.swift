@@ -39,11 +39,11 @@ import Testing
       sectionsAdded: [SectionAddition(at: 0, name: "new")])
     change.transfers = [Transfer(from: IndexPath(section: 0, row: 1), added: 0, keepsElement: true)]
     let flat = counts.follow(change, shift: 0)
-    #expect(flat.deleted.map(\.row) == [0, 1, 3])
-    #expect(flat.added.map(\.row) == [0, 3])
-    #expect(flat.updated.map(\.row) == [1])
-    #expect(flat.moves == [Move(deleted: 1, added: 0), Move(deleted: 2, added: 1)])
-    #expect(flat.moves.map(\.keepsElement) == [true, false])
-    #expect((0..<counts.count).map { counts[$0] } == [1, 3])
+    expectEqual(flat.deleted.map(\.row), [0, 1, 3])
+    expectEqual(flat.added.map(\.row), [0, 3])
+    expectEqual(flat.updated.map(\.row), [1])
+    expectEqual(flat.moves, [Move(deleted: 1, added: 0), Move(deleted: 2, added: 1)])
+    expectEqual(flat.moves.map(\.keepsElement), [true, false])
+    expectEqual((0..<counts.count).map { counts[$0] }, [1, 3])
   }
 }

@@ -121,6 +121,6 @@ import Testing
     definition.appendMembers(to: &out)
     out.append("}")
     let written = String(decoding: out.bytes, as: UTF8.self)
-    #expect(try parse(written) == definition, "\(written)")
+    try expectEqual(parse(written), definition, "\(written)")
   }
 }

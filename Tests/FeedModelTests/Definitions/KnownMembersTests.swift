@@ -1,4 +1,5 @@
 import FeedJSON
+import TestSupport
 import Testing
 
 @testable import FeedModel
@@ -35,18 +36,18 @@ struct KnownMembersTests {
     ] as [(String, String, String)])
   func unknown(text: String, member: String, advice: String) {
     let found = path(text)
-    #expect(found?.path == member)
-    #expect(found?.advice?.hasPrefix(advice) == true, "\(found?.advice ?? "")")
+    expectEqual(found?.path, member)
+    expectEqual(found?.advice?.hasPrefix(advice), true, "\(found?.advice ?? "")")
   }
 
   @Test("members of the request and repeated members are allowed in a definition")
   func allowed() {
     #expect(path(#"{"feed":"a","kind":"array","replace":true,"type":"$.a","type":"$.b"}"#, others: ["replace"]) == nil)
-    #expect(path(#"{"feed":"a","kind":"array","replace":true}"#)?.path == "replace")
+    expectEqual(path(#"{"feed":"a","kind":"array","replace":true}"#)?.path, "replace")
     let misspelt = path(#"{"feed":"a","kind":"array","replce":true}"#, others: ["replace"])
-    #expect(misspelt?.advice == "did you mean \"replace\"?")
+    expectEqual(misspelt?.advice, "did you mean \"replace\"?")
     let other = path(#"{"feed":"a","kind":"single","elements":[]}"#, others: ["replace"])
-    #expect(other?.advice == "use one of feed, kind, selectable, multiple, editable, movable, type")
+    expectEqual(other?.advice, "use one of feed, kind, selectable, multiple, editable, movable, type")
   }
 
   @Test(

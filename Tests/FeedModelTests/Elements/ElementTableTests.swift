@@ -48,10 +48,10 @@ import Testing
         // Removes the element and restores it at its old position.
         let newer = place + 1 < living.count ? living[place + 1].handle : ElementTable.none
         table.retire(living[place].handle)
-        #expect(String(decoding: table.text(of: living[place].handle).text, as: UTF8.self) == living[place].text)
+        expectEqual(String(decoding: table.text(of: living[place].handle).text, as: UTF8.self), living[place].text)
         var others = Set<UInt32>()
         table.forEach { others.insert($0) }
-        #expect(others == Set(living.map(\.handle)).subtracting([living[place].handle]))
+        expectEqual(others, Set(living.map(\.handle)).subtracting([living[place].handle]))
         table.revive(living[place].handle, before: keepsOrder ? newer : ElementTable.none)
       case (6..<8, let place?):
         let version = Self.text(text)
@@ -78,17 +78,17 @@ import Testing
     var handles: [UInt32] = []
     table.forEach { handles.append($0) }
     let expected = living.map(\.handle)
-    #expect(handles == (keepsOrder ? expected : expected.sorted()), "seed \(seed)")
-    #expect(table.oldest == (keepsOrder ? expected.first : nil) ?? ElementTable.none)
-    #expect(table.newest == (keepsOrder ? expected.last : nil) ?? ElementTable.none)
-    #expect(table.longestUnchanged(3) == (keepsOrder ? Array(expected.prefix(3)) : []))
-    #expect(table.count == living.count)
-    #expect(table.bytes == living.reduce(0) { $0 + table.text(of: $1.handle).footprint })
+    expectEqual(handles, (keepsOrder ? expected : expected.sorted()), "seed \(seed)")
+    expectEqual(table.oldest, (keepsOrder ? expected.first : nil) ?? ElementTable.none)
+    expectEqual(table.newest, (keepsOrder ? expected.last : nil) ?? ElementTable.none)
+    expectEqual(table.longestUnchanged(3), (keepsOrder ? Array(expected.prefix(3)) : []))
+    expectEqual(table.count, living.count)
+    expectEqual(table.bytes, living.reduce(0) { $0 + table.text(of: $1.handle).footprint })
     for element in living {
-      #expect(String(decoding: table.text(of: element.handle).text, as: UTF8.self) == element.text)
-      #expect(table.text(of: element.handle).changedAt.nanoseconds == element.at)
+      expectEqual(String(decoding: table.text(of: element.handle).text, as: UTF8.self), element.text)
+      expectEqual(table.text(of: element.handle).changedAt.nanoseconds, element.at)
     }
-    #expect(table.inOrderOfArrival() == living.sorted { $0.arrival < $1.arrival }.map(\.handle))
+    expectEqual(table.inOrderOfArrival(), living.sorted { $0.arrival < $1.arrival }.map(\.handle))
   }
 
   @Test func sortByChangeOrdersByTime() {
@@ -99,7 +99,7 @@ import Testing
     table.sortByChange()
     var order: [UInt32] = []
     table.forEach { order.append($0) }
-    #expect(order == [3, 1, 0, 4, 2].map { handles[$0] })
+    expectEqual(order, [3, 1, 0, 4, 2].map { handles[$0] })
   }
 }
 
@@ -129,11 +129,11 @@ import Testing
         index.insert(handle, hash: hash(name))
         known[name] = handle
       }
-      #expect(index.count == known.count)
+      expectEqual(index.count, known.count)
       for number in 0..<60 {
         let name = "n\(number)"
         let found = Array(name.utf8).withUnsafeBytes { index.find($0, hash: hash(name), in: table) }
-        #expect(found == known[name], "seed \(seed)")
+        expectEqual(found, known[name], "seed \(seed)")
       }
     }
   }
@@ -149,7 +149,7 @@ import Testing
     }
     for number in 0..<20_000 {
       let found = Array("\(number)".utf8).withUnsafeBytes { index.find($0, hash: hash(number), in: table) }
-      #expect(found == UInt32(number))
+      expectEqual(found, UInt32(number))
     }
   }
 
@@ -167,10 +167,10 @@ import Testing
     ]
     for (place, group) in groups.enumerated() {
       for text in group {
-        #expect(bytes(text) == bytes(group[0]), "\(text)")
+        expectEqual(bytes(text), bytes(group[0]), "\(text)")
         for other in groups.indices where other != place { #expect(bytes(text) != bytes(groups[other][0]), "\(text)") }
       }
     }
-    for text in ["null", "true", "false", "[]", "{}", "[1]"] { #expect(bytes(text) == nil, "\(text)") }
+    for text in ["null", "true", "false", "[]", "{}", "[1]"] { expectEqual(bytes(text), nil, "\(text)") }
   }
 }

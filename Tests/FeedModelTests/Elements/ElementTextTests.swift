@@ -45,13 +45,13 @@ import Testing
       for text in Self.texts(value) {
         let (version, identity) = try #require(Self.make(text))
         defer { version.release() }
-        #expect(String(decoding: version.text, as: UTF8.self) == text)
-        #expect(version.withIdentity { Array($0) } == identity, "\(text)")
-        #expect(version.footprint == 44 + identity.count + text.utf8.count)
+        expectEqual(String(decoding: version.text, as: UTF8.self), text)
+        expectEqual(version.withIdentity { Array($0) }, identity, "\(text)")
+        expectEqual(version.footprint, 44 + identity.count + text.utf8.count)
         #expect(version.keys.isEmpty && version.type.isEmpty)
         for other in Self.values {
           let (_, bytes) = try #require(Self.make(#"{"id":\#(other)}"#))
-          #expect(bytes.withUnsafeBytes { version.hasIdentity($0) } == (bytes == identity), "\(text) and \(other)")
+          expectEqual(bytes.withUnsafeBytes { version.hasIdentity($0) }, (bytes == identity), "\(text) and \(other)")
         }
         // What follows the identity in the text is not part of it.
         let longer = Array(#"s\#(value.dropFirst().dropLast())","b"#.utf8)
@@ -65,7 +65,7 @@ import Testing
       let isPlain = value.hasPrefix("\"") ? !value.contains("\\") : value.allSatisfy(\.isNumber) || value.hasPrefix("-")
       let (version, _) = try #require(Self.make(#"{"id":\#(value)}"#))
       let isShort = value.hasPrefix("\"") || value.count <= 18
-      #expect(version.storedIdentity.isEmpty == (isPlain && isShort), "\(value)")
+      expectEqual(version.storedIdentity.isEmpty, (isPlain && isShort), "\(value)")
       version.release()
     }
     // The element itself, and a place that is far away.
@@ -77,24 +77,24 @@ import Testing
         identity: identity.bytes, at: 0..<1, keys: UnsafeRawBufferPointer(start: nil, count: 0), text: bytes,
         type: 0..<0)
     }
-    #expect(whole?.storedIdentity.count == 9)
+    expectEqual(whole?.storedIdentity.count, 9)
     let far = #"{"a":"\#(String(repeating: "x", count: 40_000))","id":5,"b":1}"#
     let (version, bytes) = try #require(Self.make(far))
-    #expect(Array(version.storedIdentity) == bytes)
+    expectEqual(Array(version.storedIdentity), bytes)
   }
 
   @Test func keysTypeAndNumbersAreKept() throws {
     let text = #"{"id":5,"type":"note"}"#
     let (version, identity) = try #require(Self.make(text, keys: [1, 2, 3], type: 15..<21))
-    #expect(Array(version.keys) == [1, 2, 3])
-    #expect(String(decoding: version.type, as: UTF8.self) == #""note""#)
-    #expect(String(decoding: version.text, as: UTF8.self) == text)
-    #expect(version.withIdentity { Array($0) } == identity)
-    #expect(version.footprint == 44 + 9 + 3 + text.utf8.count)
+    expectEqual(Array(version.keys), [1, 2, 3])
+    expectEqual(String(decoding: version.type, as: UTF8.self), #""note""#)
+    expectEqual(String(decoding: version.text, as: UTF8.self), text)
+    expectEqual(version.withIdentity { Array($0) }, identity)
+    expectEqual(version.footprint, 44 + 9 + 3 + text.utf8.count)
     version.arrival = (1 << 48) - 2
     version.changedAt = Instant(nanoseconds: .max)
     version.owner = .max - 1
     #expect(version.arrival == (1 << 48) - 2 && version.changedAt.nanoseconds == .max && version.owner == .max - 1)
-    #expect(version.withIdentity { Array($0) } == identity)
+    expectEqual(version.withIdentity { Array($0) }, identity)
   }
 }

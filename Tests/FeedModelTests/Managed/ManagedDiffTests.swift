@@ -39,31 +39,31 @@ struct ManagedDiffTests {
     try sample.set(before)
     try sample.setAndRollBack(after)
     let expectedBefore = ManagedSample.expected(before, bySection: bySection)
-    #expect(FeedMirrors.state(of: sample.feed) == expectedBefore, "\(before) → \(after), rolled back")
+    expectEqual(FeedMirrors.state(of: sample.feed), expectedBefore, "\(before) → \(after), rolled back")
     let change = try sample.set(after)
     let expected = ManagedSample.expected(after, bySection: bySection)
-    #expect(sample.mirrors.copies["people"] == expected, "\(before) → \(after) by \(change)")
-    #expect(sample.mirrors.faults == [])
+    expectEqual(sample.mirrors.copies["people"], expected, "\(before) → \(after) by \(change)")
+    expectEqual(sample.mirrors.faults, [])
 
     let staying = common(expectedBefore.names, expected.names)
-    #expect(change.sectionsAdded.count == expected.names.count - staying)
-    #expect(change.sectionsDeleted.count == expectedBefore.names.count - staying)
+    expectEqual(change.sectionsAdded.count, expected.names.count - staying)
+    expectEqual(change.sectionsDeleted.count, expectedBefore.names.count - staying)
     let was = Dictionary(uniqueKeysWithValues: before.map { ($0.key, $0) })
     if !bySection {
       let kept = common(before.map(\.key), after.map(\.key))
-      #expect(change.added.count == after.count - kept, "\(before) → \(after) by \(change)")
-      #expect(change.deleted.count == before.count - kept)
-      #expect(change.moves.count == after.count { was[$0.key] != nil } - kept)
+      expectEqual(change.added.count, after.count - kept, "\(before) → \(after) by \(change)")
+      expectEqual(change.deleted.count, before.count - kept)
+      expectEqual(change.moves.count, after.count { was[$0.key] != nil } - kept)
       let unlisted = after.indices.filter { !change.added.contains(IndexPath(section: 0, row: UInt32($0))) }
       let updated = unlisted.filter { after[$0].version != was[after[$0].key]?.version }
-      #expect(change.updated.map { Int($0.row) } == updated)
+      expectEqual(change.updated.map { Int($0.row) }, updated)
     }
     for move in change.moves {
       let from = change.deleted[Int(move.deleted)]
       let to = change.added[Int(move.added)]
       let old = expectedBefore.rows[Int(from.section)][Int(from.row)]
       let new = expected.rows[Int(to.section)][Int(to.row)]
-      #expect(old.split(separator: ",").first == new.split(separator: ",").first, "the identities must be equal")
+      expectEqual(old.split(separator: ",").first, new.split(separator: ",").first, "the identities must be equal")
     }
   }
 
@@ -101,10 +101,10 @@ struct ManagedDiffTests {
           }
         }
         try sample.set(rows)
-        #expect(
-          sample.mirrors.copies["people"] == ManagedSample.expected(rows, bySection: bySection),
+        expectEqual(
+          sample.mirrors.copies["people"], ManagedSample.expected(rows, bySection: bySection),
           "seed \(random.seed), step \(step)")
-        #expect(sample.mirrors.faults == [], "seed \(random.seed), step \(step)")
+        expectEqual(sample.mirrors.faults, [], "seed \(random.seed), step \(step)")
         if !sample.mirrors.faults.isEmpty { return }
       }
     }
@@ -116,6 +116,6 @@ struct ManagedDiffTests {
     #expect(try !sample.set(rows).isEmpty)
     let revision = sample.catalog.revision
     #expect(try sample.set(rows).isEmpty)
-    #expect(sample.catalog.revision == revision)
+    expectEqual(sample.catalog.revision, revision)
   }
 }

@@ -27,10 +27,10 @@ struct ManagedFeedTests {
         SampleRow(key: key, section: ["", "a", "b", "c"][Int.random(in: 0..<4, using: &random)], version: step % 3)
       }
       try sample.set(rows)
-      #expect(sample.mirrors.faults == [], "seed \(random.seed), step \(step)")
+      expectEqual(sample.mirrors.faults, [], "seed \(random.seed), step \(step)")
       if !sample.mirrors.faults.isEmpty { return }
     }
-    #expect(sample.mirrors.copies["top"]?.names.isEmpty == false)
+    expectEqual(sample.mirrors.copies["top"]?.names.isEmpty, false)
   }
 
   @Test func rowsWithEqualIdentitiesAreRefused() throws {
@@ -39,9 +39,9 @@ struct ManagedFeedTests {
     let before = FeedMirrors.state(of: sample.feed)
     for keys in [[1, 1], [1, 2, 1], [3, 3], [2, 1, 3, 2], [1, 3, 2, 3]] {
       #expect(throws: FeedError.self) { try sample.set(keys.map { SampleRow(key: $0) }) }
-      #expect(FeedMirrors.state(of: sample.feed) == before)
+      expectEqual(FeedMirrors.state(of: sample.feed), before)
     }
-    #expect(sample.mirrors.faults == [])
+    expectEqual(sample.mirrors.faults, [])
   }
 
   @Test func redefinedIdentityReplacesTheRows() throws {
@@ -50,7 +50,7 @@ struct ManagedFeedTests {
     try redefine(sample, ManagedDefinition(database: "d", query: "q", id: "v"))
     let change = try sample.set((0..<4).map { SampleRow(key: $0, version: 10 + $0) })
     #expect(change.deleted.count == 4 && change.added.count == 4)
-    #expect(try sample.set((0..<4).reversed().map { SampleRow(key: $0, version: 10 + $0) }).moves.count == 3)
+    try expectEqual(sample.set((0..<4).reversed().map { SampleRow(key: $0, version: 10 + $0) }).moves.count, 3)
   }
 
   @Test func redefinedTypeUpdatesTheRows() throws {
@@ -59,8 +59,8 @@ struct ManagedFeedTests {
     let type = try SingularPath(parsing: "$.s")
     try redefine(sample, ManagedDefinition(database: "d", query: "q", type: type))
     let change = try sample.set([SampleRow(key: 1, section: "x"), SampleRow(key: 2, section: "y")])
-    #expect(change == Change(updated: [IndexPath(section: 0, row: 0), IndexPath(section: 0, row: 1)]))
-    #expect(String(decoding: sample.feed.section(at: 0).row(at: 1).type, as: UTF8.self) == #""y""#)
+    expectEqual(change, Change(updated: [IndexPath(section: 0, row: 0), IndexPath(section: 0, row: 1)]))
+    expectEqual(String(decoding: sample.feed.section(at: 0).row(at: 1).type, as: UTF8.self), #""y""#)
   }
 
   @Test func viewDoesNotUpdateARowThatMovedOnlyInItsSource() throws {
@@ -68,10 +68,10 @@ struct ManagedFeedTests {
     try sample.set([1, 2, 3].map { SampleRow(key: $0) })
     try sample.define(#"{"feed":"top","kind":"view","of":"people","limit":2}"#)
     let change = try sample.set([4, 2, 1].map { SampleRow(key: $0) })
-    #expect(change.moves.count == 1)
+    expectEqual(change.moves.count, 1)
     let first = IndexPath(section: 0, row: 0)
-    #expect(sample.mirrors.changes["top"] == Change(deleted: [first], added: [first]))
-    #expect(sample.mirrors.faults == [])
+    expectEqual(sample.mirrors.changes["top"], Change(deleted: [first], added: [first]))
+    expectEqual(sample.mirrors.faults, [])
   }
 
   @Test func limitsApplyToManagedRows() throws {
@@ -79,7 +79,7 @@ struct ManagedFeedTests {
     #expect(throws: FeedError.self) {
       try sample.set((0..<300).map { SampleRow(key: $0, section: "s\($0)") })
     }
-    #expect(sample.feed.sectionCount == 0)
+    expectEqual(sample.feed.sectionCount, 0)
   }
 
   @Test func snapshotsKeepTheRowsTheyHaveToSend() throws {
@@ -89,9 +89,9 @@ struct ManagedFeedTests {
     try sample.set([SampleRow(key: 7, section: "odd", version: 2)])
     var texts: [String] = []
     while snapshot.next(max: 7, { texts.append(String(decoding: $0.text, as: UTF8.self)) }) > 0 {}
-    #expect(texts.count == 300)
-    #expect(texts.first == SampleRow(key: 0, section: "even").text)
-    #expect(texts.last == SampleRow(key: 299, section: "odd").text)
+    expectEqual(texts.count, 300)
+    expectEqual(texts.first, SampleRow(key: 0, section: "even").text)
+    expectEqual(texts.last, SampleRow(key: 299, section: "odd").text)
   }
 
   private func redefine(_ sample: ManagedSample, _ definition: ManagedDefinition) throws {

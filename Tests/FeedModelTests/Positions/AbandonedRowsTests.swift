@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FeedModel
@@ -62,7 +63,7 @@ import Testing
     let payer = left.filter { test.isCharged[$0] }.min()
     for index in own.indices {
       let rows = index == payer ? Self.bytes + test.tree.byteCount : 0
-      #expect(test.memories[index].bytes == (left.contains(index) ? own[index] : 0) + rows)
+      expectEqual(test.memories[index].bytes, (left.contains(index) ? own[index] : 0) + rows)
     }
   }
 
@@ -71,7 +72,7 @@ import Testing
     let own = trees.map(\.charges)
     AbandonedRows.charge(Self.bytes, for: trees.map(\.tree))
     let rows = Self.bytes + trees[0].tree.byteCount + trees[3].tree.byteCount
-    #expect(trees.map(\.charges) == [[own[0][0] + rows], [], [0], own[3]])
+    expectEqual(trees.map(\.charges), [[own[0][0] + rows], [], [0], own[3]])
     for place in [0, 3] { #expect(trees[place].tree.byteCount > 500 * 4) }
   }
 }

@@ -22,9 +22,9 @@ import Testing
       }
       for _ in 0..<20 {
         let other = UInt32.random(in: 0...60_000, using: &random)
-        #expect(table[other] == known[other] ?? .none, "seed \(seed)")
+        expectEqual(table[other], known[other] ?? .none, "seed \(seed)")
       }
-      #expect(table[item] == known[item] ?? .none, "seed \(seed)")
+      expectEqual(table[item], known[item] ?? .none, "seed \(seed)")
     }
     let copy = table.copy(Pace())
     table.removeAll()
@@ -48,7 +48,7 @@ import Testing
   @Test func fewReservedItemsTakeNoMore() {
     var table = LeafTable()
     table.reserve(first: 100)
-    #expect(table.byteCount == 100 * 4 + 8)
+    expectEqual(table.byteCount, 100 * 4 + 8)
     table.removeAll()
   }
 }

@@ -26,9 +26,9 @@ import Testing
     /// Passes over items. They count as read.
     mutating func skip(_ max: Int) -> Int {
       let count = snapshot.skip(max: max)
-      #expect(count == min(max, expected.count - read.count))
+      expectEqual(count, min(max, expected.count - read.count))
       read += expected[read.count..<read.count + count]
-      #expect(snapshot.position == read.count)
+      expectEqual(snapshot.position, read.count)
       return count
     }
   }
@@ -86,7 +86,7 @@ import Testing
         let most = Int.random(in: 0...9, using: &random)
         let count = step % 5 == 0 ? readings[index].skip(most) : readings[index].advance(most, captures)
         let reading = readings[index]
-        #expect(reading.read == Array(reading.expected.prefix(reading.read.count)), "seed \(seed) step \(step)")
+        expectEqual(reading.read, Array(reading.expected.prefix(reading.read.count)), "seed \(seed) step \(step)")
         if reading.read.count == reading.expected.count || count == 0 && step % 7 == 0 { readings.remove(at: index) }
       case 3 where step % 19 == 0:
         model.removeAll()
@@ -100,7 +100,7 @@ import Testing
     }
     for index in readings.indices {
       while readings[index].advance(7, captures) > 0 {}
-      #expect(readings[index].read == readings[index].expected, "seed \(seed)")
+      expectEqual(readings[index].read, readings[index].expected, "seed \(seed)")
     }
     readings = []
     #expect(!model.tree.hasSnapshots && captures.held.isEmpty, "seed \(seed)")
@@ -134,7 +134,7 @@ import Testing
           }
           captures.elements[way == 0 ? model.items[row] : item] = 99
           while reading.advance(2, captures) > 0 { if skips { _ = reading.skip(3) } }
-          #expect(reading.read == reading.expected, "position \(position), row \(row), way \(way)")
+          expectEqual(reading.read, reading.expected, "position \(position), row \(row), way \(way)")
           #expect(captures.held.isEmpty)
         }
       }
@@ -155,7 +155,7 @@ import Testing
           _ = reading.advance(rows.count / 2, captures)
           if row % 2 == 0 { model.remove(at: row) } else { model.insert(at: row) }
           while reading.advance(3, captures) > 0 {}
-          #expect(reading.read == reading.expected, "rows \(rows), row \(row)")
+          expectEqual(reading.read, reading.expected, "rows \(rows), row \(row)")
           #expect(captures.held.isEmpty && !model.tree.hasSnapshots)
         }
       }
@@ -171,7 +171,7 @@ import Testing
     #expect(!captures.held.isEmpty && captures.held.count <= 8)
     snapshot.cancel()
     #expect(captures.held.isEmpty && !model.tree.hasSnapshots)
-    #expect(snapshot.next(max: 5) { _ in Issue.record("a cancelled snapshot has nothing more") } == 0)
+    expectEqual(snapshot.next(max: 5) { _ in Issue.record("a cancelled snapshot has nothing more") }, 0)
   }
 
   @Test func releasedSnapshotReleasesItsCaptures() {
@@ -180,7 +180,7 @@ import Testing
     var snapshot: PositionSnapshot? = captures.snapshot(of: model.tree)
     _ = snapshot?.next(max: 6) { _ in }
     for _ in 0..<40 { model.remove(at: 0) }
-    #expect(captures.held.count == 34)
+    expectEqual(captures.held.count, 34)
     snapshot = nil
     #expect(captures.held.isEmpty && !model.tree.hasSnapshots)
   }
@@ -191,8 +191,8 @@ import Testing
     let snapshot = model.map { captures.snapshot(of: $0.tree) }
     model = nil
     var sum: UInt = 0
-    #expect(snapshot?.next(max: 100) { sum += $0 } == 20)
-    #expect(sum == 210)
+    expectEqual(snapshot?.next(max: 100) { sum += $0 }, 20)
+    expectEqual(sum, 210)
   }
 
   @Test func emptySnapshot() {

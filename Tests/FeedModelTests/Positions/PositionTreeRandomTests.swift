@@ -76,7 +76,7 @@ import Testing
         return (tie[item] ?? 0) > mine
       }
       tie[model.items[row]] = mine
-      #expect(row == expected, "seed \(seed) step \(step)")
+      expectEqual(row, expected, "seed \(seed) step \(step)")
       #expect(asked <= 16, "seed \(seed) step \(step)")
     }
     #expect(model.agrees(), "seed \(seed)")

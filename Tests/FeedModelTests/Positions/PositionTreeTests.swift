@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FeedModel
@@ -7,7 +8,7 @@ import Testing
   @Test func empty() {
     let tree = PositionTree(keyed: true)
     #expect(tree.count == 0 && !tree.contains(0) && tree.row(of: 7) == nil && tree.remove(UInt32(7)) == nil)
-    #expect(tree.upperBound(key: 5) { _ in true } == 0)
+    expectEqual(tree.upperBound(key: 5) { _ in true }, 0)
     tree.forEach(in: 0..<0) { _ in Issue.record("an empty tree has no items") }
   }
 
@@ -18,7 +19,7 @@ import Testing
       for end in start...30 {
         var walked: [UInt32] = []
         model.tree.forEach(in: start..<end) { walked.append($0) }
-        #expect(walked == Array(model.items[start..<end]))
+        expectEqual(walked, Array(model.items[start..<end]))
       }
     }
   }
@@ -34,9 +35,9 @@ import Testing
     }
     let rows = tree.rows(ofAll: (0..<5_000).reversed().map { UInt32($0 * 2) }, pace)
     pace.end()
-    #expect(rows == (0..<5_000).map { $0 * 2 })
+    expectEqual(rows, (0..<5_000).map { $0 * 2 })
     // Each 32 rows, and each item whose number ends with six zero bits.
-    #expect(stops == 10_000 / 32 + 157)
+    expectEqual(stops, 10_000 / 32 + 157)
   }
 
   @Test(arguments: [false, true])
@@ -44,7 +45,7 @@ import Testing
     var model = TreeModel()
     let count = LeafPool.capacity * 50
     for index in 0..<count { model.insert(at: atFront ? 0 : index) }
-    #expect(model.tree.leaves.used == 50)
+    expectEqual(model.tree.leaves.used, 50)
     #expect(model.agrees())
   }
 

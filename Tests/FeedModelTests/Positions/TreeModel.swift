@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FeedModel
@@ -24,7 +25,7 @@ struct TreeModel {
   mutating func insert(at row: Int, key: UInt64 = 0) {
     let item = newItem()
     if row > 0, item % 2 == 0 {
-      #expect(tree.insert(item, after: items[row - 1], key: key) == row)
+      expectEqual(tree.insert(item, after: items[row - 1], key: key), row)
     } else {
       tree.insert(item, at: row, key: key)
     }
@@ -46,12 +47,12 @@ struct TreeModel {
   }
 
   mutating func remove(at row: Int) {
-    #expect(tree.remove(at: row) == items[row])
+    expectEqual(tree.remove(at: row), items[row])
     forget(row)
   }
 
   mutating func removeItem(at row: Int) {
-    #expect(tree.remove(items[row]) == row)
+    expectEqual(tree.remove(items[row]), row)
     forget(row)
   }
 

@@ -33,21 +33,21 @@ import Testing
     try change.validate(rowCounts: [before.count])
     var rows = [before.map { changed.contains($0) ? -1 - $0 : $0 }]
     try apply(change, to: &rows, elements: (change.added + change.updated).map { after[Int($0.row)] })
-    #expect(rows == [after], "\(note)")
+    expectEqual(rows, [after], "\(note)")
     let moved = change.moves.map { before[Int(change.deleted[Int($0.deleted)].row)] }
-    #expect(moved == change.moves.map { after[Int(change.added[Int($0.added)].row)] }, "\(note)")
-    #expect(change.moves.map(\.keepsElement) == moved.map { !changed.contains($0) }, "\(note)")
+    expectEqual(moved, change.moves.map { after[Int(change.added[Int($0.added)].row)] }, "\(note)")
+    expectEqual(change.moves.map(\.keepsElement), moved.map { !changed.contains($0) }, "\(note)")
     let common = before.filter { after.contains($0) }
     let deleted = change.deleted.map { before[Int($0.row)] }
-    #expect(deleted.filter { common.contains($0) } == moved, "\(note)")
-    #expect(
-      change.updated.map { after[Int($0.row)] }
-        == after.filter { changed.contains($0) && common.contains($0) && !moved.contains($0) }, "\(note)")
+    expectEqual(deleted.filter { common.contains($0) }, moved, "\(note)")
+    expectEqual(
+      change.updated.map { after[Int($0.row)] },
+      after.filter { changed.contains($0) && common.contains($0) && !moved.contains($0) }, "\(note)")
     // A change of fewer than two moves is given without needless ones.
-    if given.moves.count < 2 { return #expect(change == given, "\(note)") }
+    if given.moves.count < 2 { return expectEqual(change, given, "\(note)") }
     let order = common.compactMap { after.firstIndex(of: $0) }
-    #expect(moved.count == common.count - longestIncreasing(order).count, "\(note)")
-    if moved.count == given.moves.count { #expect(change == given, "\(note)") }
+    expectEqual(moved.count, common.count - longestIncreasing(order).count, "\(note)")
+    if moved.count == given.moves.count { expectEqual(change, given, "\(note)") }
   }
 
   private func subsets(_ rows: Int) -> [Set<Int>] {
@@ -65,7 +65,7 @@ import Testing
     let before = Array(0..<5)
     var orders: [[Int]] = [[]]
     for row in before { orders = orders.flatMap { order in (0...order.count).map { order.inserting(row, at: $0) } } }
-    #expect(orders.count == 120)
+    expectEqual(orders.count, 120)
     for after in orders {
       for listed in subsets(5) where isValid(before, after, listed: listed) {
         for changed in [[], [0, 2], [1, 2, 3, 4]] as [Set<Int>] {

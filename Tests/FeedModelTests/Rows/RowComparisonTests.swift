@@ -25,17 +25,18 @@ import Testing
     var rows = [before.map { changed.contains($0) ? -1 - $0 : $0 }]
     try apply(change, to: &rows, elements: (change.added + change.updated).map { after[Int($0.row)] })
     let note = "\(before) to \(after), changed \(changed): \(change)"
-    #expect(rows == [after], "\(note)")
+    expectEqual(rows, [after], "\(note)")
     let moved = change.moves.map { before[Int(change.deleted[Int($0.deleted)].row)] }
-    #expect(moved == change.moves.map { after[Int(change.added[Int($0.added)].row)] }, "\(note)")
-    #expect(change.moves.map(\.keepsElement) == moved.map { !changed.contains($0) }, "\(note)")
+    expectEqual(moved, change.moves.map { after[Int(change.added[Int($0.added)].row)] }, "\(note)")
+    expectEqual(change.moves.map(\.keepsElement), moved.map { !changed.contains($0) }, "\(note)")
     let deleted = Set(change.deleted.map { before[Int($0.row)] })
     let common = before.filter { $0 >= 0 && after.contains($0) }
-    #expect(Set(moved) == deleted.intersection(common), "\(note)")
+    expectEqual(Set(moved), deleted.intersection(common), "\(note)")
     let updated = change.updated.map { after[Int($0.row)] }
-    #expect(updated == after.filter { changed.contains($0) && common.contains($0) && !deleted.contains($0) }, "\(note)")
+    expectEqual(
+      updated, after.filter { changed.contains($0) && common.contains($0) && !deleted.contains($0) }, "\(note)")
     let order = common.compactMap { after.firstIndex(of: $0) }
-    #expect(common.count - moved.count == longestIncreasing(order).count, "\(note)")
+    expectEqual(common.count - moved.count, longestIncreasing(order).count, "\(note)")
     #expect(zip(change.moves, change.moves.dropFirst()).allSatisfy { $0.deleted < $1.deleted }, "\(note)")
   }
 

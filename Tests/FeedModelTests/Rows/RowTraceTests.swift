@@ -37,8 +37,8 @@ import Testing
 
     mutating func check(_ note: String) {
       let found = trace.finish()
-      #expect(found.map(\.before) == expected.keys.sorted(), "\(note)")
-      #expect(found.map(\.step) == found.map { expected[$0.before] }, "\(note)")
+      expectEqual(found.map(\.before), expected.keys.sorted(), "\(note)")
+      expectEqual(found.map(\.step), found.map { expected[$0.before] }, "\(note)")
     }
   }
 
@@ -81,7 +81,7 @@ import Testing
     let rows = trace.finish()
     pace.end()
     // Each step removes the row before the one that the last step removed.
-    #expect(rows.map(\.step) == (0..<count).reversed())
+    expectEqual(rows.map(\.step), (0..<count).reversed())
     #expect(stops > 2 * count / 1024)
   }
 

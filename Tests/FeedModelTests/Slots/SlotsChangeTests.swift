@@ -61,7 +61,7 @@ import Testing
     let layout = SlotsLayout(rule, counts: counts)
     let newLayout = SlotsLayout(newRule, counts: after.counts, former: layout)
     let list = SlotsReference.list(newRule, after.counts)
-    #expect((0..<newLayout.count).map(newLayout.item) == list, "\(note)")
+    expectEqual((0..<newLayout.count).map(newLayout.item), list, "\(note)")
     #expect(list.indices.allSatisfy { newLayout.row(of: list[$0]) == $0 }, "\(note)")
     let change = layout.change(to: newLayout, contents: changes.map { FlatChange($0) })
 
@@ -73,19 +73,19 @@ import Testing
       Issue.record("\(note): \(error) in \(change)")
       return
     }
-    #expect(mirror[0].map(\.identity) == new.map(\.identity), "\(note): \(change)")
+    expectEqual(mirror[0].map(\.identity), new.map(\.identity), "\(note): \(change)")
     let kept = common(old.map(\.identity), new.map(\.identity))
-    #expect(change.deleted.count == old.count - kept, "\(note): \(change) is not minimal")
+    expectEqual(change.deleted.count, old.count - kept, "\(note): \(change) is not minimal")
     let updated = new.indices.filter { row in
       new[row].changed && !change.added.contains(IndexPath(section: 0, row: UInt32(row)))
     }
-    #expect(change.updated.map { Int($0.row) } == updated, "\(note): \(change)")
+    expectEqual(change.updated.map { Int($0.row) }, updated, "\(note): \(change)")
     for move in change.moves {
       let from = old[Int(change.deleted[Int(move.deleted)].row)]
-      #expect(from.identity == new[Int(change.added[Int(move.added)].row)].identity, "\(note): \(change)")
+      expectEqual(from.identity, new[Int(change.added[Int(move.added)].row)].identity, "\(note): \(change)")
     }
     let came = Set(old.map(\.identity)).intersection(change.added.map { new[Int($0.row)].identity })
-    #expect(change.moves.count == came.count, "\(note): \(change)")
+    expectEqual(change.moves.count, came.count, "\(note): \(change)")
   }
 
   @Test(arguments: UInt64(1)...300)

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FeedChange
@@ -17,46 +18,46 @@ import Testing
   private let numbers = ["1", "2", "3", "4", "5"]
 
   @Test func twoTypesAlternate() {
-    #expect(show(SlotsRule(pattern: [0, 1]), [alphabet, numbers]) == ["a", "1", "b", "2", "c", "3"])
+    expectEqual(show(SlotsRule(pattern: [0, 1]), [alphabet, numbers]), ["a", "1", "b", "2", "c", "3"])
   }
 
   @Test func typeCanOccurTwiceInAPattern() {
-    #expect(show(SlotsRule(pattern: [0, 1, 1]), [alphabet, numbers]) == ["a", "1", "2", "b", "3", "4", "c", "5"])
+    expectEqual(show(SlotsRule(pattern: [0, 1, 1]), [alphabet, numbers]), ["a", "1", "2", "b", "3", "4", "c", "5"])
   }
 
   @Test func repeatableTypesContinue() {
     let rule = SlotsRule(pattern: [0, 1], repeatables: [1])
-    #expect(show(rule, [alphabet, numbers]) == ["a", "1", "b", "2", "c", "3", "4", "5"])
+    expectEqual(show(rule, [alphabet, numbers]), ["a", "1", "b", "2", "c", "3", "4", "5"])
   }
 
   @Test func patternRestartsUntilAllTypesAreExhausted() {
     let months = ["Nov 2014", "Dec 2014", "Jan 2015"]
     let pictures = ["P1", "P2", "P3"]
     let rule = SlotsRule(pattern: [0, 1, 1, 0, 1])
-    #expect(show(rule, [months, pictures]) == ["Nov 2014", "P1", "P2", "Dec 2014", "P3", "Jan 2015"])
-    #expect(SlotsLayout(rule, counts: [3, 3]).item(at: 3).type == 0)
+    expectEqual(show(rule, [months, pictures]), ["Nov 2014", "P1", "P2", "Dec 2014", "P3", "Jan 2015"])
+    expectEqual(SlotsLayout(rule, counts: [3, 3]).item(at: 3).type, 0)
   }
 
   @Test func patternContinuesWithoutAnExhaustedType() {
     let rule = SlotsRule(pattern: [0, 0, 0, 1], repeatables: [0])
-    #expect(show(rule, [["s1", "s2", "s3", "s4"], []]) == ["s1", "s2", "s3", "s4"])
-    #expect(show(rule, [["s1", "s2", "s3", "s4"], ["ad1", "ad2"]]) == ["s1", "s2", "s3", "ad1", "s4"])
+    expectEqual(show(rule, [["s1", "s2", "s3", "s4"], []]), ["s1", "s2", "s3", "s4"])
+    expectEqual(show(rule, [["s1", "s2", "s3", "s4"], ["ad1", "ad2"]]), ["s1", "s2", "s3", "ad1", "s4"])
   }
 
   @Test func defaultTypeFillsMissingRows() {
     let rule = SlotsRule(pattern: [0, 1, 0], defaultType: 0)
-    #expect(show(rule, [["a", "b", "c", "d", "e"], ["x"]]) == ["a", "x", "b", "c", "d", "e"])
+    expectEqual(show(rule, [["a", "b", "c", "d", "e"], ["x"]]), ["a", "x", "b", "c", "d", "e"])
   }
 
   @Test func fixedRowsAreInsertedLast() {
     let rule = SlotsRule(pattern: [0, 1], fixed: [0: 2, 3: 2, 4: 2, 99: 2])
     let shown = show(rule, [["1", "3"], ["2", "4"], ["a", "b", "c", "d"]])
-    #expect(shown == ["a", "1", "2", "b", "c", "3", "4"])
+    expectEqual(shown, ["a", "1", "2", "b", "c", "3", "4"])
   }
 
   @Test func listEndsIfTheHeaderIsIncomplete() {
     let rule = SlotsRule(pattern: [0], header: [0, 1, 0], fixed: [0: 2])
-    #expect(show(rule, [["a", "b"], [], ["f"]]) == ["a"])
+    expectEqual(show(rule, [["a", "b"], [], ["f"]]), ["a"])
   }
 
   @Test func rowsOfSectionsAreFlattened() {
@@ -67,7 +68,7 @@ import Testing
       deleted: [1, 2, 3, 4].map { IndexPath(section: 0, row: $0) }, added: [IndexPath(section: 0, row: 3)],
       updated: [IndexPath(section: 0, row: 0)], moves: [Move(deleted: 3, added: 0)])
     var counts = SectionCounts([2, 2, 3])
-    #expect(counts.follow(change, shift: 0) == expected)
-    #expect((0..<counts.count).map { counts[$0] } == [1, 3])
+    expectEqual(counts.follow(change, shift: 0), expected)
+    expectEqual((0..<counts.count).map { counts[$0] }, [1, 3])
   }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import FeedChange
@@ -13,16 +14,16 @@ import Testing
 
   @Test func positionsAreComputed() {
     let layout = SlotsLayout(SlotsRule(pattern: [0, 0, 0, 1], header: [1]), counts: [3 * many, many])
-    #expect(layout.count == 4 * many)
-    #expect(layout.item(at: 4 * many - 3) == SlotsItem(type: 0, index: 3 * many - 3))
-    #expect(layout.row(of: SlotsItem(type: 1, index: many - 1)) == 4 * (many - 1))
+    expectEqual(layout.count, 4 * many)
+    expectEqual(layout.item(at: 4 * many - 3), SlotsItem(type: 0, index: 3 * many - 3))
+    expectEqual(layout.row(of: SlotsItem(type: 1, index: many - 1)), 4 * (many - 1))
   }
 
   @Test func appendedRowIsOneChange() {
     let old = SlotsLayout(styles, counts: [many, 10])
     let new = SlotsLayout(styles, counts: [many + 1, 10])
     let change = old.change(to: new, contents: [FlatChange(Change(added: [row(many)])), .none])
-    #expect(change == Change(added: [row(many + 10)]))
+    expectEqual(change, Change(added: [row(many + 10)]))
   }
 
   @Test func appendedRowBeyondTheEndChangesNothing() {
@@ -35,8 +36,7 @@ import Testing
   @Test func appendedAdvertisementIsOneRowBetweenStyles() {
     let old = SlotsLayout(styles, counts: [many, 10])
     let new = SlotsLayout(styles, counts: [many, 11])
-    #expect(
-      old.change(to: new, contents: [.none, FlatChange(Change(added: [row(10)]))]) == Change(added: [row(43)]))
+    expectEqual(old.change(to: new, contents: [.none, FlatChange(Change(added: [row(10)]))]), Change(added: [row(43)]))
   }
 
   @Test func firstAdvertisementShiftsOnlyTheAdvertisements() {
@@ -52,14 +52,14 @@ import Testing
     let change = old.change(to: old, contents: [FlatChange(content), .none])
     let expected = Change(
       deleted: [row(many / 2 + 10)], added: [row(many + 9)], updated: [row(9)])
-    #expect(change == expected)
+    expectEqual(change, expected)
   }
 
   @Test func listOfOneTypeShiftsLikeAQueue() {
     let rule = SlotsRule(pattern: [0])
     let layout = SlotsLayout(rule, counts: [many])
     let content = Change(deleted: [row(0)], added: [row(many - 1)])
-    #expect(layout.change(to: layout, contents: [FlatChange(content)]) == content)
+    expectEqual(layout.change(to: layout, contents: [FlatChange(content)]), content)
   }
 
   @Test("fixed rows that stay are no blocks of their own")

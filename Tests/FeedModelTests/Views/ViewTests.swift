@@ -1,4 +1,5 @@
 import FeedChange
+import TestSupport
 import Testing
 
 @testable import FeedModel
@@ -39,10 +40,10 @@ import Testing
         window.follow(whole, before: before.count, after: after.count, Pace(), into: &change)
         var rows = [Array(old)]
         try FeedChange.apply(change, to: &rows, elements: change.added.map { Array(new)[Int($0.row)] })
-        #expect(rows[0] == Array(new), "\(before) to \(after), \(window): \(change)")
+        expectEqual(rows[0], Array(new), "\(before) to \(after), \(window): \(change)")
         // Rows in both windows are not deleted, unless they move.
         let kept = Set(old).intersection(new).count
-        #expect(old.count - change.deleted.count + change.moves.count == kept, "\(before) to \(after), \(window)")
+        expectEqual(old.count - change.deleted.count + change.moves.count, kept, "\(before) to \(after), \(window)")
       }
     }
   }
@@ -57,18 +58,17 @@ import Testing
       try sample.update("c", #"{"id":2,"on":true,"p":2}"#)
       try sample.update("c", #"{"id":3,"on":false,"p":9}"#)
     }
-    #expect(try sample.rows("v") == [[#"{"id":2,"on":true,"p":2}"#, #"{"id":1,"on":true,"p":1}"#]])
+    try expectEqual(sample.rows("v"), [[#"{"id":2,"on":true,"p":2}"#, #"{"id":1,"on":true,"p":1}"#]])
     try sample.commit { try sample.update("c", #"{"id":3,"on":true,"p":9}"#) }
-    #expect(
-      sample.changes["v"] == Change(deleted: [Self.path(1)], added: [Self.path(0)]),
+    expectEqual(
+      sample.changes["v"], Change(deleted: [Self.path(1)], added: [Self.path(0)]),
       "the last row leaves the window, which is a deletion")
     try sample.commit { try sample.update("c", #"{"id":2,"on":true,"p":10}"#) }
-    #expect(
-      sample.changes["v"]
-        == Change(deleted: [Self.path(1)], added: [Self.path(0)], moves: [Move(deleted: 0, added: 0)]))
+    expectEqual(
+      sample.changes["v"], Change(deleted: [Self.path(1)], added: [Self.path(0)], moves: [Move(deleted: 0, added: 0)]))
     try sample.commit { try sample.update("c", #"{"id":1,"on":true,"p":2}"#) }
-    #expect(sample.changes["v"] == nil, "a change outside the window must not be published")
-    #expect(sample.published.map(\.feed) == ["c"])
+    expectEqual(sample.changes["v"], nil, "a change outside the window must not be published")
+    expectEqual(sample.published.map(\.feed), ["c"])
   }
 
   @Test func equalAndLongKeysKeepTheOrderOfTheSource() throws {
@@ -81,9 +81,9 @@ import Testing
       }
     }
     func ids() throws -> [Character] { try sample.rows("v")[0].map { $0[$0.index($0.startIndex, offsetBy: 6)] } }
-    #expect(try ids() == ["4", "2", "1", "3"])
+    try expectEqual(ids(), ["4", "2", "1", "3"])
     try sample.commit { try sample.update("c", #"{"id":4,"name":"the same long name"}"#) }
-    #expect(try ids() == ["2", "1", "3", "4"])
+    try expectEqual(ids(), ["2", "1", "3", "4"])
   }
 
   @Test func operationSeesTheChangesOfEarlierOperationsOfItsTransaction() throws {
@@ -93,15 +93,15 @@ import Testing
     try sample.commit {
       try sample.update("c", #"{"id":1,"on":true}"#)
       try sample.provider("p").insertChild("v", at: .end, in: sample.catalog)
-      #expect(sample.catalog.commit.result.added == [Self.path(0)])
+      expectEqual(sample.catalog.commit.result.added, [Self.path(0)])
       try sample.update("c", #"{"id":1,"on":false}"#)
-      #expect(try sample.rows("p") == [[]])
+      try expectEqual(sample.rows("p"), [[]])
       try sample.update("c", #"{"id":2,"on":true}"#)
     }
-    #expect(try sample.rows("p") == [[#"{"id":2,"on":true}"#]])
-    #expect(sample.changes["v"] == Change(added: [Self.path(0)]))
+    try expectEqual(sample.rows("p"), [[#"{"id":2,"on":true}"#]])
+    expectEqual(sample.changes["v"], Change(added: [Self.path(0)]))
     try sample.rollBack { try sample.update("c", #"{"id":2,"on":false}"#) }
-    #expect(try sample.rows("v") == [[#"{"id":2,"on":true}"#]])
+    try expectEqual(sample.rows("v"), [[#"{"id":2,"on":true}"#]])
   }
 
   @Test func redefinitionKeepsRowsOfBothDefinitions() throws {
@@ -111,10 +111,9 @@ import Testing
     try sample.commit {
       try sample.update("c", #"{"id":2,"new":true}"#)
       try sample.define(#"{"feed":"v","kind":"view","of":"c","offset":1,"limit":3}"#, replace: true)
-      #expect(sample.catalog.commit.result == Change(deleted: [Self.path(0)], added: [Self.path(2)]))
+      expectEqual(sample.catalog.commit.result, Change(deleted: [Self.path(0)], added: [Self.path(2)]))
     }
-    #expect(
-      sample.changes["v"] == Change(deleted: [Self.path(0)], added: [Self.path(2)], updated: [Self.path(0)]))
+    expectEqual(sample.changes["v"], Change(deleted: [Self.path(0)], added: [Self.path(2)], updated: [Self.path(0)]))
     #expect(throws: FeedError.self) { try sample.define(#"{"feed":"v","kind":"view","of":"v"}"#, replace: true) }
     #expect(throws: FeedError.self) { try sample.catalog.undefine("c") }
     sample.catalog.rollBack()

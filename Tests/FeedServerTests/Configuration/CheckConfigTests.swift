@@ -43,7 +43,7 @@ import Testing
   func syntax(query: String, reason: String) throws {
     let result = try check(managed(query))
     #expect(result.code == 1 && result.output.isEmpty)
-    #expect(result.errors == "c.json:2:61: feeds[0].query: \(reason)\n" + missing)
+    expectEqual(result.errors, "c.json:2:61: feeds[0].query: \(reason)\n" + missing)
   }
 
   @Test("a database that cannot be read is a warning", arguments: ["SELECT id FROM t", "SELECT id, x FROM t JOIN u"])
@@ -69,11 +69,10 @@ import Testing
     try database.execute("INSERT INTO t VALUES (1, 2)")
     try SmallFile.replace(directory.file("d"), with: Array("this is no database whatever it is called".utf8))
     let result = try check(managed("SELECT id FROM t"))
-    #expect(result.code == 0)
-    #expect(
-      result.errors
-        == "c.json:2:47: warning: feeds[0].database: \(directory.path)/d is not an SQLite database, or it is encrypted\n"
-    )
+    expectEqual(result.code, 0)
+    expectEqual(
+      result.errors,
+      "c.json:2:47: warning: feeds[0].database: \(directory.path)/d is not an SQLite database, or it is encrypted\n")
   }
 
   @Test("rules for feeds that the file does not define are remarked")
@@ -85,28 +84,29 @@ import Testing
         {"feeds": ["inbx", "list"], "allow": "read"},
         {"feeds": "inbox/all", "allow": "read"}]}
       """)
-    #expect(result.code == 0)
-    #expect(result.output == "c.json: ok: 2 feeds, 0 limits, 5 access rules; 2 warnings\n")
+    expectEqual(result.code, 0)
+    expectEqual(result.output, "c.json: ok: 2 feeds, 0 limits, 5 access rules; 2 warnings\n")
     let concerns = "matches no feed of this file; it concerns only feeds that clients define"
-    #expect(
-      result.errors == """
-        c.json:3:14: warning: access[3].feeds[0]: "inbx" \(concerns); did you mean "inbox"?
-        c.json:4:13: warning: access[4].feeds: "inbox/all" \(concerns)
+    expectEqual(
+      result.errors,
+      """
+      c.json:3:14: warning: access[3].feeds[0]: "inbx" \(concerns); did you mean "inbox"?
+      c.json:4:13: warning: access[4].feeds: "inbox/all" \(concerns)
 
-        """)
+      """)
   }
 
   @Test("a definition without a kind is a collection")
   func defaultKind() throws {
     #expect(try check(#"{"feeds": [{"feed": "a"}]}"#) == (0, "c.json: ok: 1 feed, 0 limits, \(Self.free)\n", ""))
-    #expect(
-      try check(#"{"feeds": [{"feed": "a", "children": ["b"]}]}"#).errors
-        == "c.json:1:26: feeds[0].children: unknown member; kind \"collection\" has no \"children\"; composed and segmented have it\n"
+    try expectEqual(
+      check(#"{"feeds": [{"feed": "a", "children": ["b"]}]}"#).errors,
+      "c.json:1:26: feeds[0].children: unknown member; kind \"collection\" has no \"children\"; composed and segmented have it\n"
     )
     let set = try ConfiguredDaemon("\u{FEFF}" + #"{"feeds": [{"feed": "a", "bins": [{"name": "b"}]}]}"#)
     let feed = try set.ask("describe", #"{"feed":"a"}"#)["result"]
     #expect(feed["kind"].string == "collection" && feed["sections"].elements[0]["name"].string == "a/b")
-    #expect(try set.ask("define", #"{"feed":"c"}"#)["error"]["code"].int == -32602)
+    try expectEqual(set.ask("define", #"{"feed":"c"}"#)["error"]["code"].int, -32602)
   }
 
   @Test("a byte order mark at the beginning is skipped, and counts for no column")
@@ -119,12 +119,12 @@ import Testing
 
   @Test("errors name the path that was given")
   func paths() throws {
-    #expect(try check("{").errors == "c.json:1:2: not JSON: the text ends inside a value\n")
-    #expect(unlink(directory.file("c.json")) == 0)
+    try expectEqual(check("{").errors, "c.json:1:2: not JSON: the text ends inside a value\n")
+    expectEqual(unlink(directory.file("c.json")), 0)
     let process = try ChildProcess(
       "/bin/sh", ["-c", "cd \(directory.path) && exec \(try BuildProducts.program("feedd")) --check-config ./no.json"])
-    #expect(try process.waitForExit() == 1)
+    try expectEqual(process.waitForExit(), 1)
     try process.errors.waitForEnd()
-    #expect(process.errors.text == "cannot open ./no.json: no such file or directory\n")
+    expectEqual(process.errors.text, "cannot open ./no.json: no such file or directory\n")
   }
 }

@@ -10,7 +10,7 @@ struct ConfigurationFileTests {
     let set = try ConfiguredDaemon(
       #"{"feeds": [{"feed": "list", "kind": "array"}], "limits": {"maxFeeds": 3, "maxBins": 5}}"#,
       arguments: ["--max-bins", "9"])
-    #expect(try set.ask("describe", #"{"feed":"list"}"#)["result"]["kind"].string == "array")
+    try expectEqual(set.ask("describe", #"{"feed":"list"}"#)["result"]["kind"].string, "array")
     let limits = try set.ask("hello", "{}")["result"]["limits"]
     #expect(limits["maxFeeds"].int == 3 && limits["maxBins"].int == 9)
   }
@@ -38,11 +38,11 @@ struct ConfigurationFileTests {
       try set.reload(text)
       try set.daemon.process.errors.wait(for: words)
     }
-    #expect(try set.ask("hello", "{}") == revision)
-    #expect(unlink(set.directory.file("feedd.json")) == 0)
+    try expectEqual(set.ask("hello", "{}"), revision)
+    expectEqual(unlink(set.directory.file("feedd.json")), 0)
     set.daemon.process.signal(SIGHUP)
     try set.daemon.process.errors.wait(for: "cannot open \(set.directory.file("feedd.json"))")
-    #expect(try set.ask("hello", "{}") == revision)
+    try expectEqual(set.ask("hello", "{}"), revision)
   }
 
   @Test func invalidFileFailsTheStart() throws {
@@ -52,7 +52,7 @@ struct ConfigurationFileTests {
     for flag in ["--config", "--check-config"] {
       let process = try ChildProcess(
         BuildProducts.program("feedd"), ["--socket", directory.file("s"), flag, path])
-      #expect(try process.waitForExit() == 1)
+      try expectEqual(process.waitForExit(), 1)
       #expect(
         process.errors.text.contains("\(path):2:13: feeds[0].feed: must be 1 to 128 of"), "\(process.errors.text)")
     }
@@ -75,17 +75,17 @@ struct ConfigurationFileTests {
     #expect(try run("--check-config", path) == (0, "\(directory.file(shown)): ok: 0 feeds, 0 limits, \(rules)\n", ""))
     try SmallFile.replace(path, with: Array("[]".utf8))
     let invalid = try run("--check-config", path)
-    #expect(invalid.code == 1)
+    expectEqual(invalid.code, 1)
     #expect(invalid.errors.hasPrefix("\(directory.file(shown)):1:1: "))
-    #expect(invalid.errors.unicodeScalars.filter(\.controlsTerminal) == ["\n"])
+    expectEqual(invalid.errors.unicodeScalars.filter(\.controlsTerminal), ["\n"])
     let missing = try run("--check", "--state", directory.file("no\(hostile)"))
-    #expect(missing.code == 1)
+    expectEqual(missing.code, 1)
     #expect(missing.errors.hasPrefix("feedd: "))
-    #expect(missing.errors.unicodeScalars.filter(\.controlsTerminal) == ["\n"])
+    expectEqual(missing.errors.unicodeScalars.filter(\.controlsTerminal), ["\n"])
     let usage = try run("--\(hostile)")
-    #expect(usage.code == 2)
+    expectEqual(usage.code, 2)
     #expect(usage.errors.hasPrefix("feedd: "))
-    #expect(usage.errors.unicodeScalars.filter(\.controlsTerminal) == ["\n", "\n"])
+    expectEqual(usage.errors.unicodeScalars.filter(\.controlsTerminal), ["\n", "\n"])
   }
 
   @Test func checkConfigReportsTheContents() throws {
@@ -95,8 +95,8 @@ struct ConfigurationFileTests {
       path,
       with: Array(#"{"feeds": [{"feed": "a", "kind": "array"}], "access": [{"uid": 0, "allow": ["read"]}]}"#.utf8))
     let process = try ChildProcess(BuildProducts.program("feedd"), ["--check-config", path])
-    #expect(try process.waitForExit() == 0)
+    try expectEqual(process.waitForExit(), 0)
     try process.output.waitForEnd()
-    #expect(process.output.text == "\(path): ok: 1 feed, 0 limits, 1 access rule\n")
+    expectEqual(process.output.text, "\(path): ok: 1 feed, 0 limits, 1 access rule\n")
   }
 }

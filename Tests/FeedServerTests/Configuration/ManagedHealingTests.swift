@@ -28,8 +28,8 @@ import Testing
   @Test("a directory or a link above the database is exchanged", arguments: ["live", "app/data"])
   func exchange(path: String) throws {
     let directory = try TemporaryDirectory()
-    for name in ["r1", "r2", "app", "app/data", "app/next"] { #expect(mkdir(directory.file(name), 0o755) == 0) }
-    #expect(symlink("r1", directory.file("live")) == 0)
+    for name in ["r1", "r2", "app", "app/data", "app/next"] { expectEqual(mkdir(directory.file(name), 0o755), 0) }
+    expectEqual(symlink("r1", directory.file("live")), 0)
     for (folder, name) in [("r1", "old"), ("r2", "new"), ("app/data", "old"), ("app/next", "new")] {
       try make(directory.file("\(folder)/db"), name)
     }
@@ -37,17 +37,17 @@ import Testing
     let client = try set.watch("people")
     _ = try client.receive(having: "old")
     if path == "live" {
-      #expect(symlink("r2", directory.file("next")) == 0)
-      #expect(rename(directory.file("next"), directory.file("live")) == 0)
+      expectEqual(symlink("r2", directory.file("next")), 0)
+      expectEqual(rename(directory.file("next"), directory.file("live")), 0)
     } else {
-      #expect(rename(directory.file("app/data"), directory.file("app/former")) == 0)
-      #expect(rename(directory.file("app/next"), directory.file("app/data")) == 0)
+      expectEqual(rename(directory.file("app/data"), directory.file("app/former")), 0)
+      expectEqual(rename(directory.file("app/next"), directory.file("app/data")), 0)
     }
     _ = try client.receive(having: #""name":"new""#)
     try Database(path: directory.file("\(path)/db"), access: .readWrite, busyTimeout: 5000).execute(
       "UPDATE person SET name = 'newer'")
     _ = try client.receive(having: #""name":"newer""#)
-    #expect(try source(set)["status"].string == "ok")
+    try expectEqual(source(set)["status"].string, "ok")
   }
 
   @Test("rows without a value and with infinity are in one section")
@@ -58,9 +58,9 @@ import Testing
     let client = try set.watch("people")
     _ = try client.receive(having: "text")
     let sections = try set.ask("snapshot", #"{"feed":"people"}"#)["result"]["sections"].elements
-    #expect(sections.map { $0["name"].string } == ["people/a", "people", "people/null"])
-    #expect(sections.map { $0["count"].int } == [1, 3, 1])
-    #expect(try set.ask("get", #"{"feed":"people","id":3}"#)["result"]["element"]["circle"].text == "null")
+    expectEqual(sections.map { $0["name"].string }, ["people/a", "people", "people/null"])
+    expectEqual(sections.map { $0["count"].int }, [1, 3, 1])
+    try expectEqual(set.ask("get", #"{"feed":"people","id":3}"#)["result"]["element"]["circle"].text, "null")
   }
 
   /// The arguments of unshare(1) before a script that is root in namespaces of its own, and whose processes end with it.
@@ -115,10 +115,10 @@ import Testing
       """
     guard let (process, _) = try isolated(directory, script) else { return }
     let polling = try wait(directory, for: "polling")
-    #expect(
+    expectEqual(
       polling["reason"].string?.contains(
-        limit == "max_inotify_watches" ? "no inotify watches are left" : "too many open files") == true)
-    #expect(polling["since"].string?.hasPrefix("20") == true)
+        limit == "max_inotify_watches" ? "no inotify watches are left" : "too many open files"), true)
+    expectEqual(polling["since"].string?.hasPrefix("20"), true)
     try process.errors.wait(for: "the database is looked at every few seconds")
     let client = try RawClient(path: directory.file("s"))
     try client.send(#"{"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"people"}}"#)
@@ -130,14 +130,14 @@ import Testing
     let ok = try wait(directory, for: "ok")
     #expect(!ok.has("reason"))
     try process.write("\n")
-    #expect(try process.waitForExit() == 0)
+    try expectEqual(process.waitForExit(), 0)
   }
 
   @Test("a mount over the directory is noticed at SIGHUP at the latest")
   func mount() throws {
     let directory = try TemporaryDirectory()
     for name in ["data", "other"] {
-      #expect(mkdir(directory.file(name), 0o755) == 0)
+      expectEqual(mkdir(directory.file(name), 0o755), 0)
       try make(directory.file("\(name)/db"), name)
     }
     try SmallFile.replace(directory.file("feedd.json"), with: Array(Self.configuration("data/db").utf8))
@@ -151,18 +151,18 @@ import Testing
     try process.write("\n")
     _ = try client.receive(having: #""name":"other""#)
     try process.write("\n")
-    #expect(try process.waitForExit() == 0)
+    try expectEqual(process.waitForExit(), 0)
   }
 
   @Test("permission is lost and regained")
   func permission() throws {
     let directory = try TemporaryDirectory()
     for (name, mode) in [("", 0o755), ("data", 0o755)] as [(String, mode_t)] {
-      if !name.isEmpty { #expect(mkdir(directory.file(name), mode) == 0) }
-      #expect(chmod(name.isEmpty ? directory.path : directory.file(name), mode) == 0)
+      if !name.isEmpty { expectEqual(mkdir(directory.file(name), mode), 0) }
+      expectEqual(chmod(name.isEmpty ? directory.path : directory.file(name), mode), 0)
     }
     try make(directory.file("data/db"), "old")
-    #expect(chmod(directory.file("data/db"), 0o644) == 0)
+    expectEqual(chmod(directory.file("data/db"), 0o644), 0)
     try SmallFile.replace(directory.file("feedd.json"), with: Array(Self.configuration("data/db").utf8), isPublic: true)
     let arguments = [
       try BuildProducts.program("feedd"), "--socket", directory.file("run/s"), "--durability", "memory", "--config",
@@ -179,17 +179,17 @@ import Testing
     let client = try RawClient(path: directory.file("run/s"))
     try client.send(#"{"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"people"}}"#)
     _ = try client.receive(having: "old")
-    #expect(chmod(directory.file("data"), 0) == 0)
+    expectEqual(chmod(directory.file("data"), 0), 0)
     try process.errors.wait(for: "managed feed people: cannot examine \(directory.file("data/db")): permission denied")
     if isRoot {
       try Database(path: directory.file("data/db"), access: .readWrite, busyTimeout: 5000).execute(
         "UPDATE person SET name = 'new'")
     }
-    #expect(chmod(directory.file("data"), 0o755) == 0)
+    expectEqual(chmod(directory.file("data"), 0o755), 0)
     if isRoot { _ = try client.receive(having: #""name":"new""#) }
     try process.errors.wait(for: "managed feed people: 1 row")
     process.signal(SIGTERM)
-    #expect(try process.waitForExit() == 0)
+    try expectEqual(process.waitForExit(), 0)
   }
 
   @Test("a query that fails works once the schema has what it names, and one that never ends is ended at SIGHUP")

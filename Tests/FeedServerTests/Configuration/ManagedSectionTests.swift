@@ -38,9 +38,9 @@ struct ManagedSectionTests {
       having: #""sections":{"deleted":[1],"added":[{"at":1,"name":"people/work","key":"work"}]}"#, "Kim")
     let snapshot = try set.ask("snapshot", #"{"feed":"library"}"#)
     let sections = snapshot["result"]["sections"].elements
-    #expect(sections.map { $0["name"].string } == ["people/family", "people/work", "notes"])
-    #expect(sections.map { $0["count"].int } == [2, 1, 0])
-    #expect(try set.daemon.stop() == 0)
+    expectEqual(sections.map { $0["name"].string }, ["people/family", "people/work", "notes"])
+    expectEqual(sections.map { $0["count"].int }, [2, 1, 0])
+    try expectEqual(set.daemon.stop(), 0)
   }
 
   /// The state contains only the definition of a managed feed; its rows are read again.
@@ -71,13 +71,13 @@ struct ManagedSectionTests {
       ("notes", "[0,0]"),
     ] {
       _ = try set.ask("select", #"{"feed":"\#(feed)","at":\#(path)}"#)
-      #expect(try selected(feed) == "[\(path)]")
+      try expectEqual(selected(feed), "[\(path)]")
     }
     try set.restart(signal: signal)
     let restarted = try set.watch("people")
     _ = try restarted.receive(having: "Best mate")
-    for feed in ["people", "view", "tabs", "slots", "library"] { #expect(try selected(feed) == "[]", "\(feed)") }
-    #expect(try selected("notes") == "[[0,0]]")
+    for feed in ["people", "view", "tabs", "slots", "library"] { try expectEqual(selected(feed), "[]", "\(feed)") }
+    try expectEqual(selected("notes"), "[[0,0]]")
   }
 
   /// The revisions of feeds that no longer show managed rows are the same after replay, which does not know these rows, so
@@ -94,9 +94,9 @@ struct ManagedSectionTests {
       #"{"feed":"above","kind":"composed","children":["view","slots"]}"#,
     ] { #expect(try set.ask("define", definition)["result"]["revision"].int != nil) }
     let seen = try set.ask("watch", #"{"feed":"view"}"#)["result"]
-    #expect(try set.ask("select", #"{"feed":"library","at":[2,0]}"#)["error"]["code"].int == -32005)
+    try expectEqual(set.ask("select", #"{"feed":"library","at":[2,0]}"#)["error"]["code"].int, -32005)
     _ = try set.ask("insert", #"{"feed":"notes","elements":[1]}"#)
-    #expect(try set.ask("select", #"{"feed":"library","at":[2,0]}"#)["result"]["selected"].elements.count == 1)
+    try expectEqual(set.ask("select", #"{"feed":"library","at":[2,0]}"#)["result"]["selected"].elements.count, 1)
     for (method, params) in [
       ("define", #"{"feed":"view","kind":"view","of":"notes","replace":true}"#),
       ("define", #"{"feed":"slots",\#(slots)"notes"\#(end)"#),
@@ -111,16 +111,16 @@ struct ManagedSectionTests {
     for (feed, revision) in zip(feeds, known) {
       let condition = #"{"feed":"\#(feed)","revision":\#(revision ?? -1)}"#
       let define = try set.ask("define", #"{"feed":"if-\#(feed)","kind":"array","if":\#(condition)}"#)
-      #expect(define["error"]["code"].int == nil, "\(feed)")
+      expectEqual(define["error"]["code"].int, nil, "\(feed)")
     }
-    #expect(try set.ask("selected", #"{"feed":"library"}"#)["result"]["selected"].elements.count == 0)
+    try expectEqual(set.ask("selected", #"{"feed":"library"}"#)["result"]["selected"].elements.count, 0)
     try set.restart(signal: SIGKILL)
-    #expect(try revisions() == known)
+    try expectEqual(revisions(), known)
     let names = try set.ask("feeds", "{}")["result"]["feeds"].elements.compactMap { $0["feed"].string }
-    #expect(names.filter { $0.hasPrefix("if-") } == feeds.map { "if-\($0)" }.sorted())
-    #expect(try set.ask("selected", #"{"feed":"library"}"#)["result"]["selected"].elements.count == 0)
+    expectEqual(names.filter { $0.hasPrefix("if-") }, feeds.map { "if-\($0)" }.sorted())
+    try expectEqual(set.ask("selected", #"{"feed":"library"}"#)["result"]["selected"].elements.count, 0)
     let since = #""since":{"revision":\#(seen["revision"].int ?? -1),"epoch":"\#(seen["epoch"].string ?? "")"}"#
-    #expect(try set.ask("watch", #"{"feed":"view",\#(since)}"#)["result"]["resumed"].bool == false)
+    try expectEqual(set.ask("watch", #"{"feed":"view",\#(since)}"#)["result"]["resumed"].bool, false)
   }
 
   @Test func databaseIsReadWhenItIsCreated() throws {
@@ -140,7 +140,7 @@ struct ManagedSectionTests {
       Self.configuration.replacing("contacts.sqlite", with: "a/b/contacts.sqlite"))
     try set.daemon.process.errors.wait(for: "managed feed people: there is no file")
     let client = try set.watch("people")
-    for path in ["a", "a/b"] { #expect(mkdir(set.directory.file(path), 0o755) == 0) }
+    for path in ["a", "a/b"] { expectEqual(mkdir(set.directory.file(path), 0o755), 0) }
     // The daemon may be reading the new file.
     let database = try Database(path: set.directory.file("a/b/contacts.sqlite"), access: .create, busyTimeout: 5000)
     try database.execute(Self.contacts)
@@ -156,25 +156,25 @@ struct ManagedSectionTests {
     let other = try set.open()
     try other.execute("BEGIN EXCLUSIVE; UPDATE person SET name = 'Pa' WHERE id = 1")
     // The changed modification time makes the daemon read the database.
-    #expect(utimes(set.database, nil) == 0)
+    expectEqual(utimes(set.database, nil), 0)
     try log.wait(for: "managed feed people: another program has locked \(set.database)")
     let locked = try set.ask("describe", #"{"feed":"people"}"#)["result"]["source"]["error"].string
-    #expect(locked?.contains("another program has locked") == true)
-    #expect(try set.ask("get", #"{"feed":"people","id":1}"#)["result"]["element"]["name"].string == "Dad")
+    expectEqual(locked?.contains("another program has locked"), true)
+    try expectEqual(set.ask("get", #"{"feed":"people","id":1}"#)["result"]["element"]["name"].string, "Dad")
     try other.execute("COMMIT")
     _ = try client.receive(having: #""updated":"#, #""name":"Pa""#)
 
     let good = try SmallFile.read(set.database)
     try SmallFile.replace(set.database, with: Array("this is no database whatever it is called".utf8))
     try log.wait(for: "is not an SQLite database")
-    #expect(try set.ask("describe", #"{"feed":"people"}"#)["result"]["count"].int == 3)
+    try expectEqual(set.ask("describe", #"{"feed":"people"}"#)["result"]["count"].int, 3)
     try SmallFile.replace(set.database, with: good)
     // The restored rows are equal, so the watcher receives nothing until another database replaces them.
     let second = try Database(path: set.directory.file("second"), access: .create)
     try second.execute(Self.contacts.replacing("'Dad'", with: "'Daddy'"))
-    #expect(rename(set.directory.file("second"), set.database) == 0)
+    expectEqual(rename(set.directory.file("second"), set.database), 0)
     _ = try client.receive(having: #""updated":"#, #""name":"Daddy""#)
-    #expect(try set.ask("describe", #"{"feed":"people"}"#)["result"]["source"]["status"].string == "ok")
+    try expectEqual(set.ask("describe", #"{"feed":"people"}"#)["result"]["source"]["status"].string, "ok")
   }
 
   @Test func invalidRowsAreReported() throws {
@@ -184,7 +184,7 @@ struct ManagedSectionTests {
     let other = try set.open()
     try other.execute("INSERT INTO person VALUES (1, 'Again', 'family')")
     try set.daemon.process.errors.wait(for: "has the value of an earlier row")
-    #expect(try set.ask("describe", #"{"feed":"people"}"#)["result"]["source"]["status"].string == "error")
+    try expectEqual(set.ask("describe", #"{"feed":"people"}"#)["result"]["source"]["status"].string, "error")
     try other.execute("DELETE FROM person WHERE name = 'Dad'")
     _ = try client.receive(having: "Again")
   }
@@ -200,11 +200,11 @@ struct ManagedSectionTests {
     try set.open().execute("INSERT INTO person VALUES (4, 'Kim', 'work')")
     try set.daemon.process.errors.wait(
       for: "managed feed people: limit maxTotalViewRows (3) exceeded: all views keep 3 rows")
-    #expect(try set.ask("describe", #"{"feed":"people"}"#)["result"]["count"].int == 3)
+    try expectEqual(set.ask("describe", #"{"feed":"people"}"#)["result"]["count"].int, 3)
     #expect(try set.ask("undefine", #"{"feed":"sorted"}"#)["result"]["revision"].int != nil)
     // The changed modification time makes the daemon look at the database, as it does every ten seconds.
-    #expect(utimes(set.database, nil) == 0)
+    expectEqual(utimes(set.database, nil), 0)
     _ = try client.receive(having: "people/work", "Kim")
-    #expect(try set.ask("describe", #"{"feed":"people"}"#)["result"]["source"]["status"].string == "ok")
+    try expectEqual(set.ask("describe", #"{"feed":"people"}"#)["result"]["source"]["status"].string, "ok")
   }
 }

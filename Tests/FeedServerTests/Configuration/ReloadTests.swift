@@ -44,7 +44,7 @@ import Testing
     #expect(stats["reads"].int == 2 && stats["status"].string == "applied" && stats["access"].bool == true)
     #expect(
       stats["defined"].text == #"["c"]"# && stats["undefined"].text == #"["p"]"# && stats["kept"].text == #"["b"]"#)
-    #expect(stats["restart"].text == #"["maxFeeds","socketMode"]"#)
+    expectEqual(stats["restart"].text, #"["maxFeeds","socketMode"]"#)
     #expect(
       try reload(set, #"{"feeds": [{"feed": "a", "exclusive": true}, {"feed": "c"}], "access": []}"#)
         == (0, head + "nothing changed\n", ""))
@@ -63,7 +63,7 @@ import Testing
     let stats = try set.ask("stats", "{}")["result"]["configuration"]
     #expect(stats["reads"].int == 2 && stats["status"].string == "refused")
     #expect(try reload(set, #"{"feeds": [{"feed": "a"}]}"#, "--check-reload") == (0, "", ""))
-    #expect(try set.ask("stats", "{}")["result"]["configuration"]["reads"].int == 2)
+    try expectEqual(set.ask("stats", "{}")["result"]["configuration"]["reads"].int, 2)
   }
 
   @Test("a daemon with relative paths is found, and errors name the path that it was given")
@@ -79,7 +79,7 @@ import Testing
     try SmallFile.replace(directory.file("c.json"), with: Array("[]".utf8))
     let refused = try run("--reload", "\(daemon.pid)")
     #expect(refused.code == 1 && refused.errors.hasPrefix("feedd: c.json:1:1: must be an object"))
-    #expect(unlink(directory.file("c.json")) == 0)
+    expectEqual(unlink(directory.file("c.json")), 0)
     #expect(try run("--reload", "\(daemon.pid)") == (1, "", "feedd: cannot open c.json: no such file or directory\n"))
   }
 
@@ -100,7 +100,7 @@ import Testing
 @Suite("Permissions of the socket") struct SocketSettingsTests {
   private func permissions(_ path: String) -> (mode: UInt32, group: UInt32) {
     var status = stat()
-    #expect(lstat(path, &status) == 0)
+    expectEqual(lstat(path, &status), 0)
     return (status.st_mode & 0o7777, status.st_gid)
   }
 
@@ -111,7 +111,7 @@ import Testing
     ] as [([String], String, UInt32)])
   func mode(arguments: [String], configuration: String, mode: UInt32) throws {
     let set = try ConfiguredDaemon(configuration, arguments: arguments)
-    #expect(permissions(set.daemon.socketPath).mode == mode)
+    expectEqual(permissions(set.daemon.socketPath).mode, mode)
   }
 
   @Test("the socket has the group of the option, else of the configuration")
@@ -134,9 +134,9 @@ import Testing
     ])
   func wrongOptions(arguments: [String], message: String) throws {
     let process = try ChildProcess(BuildProducts.program("feedd"), arguments)
-    #expect(try process.waitForExit() == 2)
+    try expectEqual(process.waitForExit(), 2)
     try process.errors.waitForEnd()
-    #expect(process.errors.text == "feedd: \(message)\nTry 'feedd --help'.\n")
+    expectEqual(process.errors.text, "feedd: \(message)\nTry 'feedd --help'.\n")
   }
 
   @Test(
@@ -151,16 +151,16 @@ import Testing
     let directory = try TemporaryDirectory()
     try SmallFile.replace(directory.file("c.json"), with: Array(text.utf8))
     let process = try ChildProcess(BuildProducts.program("feedd"), ["--check-config", directory.file("c.json")])
-    #expect(try process.waitForExit() == 1)
+    try expectEqual(process.waitForExit(), 1)
     try process.errors.waitForEnd()
-    #expect(process.errors.text == "\(directory.file("c.json")):\(message)\n")
+    expectEqual(process.errors.text, "\(directory.file("c.json")):\(message)\n")
   }
 
   @Test("a group that the daemon is no member of is refused, and no socket is left")
   func foreignGroup() throws {
     guard getuid() == 0 else { return print("SKIPPED: only root can run a daemon as another user") }
     let directory = try TemporaryDirectory()
-    #expect(chmod(directory.path, 0o777) == 0)
+    expectEqual(chmod(directory.path, 0o777), 0)
     let process = try ChildProcess(
       "/usr/bin/setpriv",
       [
@@ -168,7 +168,7 @@ import Testing
         "memory",
         "--socket", directory.file("s"), "--socket-group", "0",
       ])
-    #expect(try process.waitForExit() == 1)
+    try expectEqual(process.waitForExit(), 1)
     try process.errors.waitForEnd()
     #expect(
       process.errors.text.contains(

@@ -45,14 +45,14 @@ import Testing
     // The thread of a feed that goes ends after its query. Another one begins with the feed.
     try set.reload(#"{"feeds": [\#(Self.list)]}"#)
     try insert()
-    #expect(try set.ask("describe", #"{"feed":"slow"}"#)["error"]["code"].int == -32000)
+    try expectEqual(set.ask("describe", #"{"feed":"slow"}"#)["error"]["code"].int, -32000)
     try set.reload(#"{"feeds": [\#(Self.list), \#(Self.slow)]}"#)
     try insert()
     #expect(try isReading())
     try set.restart(signal: SIGTERM)
     #expect(try isReading())
     try insert()
-    #expect(try set.daemon.stop() == 0)
+    try expectEqual(set.daemon.stop(), 0)
     #expect(!set.daemon.log.contains("managed feed slow"))
   }
 }

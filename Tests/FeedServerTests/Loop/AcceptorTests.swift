@@ -36,15 +36,15 @@ struct AcceptorTests {
   func peer() throws {
     var acceptor = Acceptor(listener, log)
     acceptor.beginTurn()
-    #expect(take(&acceptor) == 0)
+    expectEqual(take(&acceptor), 0)
     let client = try UnixStream.connect(path: path)
     acceptor.beginTurn()
     let taken = acceptor.next(now: now, openConnections: 0)
     let connection = try #require(taken)
     SocketIO.close(connection.descriptor)
-    #expect(connection.peer.pid == getpid())
-    #expect(connection.peer.uid == getuid())
-    #expect(acceptor.accepted == 1)
+    expectEqual(connection.peer.pid, getpid())
+    expectEqual(connection.peer.uid, getuid())
+    expectEqual(acceptor.accepted, 1)
     withExtendedLifetime(client) {}
   }
 
@@ -52,11 +52,11 @@ struct AcceptorTests {
   func budget() throws {
     let clients = try (0..<(Acceptor.perTurn + 6)).map { _ in try UnixStream.connect(path: path) }
     var acceptor = Acceptor(listener, log)
-    #expect(take(&acceptor) == 0)
+    expectEqual(take(&acceptor), 0)
     acceptor.beginTurn()
-    #expect(take(&acceptor) == Acceptor.perTurn)
+    expectEqual(take(&acceptor), Acceptor.perTurn)
     acceptor.beginTurn()
-    #expect(take(&acceptor) == 6)
+    expectEqual(take(&acceptor), 6)
     withExtendedLifetime(clients) {}
   }
 
@@ -65,12 +65,12 @@ struct AcceptorTests {
     let clients = try (0..<(Acceptor.perTurn + 6)).map { _ in try UnixStream.connect(path: path) }
     var acceptor = Acceptor(listener, log)
     acceptor.endListening()
-    #expect(acceptor.descriptor == listener.descriptor)
-    #expect(take(&acceptor) == Acceptor.perTurn + 6)
-    #expect(acceptor.descriptor == nil)
+    expectEqual(acceptor.descriptor, listener.descriptor)
+    expectEqual(take(&acceptor), Acceptor.perTurn + 6)
+    expectEqual(acceptor.descriptor, nil)
     acceptor.endListening()
     acceptor.beginTurn()
-    #expect(take(&acceptor) == 0)
+    expectEqual(take(&acceptor), 0)
     withExtendedLifetime(clients) {}
   }
 
@@ -81,16 +81,16 @@ struct AcceptorTests {
     let outcomes = Outcomes([.failed(failure)])
     var acceptor = Acceptor(listener, log, accept: outcomes.next)
     acceptor.beginTurn()
-    #expect(take(&acceptor) == 0)
-    #expect(acceptor.isPaused == true)
-    #expect(acceptor.deadline == now.adding(nanoseconds: 200_000_000))
+    expectEqual(take(&acceptor), 0)
+    expectEqual(acceptor.isPaused, true)
+    expectEqual(acceptor.deadline, now.adding(nanoseconds: 200_000_000))
     acceptor.beginTurn()
-    #expect(take(&acceptor) == 0)
+    expectEqual(take(&acceptor), 0)
     acceptor.resume()
-    #expect(acceptor.isPaused == false)
-    #expect(acceptor.deadline == nil)
+    expectEqual(acceptor.isPaused, false)
+    expectEqual(acceptor.deadline, nil)
     acceptor.beginTurn()
-    #expect(take(&acceptor) == 1)
+    expectEqual(take(&acceptor), 1)
     withExtendedLifetime(client) {}
   }
 
@@ -101,11 +101,11 @@ struct AcceptorTests {
     let outcomes = Outcomes([exhausted])
     var acceptor = Acceptor(listener, log, accept: outcomes.next)
     acceptor.beginTurn()
-    #expect(take(&acceptor) == 0)
-    #expect(acceptor.isPaused == false)
+    expectEqual(take(&acceptor), 0)
+    expectEqual(acceptor.isPaused, false)
     let farewell = try RawClient(client).receiveToEnd()
-    #expect(farewell.count == 1)
-    #expect(try JSONValue(farewell.first)["params"]["reason"].string == "descriptors")
+    expectEqual(farewell.count, 1)
+    try expectEqual(JSONValue(farewell.first)["params"]["reason"].string, "descriptors")
   }
 
   @Test("accepting pauses if the reserved descriptor does not help, and listening can still end")
@@ -114,12 +114,12 @@ struct AcceptorTests {
     let outcomes = Outcomes([exhausted, exhausted, exhausted, exhausted])
     var acceptor = Acceptor(listener, log, accept: outcomes.next)
     acceptor.beginTurn()
-    #expect(take(&acceptor) == 0)
-    #expect(acceptor.isPaused == true)
+    expectEqual(take(&acceptor), 0)
+    expectEqual(acceptor.isPaused, true)
     acceptor.endListening()
-    #expect(acceptor.isPaused == false)
-    #expect(take(&acceptor) == 0)
-    #expect(acceptor.descriptor == nil)
+    expectEqual(acceptor.isPaused, false)
+    expectEqual(take(&acceptor), 0)
+    expectEqual(acceptor.descriptor, nil)
   }
 }
 

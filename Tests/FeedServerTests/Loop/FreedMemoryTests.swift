@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedServer
@@ -35,15 +36,15 @@ import Testing
   func muchThatIsNotNeededForAPeriodIsReturnedOnce(isIdle: Bool) {
     for seconds in 1...12 {
       let times = Self.returns(Self.list((100, seconds), (60, 40)), isIdle: isIdle)
-      #expect(times.count == 1)
+      expectEqual(times.count, 1)
       #expect(times.allSatisfy { $0 - seconds >= 5 && $0 - seconds <= 11 }, "\(times) after \(seconds)")
     }
   }
 
   @Test(arguments: [false, true])
   func littleIsNotReturned(isIdle: Bool) {
-    #expect(Self.returns(Self.list((100, 8), (69, 40)), isIdle: isIdle) == [])
-    #expect(Self.returns(Self.list((100, 8), (68, 40)), isIdle: isIdle).count == 1)
+    expectEqual(Self.returns(Self.list((100, 8), (69, 40)), isIdle: isIdle), [])
+    expectEqual(Self.returns(Self.list((100, 8), (68, 40)), isIdle: isIdle).count, 1)
   }
 
   @Test(arguments: [false, true])
@@ -56,6 +57,6 @@ import Testing
   @Test(arguments: [false, true])
   func eachFallIsReturned(isIdle: Bool) {
     let times = Self.returns(Self.list((100, 7), (60, 20), (20, 20), (90, 20), (0, 20)), isIdle: isIdle)
-    #expect(times.count == 3)
+    expectEqual(times.count, 3)
   }
 }

@@ -13,15 +13,15 @@ struct ShutdownTests {
   @Test("draining begins once and ends when no connection is left or after the timeout")
   func drains() {
     var shutdown = Shutdown(drainTimeout: .seconds(5))
-    #expect(shutdown.begin(now: moment(1)) == nil)
+    expectEqual(shutdown.begin(now: moment(1)), nil)
     #expect(!shutdown.isDue(openConnections: 0, now: moment(1)))
-    #expect(shutdown.deadline == nil)
+    expectEqual(shutdown.deadline, nil)
 
-    #expect(shutdown.request("SIGTERM", now: moment(10)) == true)
+    expectEqual(shutdown.request("SIGTERM", now: moment(10)), true)
     #expect(!shutdown.isDue(openConnections: 0, now: moment(10)))
-    #expect(shutdown.begin(now: moment(10)) == "SIGTERM")
-    #expect(shutdown.begin(now: moment(10)) == nil)
-    #expect(shutdown.deadline == moment(15))
+    expectEqual(shutdown.begin(now: moment(10)), "SIGTERM")
+    expectEqual(shutdown.begin(now: moment(10)), nil)
+    expectEqual(shutdown.deadline, moment(15))
     #expect(!shutdown.isDue(openConnections: 1, now: moment(14)))
     #expect(shutdown.isDue(openConnections: 0, now: moment(14)))
     #expect(shutdown.isDue(openConnections: 1, now: moment(15)))
@@ -29,17 +29,17 @@ struct ShutdownTests {
 
     shutdown.finish()
     #expect(shutdown.isOver)
-    #expect(shutdown.deadline == nil)
+    expectEqual(shutdown.deadline, nil)
     #expect(!shutdown.isDue(openConnections: 0, now: moment(20)))
-    #expect(shutdown.request("SIGTERM", now: moment(20)) == false)
+    expectEqual(shutdown.request("SIGTERM", now: moment(20)), false)
   }
 
   @Test("a second request ends the draining at once")
   func secondRequest() {
     var shutdown = Shutdown(drainTimeout: .seconds(3600))
-    #expect(shutdown.request("SIGTERM", now: moment(1)) == true)
+    expectEqual(shutdown.request("SIGTERM", now: moment(1)), true)
     _ = shutdown.begin(now: moment(1))
-    #expect(shutdown.request("SIGINT", now: moment(2)) == false)
+    expectEqual(shutdown.request("SIGINT", now: moment(2)), false)
     #expect(shutdown.isDue(openConnections: 7, now: moment(2)))
   }
 }
@@ -49,17 +49,17 @@ struct LogHealthTests {
   @Test("the first failure and the first success after it are reported")
   func reports() {
     var health = LogHealth()
-    #expect(health.didStore() == nil)
+    expectEqual(health.didStore(), nil)
     let failure = health.didFail("disk full")
-    #expect(
-      failure
-        == LogHealth.Report(
-          line: "disk full; changes are refused until storing works again", status: "cannot store: disk full"))
-    #expect(health.didFail("disk full") == nil)
-    #expect(health.didStore()?.line == "storing works again; 2 batches were refused")
-    #expect(health.didStore() == nil)
+    expectEqual(
+      failure,
+      LogHealth.Report(
+        line: "disk full; changes are refused until storing works again", status: "cannot store: disk full"))
+    expectEqual(health.didFail("disk full"), nil)
+    expectEqual(health.didStore()?.line, "storing works again; 2 batches were refused")
+    expectEqual(health.didStore(), nil)
     #expect(health.didFail("disk full") != nil)
-    #expect(health.didStore()?.line == "storing works again; 1 batch was refused")
+    expectEqual(health.didStore()?.line, "storing works again; 1 batch was refused")
   }
 }
 
@@ -70,9 +70,9 @@ struct SignalsTests {
     func arrival(_ signal: Int32, pid: Int32) -> SignalQueue.Arrival {
       SignalQueue.Arrival(signal: signal, pid: pid, uid: 7)
     }
-    #expect(Signals.request(arrival(SIGHUP, pid: 12)) == .reload(cause: "SIGHUP from pid 12 (uid 7)"))
-    #expect(Signals.request(arrival(SIGTERM, pid: 12)) == .end(cause: "SIGTERM from pid 12 (uid 7)"))
-    #expect(Signals.request(arrival(SIGINT, pid: 0)) == .end(cause: "SIGINT"))
+    expectEqual(Signals.request(arrival(SIGHUP, pid: 12)), .reload(cause: "SIGHUP from pid 12 (uid 7)"))
+    expectEqual(Signals.request(arrival(SIGTERM, pid: 12)), .end(cause: "SIGTERM from pid 12 (uid 7)"))
+    expectEqual(Signals.request(arrival(SIGINT, pid: 0)), .end(cause: "SIGINT"))
   }
 }
 
@@ -85,25 +85,25 @@ struct ServiceManagerTests {
     let environment = Environment(["NOTIFY_SOCKET": receiver.socketName, "WATCHDOG_USEC": "10000000"])
     let log = Log(threshold: .error, style: .timestamps)
     var service = ServiceManager(Notify(environment, pid: 1), log, now: moment(100))
-    #expect(service.deadline == moment(100))
+    expectEqual(service.deadline, moment(100))
     service.attend(now: moment(100))
-    #expect(try receiver.next() == ["WATCHDOG=1"])
-    #expect(service.deadline == moment(105))
+    try expectEqual(receiver.next(), ["WATCHDOG=1"])
+    expectEqual(service.deadline, moment(105))
     service.attend(now: moment(104))
     service.tell(.ready, .status("listening"))
-    #expect(try receiver.next() == ["READY=1", "STATUS=listening"])
+    try expectEqual(receiver.next(), ["READY=1", "STATUS=listening"])
     service.attend(now: moment(105))
-    #expect(try receiver.next() == ["WATCHDOG=1"])
-    #expect(service.deadline == moment(110))
+    try expectEqual(receiver.next(), ["WATCHDOG=1"])
+    expectEqual(service.deadline, moment(110))
   }
 
   @Test("without a service manager nothing is due")
   func none() {
     let log = Log(threshold: .error, style: .timestamps)
     var service = ServiceManager(Notify(Environment([:]), pid: 1), log, now: moment(100))
-    #expect(service.deadline == nil)
+    expectEqual(service.deadline, nil)
     service.attend(now: moment(1000))
     service.tell(.ready)
-    #expect(service.deadline == nil)
+    expectEqual(service.deadline, nil)
   }
 }

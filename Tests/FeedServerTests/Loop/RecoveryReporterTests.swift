@@ -1,6 +1,7 @@
 import FeedStorage
 import FeedSystem
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import FeedServer
@@ -40,12 +41,12 @@ struct RecoveryReporterTests {
       progress.row = row
       reporter.note(progress)
       let report = inbox.first(row: row)
-      #expect(report.progress == progress)
+      expectEqual(report.progress, progress)
       #expect(report.text.hasPrefix("recovering: 5 elements, 0 batches of the log"))
       #expect(report.warning.contains("--skip-batch \(row),"))
     }
     reporter.stop()
-    #expect(inbox.warnings == [7, 9])
+    expectEqual(inbox.warnings, [7, 9])
   }
 
   @Test("reading an image causes no warning")

@@ -71,7 +71,7 @@ struct SocketFaultTests {
     }
     faulty_sockets().during { SocketIO.close(ends[0]) }
     var byte: UInt8 = 0
-    #expect(recvfrom(ends[1], &byte, 1, Int32(MSG_DONTWAIT), nil, nil) == 0)
+    expectEqual(recvfrom(ends[1], &byte, 1, Int32(MSG_DONTWAIT), nil, nil), 0)
   }
 
   @Test("every byte passes in order while calls are short, delayed and interrupted", arguments: UInt64(1)...20)
@@ -79,7 +79,7 @@ struct SocketFaultTests {
     let place = try SocketLinkTests.Place()
     var link = try place.makeLink()
     var client = try FarEnd(place.path)
-    #expect(try place.events(&link).count == 1)
+    try expectEqual(place.events(&link).count, 1)
     var random = SeededRandom(seed: seed)
     let sent = (0..<30_000).map { _ in UInt8(truncatingIfNeeded: random.next()) }
     client.send(sent)
@@ -101,7 +101,7 @@ struct SocketFaultTests {
       }
       #expect(faulty_sockets_count() > 0)
     }
-    #expect(received == sent)
+    expectEqual(received, sent)
   }
 
   private static func read(_ link: inout SocketLink, _ id: ConnectionID, _ count: Int) throws -> [UInt8] {
@@ -135,18 +135,18 @@ struct SocketFaultTests {
     let place = try SocketLinkTests.Place()
     var link = try place.makeLink()
     var clients = [try FarEnd(place.path), try FarEnd(place.path)]
-    #expect(try place.events(&link).count == 2)
+    try expectEqual(place.events(&link).count, 2)
     for index in clients.indices { clients[index].send([1, 2, 3]) }
     var bytes = [UInt8](repeating: 0, count: 10)
     faulty_sockets(seed: 1, short_transfers: 0, delays: 0, interruptions: 0, resets: 100).during {
-      #expect(bytes.withUnsafeMutableBytes { link.read(Self.first, into: $0) } == .failed)
+      expectEqual(bytes.withUnsafeMutableBytes { link.read(Self.first, into: $0) }, .failed)
     }
     link.close(Self.first)
     link.checkInvariants()
     #expect(clients[0].read().isEmpty)
     let other = ConnectionID(rawValue: 1)
-    #expect(try Self.read(&link, other, 10) == [1, 2, 3])
-    #expect(link.connections == [other])
+    try expectEqual(Self.read(&link, other, 10), [1, 2, 3])
+    expectEqual(link.connections, [other])
   }
 }
 
@@ -264,7 +264,7 @@ struct EventLoopFaultTests {
     let texts = rows.map { String(decoding: $0.text, as: UTF8.self) }
     for client in clients {
       #expect(client.mirror?.isLive == true && client.mirror?.revision == Int(feed.revision))
-      #expect(client.mirror?.sections.first?.rows.map(\.element) == texts)
+      expectEqual(client.mirror?.sections.first?.rows.map(\.element), texts)
     }
   }
 }

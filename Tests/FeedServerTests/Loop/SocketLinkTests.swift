@@ -45,7 +45,7 @@ struct SocketLinkTests {
       let client = try UnixStream.connect(path: path)
       let events = try events(&link, number: number)
       guard events.count == 1, case .accepted(let peer) = events[0] else { throw TestFailure("\(events)") }
-      #expect(peer.pid == getpid())
+      expectEqual(peer.pid, getpid())
       return client
     }
   }
@@ -80,21 +80,21 @@ struct SocketLinkTests {
     let place = try Place()
     var link = try place.makeLink()
     let client = try place.connect(&link, 0)
-    #expect(link.count == 1)
-    #expect(link.connections == [Self.first])
+    expectEqual(link.count, 1)
+    expectEqual(link.connections, [Self.first])
     try send(client, [1, 2, 3])
-    #expect(try place.events(&link) == [.readable(Self.first, hungUp: false)])
-    #expect(read(&link, Self.first).1 == [1, 2, 3])
-    #expect(read(&link, Self.first).0 == .wouldBlock)
-    #expect(write(&link, Self.first, [[4], [5, 6]]) == .bytes(3))
+    try expectEqual(place.events(&link), [.readable(Self.first, hungUp: false)])
+    expectEqual(read(&link, Self.first).1, [1, 2, 3])
+    expectEqual(read(&link, Self.first).0, .wouldBlock)
+    expectEqual(write(&link, Self.first, [[4], [5, 6]]), .bytes(3))
     var space = [UInt8](repeating: 0, count: 10)
-    #expect(try space.withUnsafeMutableBytes { try client.read(into: $0) } == 3)
-    #expect(space[..<3] == [4, 5, 6])
+    try expectEqual(space.withUnsafeMutableBytes { try client.read(into: $0) }, 3)
+    expectEqual(space[..<3], [4, 5, 6])
     link.close(Self.first)
-    #expect(link.count == 0)
-    #expect(try space.withUnsafeMutableBytes { try client.read(into: $0) } == 0)
-    #expect(read(&link, Self.first).0 == .failed)
-    #expect(write(&link, Self.first, [[1]]) == .failed)
+    expectEqual(link.count, 0)
+    try expectEqual(space.withUnsafeMutableBytes { try client.read(into: $0) }, 0)
+    expectEqual(read(&link, Self.first).0, .failed)
+    expectEqual(write(&link, Self.first, [[1]]), .failed)
     link.close(Self.first)
     link.checkInvariants()
   }
@@ -106,12 +106,12 @@ struct SocketLinkTests {
     let half = try place.connect(&link, 0)
     try send(half, [7])
     half.shutDown(.writing)
-    #expect(try place.events(&link) == [.readable(Self.first, hungUp: false)])
-    #expect(read(&link, Self.first).1 == [7])
-    #expect(read(&link, Self.first).0 == .end)
+    try expectEqual(place.events(&link), [.readable(Self.first, hungUp: false)])
+    expectEqual(read(&link, Self.first).1, [7])
+    expectEqual(read(&link, Self.first).0, .end)
     half.shutDown(.reading)
-    #expect(try place.events(&link) == [.readable(Self.first, hungUp: true)])
-    #expect(write(&link, Self.first, [[1]]) == .failed)
+    try expectEqual(place.events(&link), [.readable(Self.first, hungUp: true)])
+    expectEqual(write(&link, Self.first, [[1]]), .failed)
   }
 
   @Test("of a connection that is not watched only the hang-up is reported, once")
@@ -121,14 +121,14 @@ struct SocketLinkTests {
     var client: UnixStream? = try place.connect(&link, 0)
     link.watch(Self.first, reading: false, writing: false)
     try send(try #require(client), [7])
-    #expect(try place.events(&link, milliseconds: 0) == [])
+    try expectEqual(place.events(&link, milliseconds: 0), [])
     client = nil
     // Child processes of other tests may have copies of the descriptor for a moment.
-    #expect(try place.events(&link) == [.hungUp(Self.first)])
-    #expect(try place.events(&link, milliseconds: 0) == [])
+    try expectEqual(place.events(&link), [.hungUp(Self.first)])
+    try expectEqual(place.events(&link, milliseconds: 0), [])
     link.watch(Self.first, reading: true, writing: false)
-    #expect(try place.events(&link) == [.readable(Self.first, hungUp: true)])
-    #expect(read(&link, Self.first).1 == [7])
+    try expectEqual(place.events(&link), [.readable(Self.first, hungUp: true)])
+    expectEqual(read(&link, Self.first).1, [7])
   }
 
   @Test("a connection that is closed has no more events, although a child process has a copy of its descriptor")
@@ -144,7 +144,7 @@ struct SocketLinkTests {
     client.shutDown(.both)
     // The next connection may get the memory of the closed one.
     let others = try (1...3).map { try place.connect(&link, $0) }
-    #expect(try place.events(&link, milliseconds: 0) == [])
+    try expectEqual(place.events(&link, milliseconds: 0), [])
     withExtendedLifetime(others) {}
   }
 
@@ -172,17 +172,17 @@ struct SocketLinkTests {
     let large = [UInt8](repeating: 9, count: 4 << 20)
     guard case .bytes(let count) = write(&link, Self.first, [large]) else { throw TestFailure("nothing was written") }
     #expect(count < large.count)
-    #expect(write(&link, Self.first, [large]) == .wouldBlock)
+    expectEqual(write(&link, Self.first, [large]), .wouldBlock)
     link.watch(Self.first, reading: true, writing: true)
-    #expect(try place.events(&link, milliseconds: 0) == [])
+    try expectEqual(place.events(&link, milliseconds: 0), [])
     var left = count
     var space = [UInt8](repeating: 0, count: 64 << 10)
     while left > 0 { left -= try space.withUnsafeMutableBytes { try client.read(into: $0) } ?? 0 }
-    #expect(try place.events(&link) == [.writable(Self.first)])
+    try expectEqual(place.events(&link), [.writable(Self.first)])
     try send(client, [1])
-    #expect(try place.events(&link) == [.writable(Self.first), .readable(Self.first, hungUp: false)])
+    try expectEqual(place.events(&link), [.writable(Self.first), .readable(Self.first, hungUp: false)])
     link.watch(Self.first, reading: true, writing: false)
-    #expect(try place.events(&link) == [.readable(Self.first, hungUp: false)])
+    try expectEqual(place.events(&link), [.readable(Self.first, hungUp: false)])
   }
 
   @Test("an event of a connection that was closed in the same turn is dropped, even if its number is reused")
@@ -194,13 +194,13 @@ struct SocketLinkTests {
     _ = try link.wait(milliseconds: 10_000, place.clock)
     guard case .readable(let id, _)? = link.nextEvent() else { throw TestFailure("no event") }
     link.close(ConnectionID(rawValue: 1 - id.rawValue))
-    #expect(link.nextEvent() == nil)
+    expectEqual(link.nextEvent(), nil)
     link.checkInvariants()
     link.close(id)
     let again = try UnixStream.connect(path: place.path)
-    #expect(try place.events(&link, number: 1).count == 1)
+    try expectEqual(place.events(&link, number: 1).count, 1)
     try send(again, [2])
-    #expect(try place.events(&link) == [.readable(ConnectionID(rawValue: 1), hungUp: false)])
+    try expectEqual(place.events(&link), [.readable(ConnectionID(rawValue: 1), hungUp: false)])
     withExtendedLifetime(clients) {}
   }
 
@@ -220,10 +220,10 @@ struct SocketLinkTests {
         clients[number] = client
         try send(client, [UInt8(step & 255)])
         let id = ConnectionID(rawValue: number)
-        #expect(try place.events(&link) == [.readable(id, hungUp: false)])
-        #expect(read(&link, id).1 == [UInt8(step & 255)])
+        try expectEqual(place.events(&link), [.readable(id, hungUp: false)])
+        expectEqual(read(&link, id).1, [UInt8(step & 255)])
       }
-      #expect(link.count == clients.count)
+      expectEqual(link.count, clients.count)
     }
     link.checkInvariants()
   }
@@ -234,10 +234,10 @@ struct SocketLinkTests {
     var link = try place.makeLink()
     let wakeUp = try WakeUp()
     try link.add(wakeUp.descriptor, as: .sourceReports)
-    #expect(try link.wait(milliseconds: 0, place.clock) == [])
+    try expectEqual(link.wait(milliseconds: 0, place.clock), [])
     wakeUp.signal()
-    #expect(try link.wait(milliseconds: 10_000, place.clock) == .sourceReports)
-    #expect(link.nextEvent() == nil)
+    try expectEqual(link.wait(milliseconds: 10_000, place.clock), .sourceReports)
+    expectEqual(link.nextEvent(), nil)
   }
 
   @Test("after the end of listening, waiting connections are accepted and later ones refused")
@@ -251,7 +251,7 @@ struct SocketLinkTests {
       link.endListening()
       events = try place.events(&link, milliseconds: 0)
     }
-    #expect(events.count == 1)
+    expectEqual(events.count, 1)
     #expect(throws: SystemError.self) { try UnixStream.connect(path: place.path) }
     withExtendedLifetime(client) {}
   }

@@ -27,13 +27,13 @@ struct ActivationTests {
       ["--socket", "/elsewhere"], passing: [listener.descriptor],
       ["LISTEN_FDS": "1", "LISTEN_FDNAMES": "feedd.socket", "NOTIFY_SOCKET": notify.socketName])
     try notify.wait(for: "READY=1", orEndOf: process)
-    #expect(try early.receiveJSON()["id"].int == 1)
+    try expectEqual(early.receiveJSON()["id"].int, 1)
     try RawClient(path: listener.path).ping(2)
 
     process.signal(SIGTERM)
     try notify.wait(for: "STOPPING=1", orEndOf: process)
-    #expect(try early.receiveJSON()["method"].string == "bye")
-    #expect(try process.waitForExit() == 0)
+    try expectEqual(early.receiveJSON()["method"].string, "bye")
+    try expectEqual(process.waitForExit(), 0)
     #expect(process.errors.text.contains("listens at \(listener.path) (handed over)"))
     #expect(process.errors.text.contains("--socket /elsewhere is not used"))
 
@@ -41,7 +41,7 @@ struct ActivationTests {
     let next = try RawClient(path: listener.path)
     try next.send("{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"ping\"}")
     let second = try start([], passing: [listener.descriptor], ["LISTEN_FDS": "1"])
-    #expect(try next.receiveJSON()["id"].int == 3)
+    try expectEqual(next.receiveJSON()["id"].int, 3)
     withExtendedLifetime(second) {}
   }
 
@@ -49,16 +49,16 @@ struct ActivationTests {
     let directory = try TemporaryDirectory()
     let receiver = try NotifyReceiver(directory.file("datagrams"))
     let wrong = try start([], passing: [receiver.descriptor], ["LISTEN_FDS": "1"])
-    #expect(try wrong.waitForExit() == 1)
+    try expectEqual(wrong.waitForExit(), 1)
     #expect(wrong.errors.text.contains("it is not a stream socket; use ListenStream="))
 
     let nothing = try start([], passing: [], ["LISTEN_FDS": "1"])
-    #expect(try nothing.waitForExit() == 1)
+    try expectEqual(nothing.waitForExit(), 1)
     #expect(nothing.errors.text.contains("descriptor 3 is not an open socket"))
 
     let listener = try UnixListener.bind(path: directory.file("s"))
     let two = try start([], passing: [listener.descriptor, listener.descriptor], ["LISTEN_FDS": "2"])
-    #expect(try two.waitForExit() == 1)
+    try expectEqual(two.waitForExit(), 1)
     #expect(two.errors.text.contains("2 were handed over and one is wanted"))
   }
 

@@ -13,7 +13,7 @@ struct ConnectionTests {
         try client.send("{\"jsonrpc\":\"2.0\",\"id\":\(round * 1000 + index),\"method\":\"ping\"}")
       }
       for (index, client) in clients.enumerated() {
-        #expect(try client.receiveJSON()["id"].int == round * 1000 + index)
+        try expectEqual(client.receiveJSON()["id"].int, round * 1000 + index)
       }
     }
   }
@@ -36,8 +36,8 @@ struct ConnectionTests {
     for id in 0..<100 { try client.send("{\"jsonrpc\":\"2.0\",\"id\":\(id),\"method\":\"ping\"}") }
     client.stream.shutDown(.writing)
     let answers = try client.receiveToEnd()
-    #expect(answers.count == 100)
-    #expect(try JSONValue(answers.last)["id"].int == 99)
+    expectEqual(answers.count, 100)
+    try expectEqual(JSONValue(answers.last)["id"].int, 99)
   }
 
   /// Requests after a long answer wait in the daemon and are executed without new input.
@@ -56,7 +56,7 @@ struct ConnectionTests {
       bytes += RawClient.frame(Array(request.utf8))
     }
     try client.sendBytes(bytes)
-    for id in 3..<23 { #expect(try client.receiveJSON()["id"].int == id) }
+    for id in 3..<23 { try expectEqual(client.receiveJSON()["id"].int, id) }
   }
 
   @Test func stoppedReaderDoesNotDelayOthers() throws {
@@ -77,7 +77,7 @@ struct ConnectionTests {
     // Once the client reads again, all requests are answered.
     try stopped.stream.setNonblocking(false)
     stopped.stream.shutDown(.writing)
-    for frame in try stopped.receiveToEnd() { #expect(try JSONValue(frame)["id"].int == 1) }
+    for frame in try stopped.receiveToEnd() { try expectEqual(JSONValue(frame)["id"].int, 1) }
     try daemon.stop()
     try expectFewTurns(daemon, 2000)
   }
@@ -130,17 +130,17 @@ struct ConnectionTests {
       }
     }
     #expect(served.count >= 10 && served.count < 24)
-    #expect(refused == 40 - served.count)
+    expectEqual(refused, 40 - served.count)
     let turnedAway = try RawClient(path: path).receiveToEnd()
-    #expect(turnedAway.count == 1)
-    #expect(try JSONValue(turnedAway.first)["params"]["reason"].string == "descriptors")
+    expectEqual(turnedAway.count, 1)
+    try expectEqual(JSONValue(turnedAway.first)["params"]["reason"].string, "descriptors")
     for client in served { try client.ping(99) }
     // One descriptor is free again.
     served.removeLast()
     try served[0].ping(100)
     try RawClient(path: path).ping(1)
     process.signal(SIGTERM)
-    #expect(try process.waitForExit() == 0)
+    try expectEqual(process.waitForExit(), 0)
     #expect(process.errors.text.contains("too many open files; turned away 1 client"))
   }
 

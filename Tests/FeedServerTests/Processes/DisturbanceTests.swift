@@ -19,7 +19,7 @@ struct DisturbanceTests {
     }
     bad = []
     try good.ping(1000)
-    #expect(try daemon.stop() == 0, "seed \(seed)")
+    try expectEqual(daemon.stop(), 0, "seed \(seed)")
     let found = try #require(daemon.log.firstMatch(of: /(\d+) turns of the loop/))
     let turns = try #require(Int(found.1))
     #expect(turns < 2000, "seed \(seed)")

@@ -13,11 +13,11 @@ struct EndingTests {
     try daemon.notify.wait(for: "STOPPING=1", orEndOf: daemon.process)
     for client in clients {
       let frames = try client.receiveToEnd()
-      #expect(frames.count == 1)
+      expectEqual(frames.count, 1)
       let bye = try JSONValue(frames.first)
       #expect(bye["method"].string == "bye" && bye["params"]["reason"].string == "shutdown")
     }
-    #expect(try daemon.process.waitForExit() == 0)
+    try expectEqual(daemon.process.waitForExit(), 0)
     #expect(access(daemon.socketPath, F_OK) != 0)
     #expect(access("\(daemon.socketPath).lock", F_OK) != 0)
     #expect(daemon.log.contains("\(SignalQueue.name(signal)) from pid \(getpid())"))
@@ -30,8 +30,8 @@ struct EndingTests {
       let daemon = try DaemonProcess()
       let client = try daemon.connect()
       daemon.process.signal(SIGTERM)
-      #expect(try JSONValue(client.receiveToEnd().last)["method"].string == "bye")
-      #expect(try daemon.process.waitForExit() == 0)
+      try expectEqual(JSONValue(client.receiveToEnd().last)["method"].string, "bye")
+      try expectEqual(daemon.process.waitForExit(), 0)
     }
   }
 
@@ -51,9 +51,9 @@ struct EndingTests {
     daemon.process.signal(SIGTERM)
     try daemon.notify.wait(for: "STOPPING=1", orEndOf: daemon.process)
     let frames = try client.receiveToEnd()
-    #expect(frames.count == count + 1)
-    #expect(try JSONValue(frames.last)["method"].string == "bye")
-    #expect(try daemon.process.waitForExit() == 0)
+    expectEqual(frames.count, count + 1)
+    try expectEqual(JSONValue(frames.last)["method"].string, "bye")
+    try expectEqual(daemon.process.waitForExit(), 0)
   }
 
   @Test func clientThatNeverReadsIsClosedAfterTheTimeout() throws {
@@ -61,7 +61,7 @@ struct EndingTests {
     let client = try daemon.connect()
     let request = RawClient.frame(Array("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}".utf8))
     for _ in 0..<20 { try client.sendBytes(Array((0..<1000).map { _ in request }.joined())) }
-    #expect(try daemon.stop() == 0)
+    try expectEqual(daemon.stop(), 0)
     #expect(daemon.log.contains("ended; 1 connection did not read the last frame in time"))
     withExtendedLifetime(client) {}
   }
@@ -74,7 +74,7 @@ struct EndingTests {
     daemon.process.signal(SIGTERM)
     try daemon.notify.wait(for: "STOPPING=1", orEndOf: daemon.process)
     daemon.process.signal(SIGINT)
-    #expect(try daemon.process.waitForExit() == 0)
+    try expectEqual(daemon.process.waitForExit(), 0)
     #expect(daemon.log.contains("again: ending at once"))
     withExtendedLifetime(client) {}
   }

@@ -10,7 +10,7 @@ struct FrameTests {
     let daemon = try DaemonProcess()
     let client = try daemon.connect()
     for byte in RawClient.frame(Self.ping) { try client.sendBytes([byte]) }
-    #expect(try client.receiveJSON()["id"].int == 7)
+    try expectEqual(client.receiveJSON()["id"].int, 7)
   }
 
   /// Frames of sizes around those of the buffers, split at random positions.
@@ -31,7 +31,7 @@ struct FrameTests {
       rest = rest.dropFirst(count)
     }
     while answered < sizes.count {
-      #expect(try client.receiveJSON()["id"].int == answered, "seed \(seed)")
+      try expectEqual(client.receiveJSON()["id"].int, answered, "seed \(seed)")
       answered += 1
     }
   }
@@ -44,11 +44,11 @@ struct FrameTests {
     let client = try daemon.connect()
     try client.sendBytes(header + Array(repeating: 65, count: 100_000))
     let frames = try client.receiveToEnd()
-    #expect(frames.count == 2)
+    expectEqual(frames.count, 2)
     let answer = try JSONValue(frames.first)
-    #expect(answer["error"]["code"].int == -32600)
+    expectEqual(answer["error"]["code"].int, -32600)
     #expect(answer.has("id") && answer["id"] == "null")
-    #expect(try JSONValue(frames.last)["method"].string == "bye")
+    try expectEqual(JSONValue(frames.last)["method"].string, "bye")
     try other.ping(2)
   }
 
@@ -58,9 +58,9 @@ struct FrameTests {
     let fits = RawClient.longPing(1, size: 4096 - RawClient.longPing(1, size: 0).utf8.count)
     let client = try daemon.connect()
     try client.send(fits)
-    #expect(try client.receiveJSON()["id"].int == 1)
+    try expectEqual(client.receiveJSON()["id"].int, 1)
     try client.send(RawClient.longPing(1, size: 4097 - RawClient.longPing(1, size: 0).utf8.count))
-    #expect(try JSONValue(client.receiveToEnd().last)["method"].string == "bye")
+    try expectEqual(JSONValue(client.receiveToEnd().last)["method"].string, "bye")
   }
 
   @Test func incompleteFrameTimesOut() throws {
@@ -68,7 +68,7 @@ struct FrameTests {
     let client = try daemon.connect()
     try client.sendBytes([0, 0, 1, 0, 65, 66])
     let frames = try client.receiveToEnd()
-    #expect(frames.count == 1)
+    expectEqual(frames.count, 1)
     let bye = try JSONValue(frames.first)
     #expect(bye["method"].string == "bye" && bye["params"]["reason"].string == "frameTimeout")
   }
@@ -80,7 +80,7 @@ struct FrameTests {
       let client = try daemon.connect()
       try client.sendBytes(Array(RawClient.frame(Self.ping).prefix(length)))
       client.stream.shutDown(.writing)
-      #expect(try client.receiveToEnd() == [])
+      try expectEqual(client.receiveToEnd(), [])
     }
     try other.ping(1)
   }
@@ -93,10 +93,10 @@ struct FrameTests {
     let clients = try (0..<3).map { _ in try daemon.connect() }
     for (index, client) in clients.enumerated() { try client.sendBytes(Array(half.dropLast(10_000 * index))) }
     let frames = try clients[0].receiveToEnd()
-    #expect(frames.count == 1)
-    #expect(try JSONValue(frames.last)["params"]["reason"].string == "quota")
+    expectEqual(frames.count, 1)
+    try expectEqual(JSONValue(frames.last)["params"]["reason"].string, "quota")
     try observer.send("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"stats\"}")
-    #expect(try observer.receiveJSON()["result"]["heldBytes"].int == 170_000)
+    try expectEqual(observer.receiveJSON()["result"]["heldBytes"].int, 170_000)
     // The other connections can continue their frames.
     for client in clients[1...] {
       try client.sendBytes([0x79])

@@ -13,11 +13,11 @@ import Testing
     var limits = Limits()
     (limits.maxConnections, limits.reservedConnections) = (100, 4)
     let plenty = OpenFiles(limits) { $0 }
-    #expect(plenty.connections(managedFeeds: 50).allowed == 100)
-    #expect(plenty.connections(managedFeeds: 50).shortage == nil)
+    expectEqual(plenty.connections(managedFeeds: 50).allowed, 100)
+    expectEqual(plenty.connections(managedFeeds: 50).shortage, nil)
     let few = OpenFiles(limits) { min($0, 60) }
-    #expect([0, 1, 3, 4, 100].map { few.connections(managedFeeds: $0).allowed } == [24, 18, 6, 1, 1])
-    #expect(few.connections(managedFeeds: 1).shortage?.hasPrefix("only 60 files may be open") == true)
+    expectEqual([0, 1, 3, 4, 100].map { few.connections(managedFeeds: $0).allowed }, [24, 18, 6, 1, 1])
+    expectEqual(few.connections(managedFeeds: 1).shortage?.hasPrefix("only 60 files may be open"), true)
   }
 
   @Test("managed feeds that the configuration adds take descriptors from connections, not from the reserve")
@@ -46,16 +46,16 @@ import Testing
       return try client.receiveJSON()["result"]["limits"]["maxConnections"].int
     }
     // Without 32 descriptors for the daemon and 4 in reserve.
-    #expect(try maxConnections(first) == 24)
+    try expectEqual(maxConnections(first), 24)
     try configure(managedFeeds: 2)
     process.signal(SIGHUP)
     try process.errors.wait(for: "maxConnections is 12;")
-    #expect(try maxConnections(first) == 12)
+    try expectEqual(maxConnections(first), 12)
     // The daemon's own user may use the reserve.
     let clients = try (0..<15).map { _ in try RawClient(path: path) }
     for (id, client) in clients.enumerated() { try client.ping(id) }
     let refused = try RawClient(path: path).receiveToEnd()
-    #expect(try refused.map { try JSONValue($0)["params"]["reason"].string } == ["limit"])
+    try expectEqual(refused.map { try JSONValue($0)["params"]["reason"].string }, ["limit"])
     for feed in ["m0", "m1"] {
       try first.send(#"{"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"\#(feed)"}}"#)
       _ = try first.receive(having: #"{"id":1}"#)
@@ -63,10 +63,10 @@ import Testing
     try configure(managedFeeds: 0)
     process.signal(SIGHUP)
     try process.errors.wait(for: "undefined m0, m1")
-    #expect(try maxConnections(clients[0]) == 24)
+    try expectEqual(maxConnections(clients[0]), 24)
     try RawClient(path: path).ping(1)
     #expect(!process.errors.text.contains("other limits"))
     process.signal(SIGTERM)
-    #expect(try process.waitForExit() == 0)
+    try expectEqual(process.waitForExit(), 0)
   }
 }

@@ -18,7 +18,7 @@ struct StartTests {
       + "durability memory (nothing is kept when it ends), pid \(daemon.process.pid)\n"
     #expect(daemon.log.hasSuffix(line), "\(daemon.log)")
     let listening = try daemon.connect().stream.peerCredentials()
-    #expect(listening.pid == daemon.process.pid)
+    expectEqual(listening.pid, daemon.process.pid)
   }
 
   @Test func socketModeDoesNotDependOnTheUmask() throws {
@@ -32,11 +32,11 @@ struct StartTests {
           "--durability", "memory",
         ])
       try process.errors.wait(for: "listens at")
-      #expect(mode(path) == 0o660, "umask \(mask)")
+      expectEqual(mode(path), 0o660, "umask \(mask)")
       process.signal(SIGTERM)
-      #expect(try process.waitForExit() == 0)
-      #expect(mode(path) == nil)
-      #expect(mode("\(path).lock") == nil)
+      try expectEqual(process.waitForExit(), 0)
+      expectEqual(mode(path), nil)
+      expectEqual(mode("\(path).lock"), nil)
     }
   }
 
@@ -44,40 +44,40 @@ struct StartTests {
   func exposedStateDirectory() throws {
     let directory = try TemporaryDirectory()
     let state = directory.file("state")
-    #expect(mkdir(state, 0o700) == 0)
+    expectEqual(mkdir(state, 0o700), 0)
     func refusal() throws -> String {
       let process = try ChildProcess(
         BuildProducts.program("feedd"), ["--socket", directory.file("s"), "--state", state])
-      #expect(try process.waitForExit() == 1)
+      try expectEqual(process.waitForExit(), 1)
       return String(process.errors.text.split(separator: "\n").first?.split(separator: "error: ").last ?? "")
     }
     for allowed in ["720", "702", "1777"] {
-      #expect(chmod(state, mode_t(allowed, radix: 8) ?? 0) == 0)
-      #expect(
-        try refusal()
-          == "cannot use state directory \(state): its mode \(allowed) lets other users write to it; run chmod go-w, "
+      expectEqual(chmod(state, mode_t(allowed, radix: 8) ?? 0), 0)
+      try expectEqual(
+        refusal(),
+        "cannot use state directory \(state): its mode \(allowed) lets other users write to it; run chmod go-w, "
           + "or name another directory with --state")
     }
-    #expect(chmod(state, 0o755) == 0)
+    expectEqual(chmod(state, 0o755), 0)
     if getuid() == 0 {
-      #expect(chown(state, 12345, 0) == 0)
-      #expect(
-        try refusal()
-          == "cannot use state directory \(state): it belongs to uid 12345; change its owner to root or uid 0, "
+      expectEqual(chown(state, 12345, 0), 0)
+      try expectEqual(
+        refusal(),
+        "cannot use state directory \(state): it belongs to uid 12345; change its owner to root or uid 0, "
           + "or name another directory with --state")
-      #expect(chown(state, 0, 0) == 0)
+      expectEqual(chown(state, 0, 0), 0)
     }
-    #expect(rmdir(state) == 0, "the directory is still empty")
-    #expect(mkdir(state, 0o755) == 0)
+    expectEqual(rmdir(state), 0, "the directory is still empty")
+    expectEqual(mkdir(state, 0o755), 0)
     let daemon = try DaemonProcess(["--state", state])
     try daemon.connect().ping(1)
-    #expect(try daemon.stop() == 0)
+    try expectEqual(daemon.stop(), 0)
   }
 
   @Test func secondDaemonIsRefused() throws {
     let daemon = try DaemonProcess()
     let second = try ChildProcess(BuildProducts.program("feedd"), ["--socket", daemon.socketPath])
-    #expect(try second.waitForExit() == 1)
+    try expectEqual(second.waitForExit(), 1)
     #expect(
       second.errors.text.contains(
         "error: cannot listen on \(daemon.socketPath): another feedd is running (pid \(daemon.process.pid)); stop it"))
@@ -88,8 +88,8 @@ struct StartTests {
     let directory = try TemporaryDirectory()
     let first = try DaemonProcess(directory: directory)
     first.process.signal(SIGKILL)
-    #expect(try first.process.waitForExit() == 128 + SIGKILL)
-    #expect(mode(first.socketPath) == 0o660)
+    try expectEqual(first.process.waitForExit(), 128 + SIGKILL)
+    expectEqual(mode(first.socketPath), 0o660)
     let second = try DaemonProcess(directory: directory)
     try second.connect().ping(1)
   }
@@ -107,9 +107,9 @@ struct StartTests {
     }
     for starter in starters { try starter.errors.wait(lines: 1) }
     let serving = starters.filter { $0.errors.text.contains("listens at") }
-    #expect(serving.count == 1)
+    expectEqual(serving.count, 1)
     for starter in starters where !serving.contains(where: { $0 === starter }) {
-      #expect(try starter.waitForExit() == 1)
+      try expectEqual(starter.waitForExit(), 1)
       #expect(starter.errors.text.contains("another feedd is running"))
     }
     try withExtendedLifetime(starters) { try RawClient(path: path).ping(1) }
@@ -127,17 +127,17 @@ struct StartTests {
     ] as [([String], Int32, String)])
   func failedStartsNameTheNextStep(arguments: [String], code: Int32, words: String) throws {
     let process = try ChildProcess(BuildProducts.program("feedd"), arguments)
-    #expect(try process.waitForExit() == code)
+    try expectEqual(process.waitForExit(), code)
     #expect(process.errors.text.contains(words), "\(process.errors.text)")
   }
 
   @Test func helpAndVersionGoToStandardOutput() throws {
     for (flag, words) in [("--help", "Usage: feedd [OPTION]..."), ("-V", "feedd \(ProgramVersion.text)\n")] {
       let process = try ChildProcess(BuildProducts.program("feedd"), [flag])
-      #expect(try process.waitForExit() == 0)
+      try expectEqual(process.waitForExit(), 0)
       try process.output.waitForEnd()
       #expect(process.output.text.hasPrefix(words))
-      #expect(process.errors.text == "")
+      expectEqual(process.errors.text, "")
     }
   }
 

@@ -74,7 +74,7 @@ struct StopDuringStartTests {
       events.forEach { _ in }
     }
     process.signal(signal)
-    #expect(try process.waitForExit() == 0, "\(process.errors.text)")
+    try expectEqual(process.waitForExit(), 0, "\(process.errors.text)")
     #expect(process.errors.text.contains("\(SignalQueue.name(signal)) from pid \(getpid())"))
     #expect(process.errors.text.contains("ended during the start"))
     for path in [socket, "\(socket).lock", "\(state)/feedd.lock"] { #expect(access(path, F_OK) != 0, "\(path)") }
@@ -90,10 +90,10 @@ struct StopDuringStartTests {
     for _ in 0..<3 {
       let process = try startUntilSocketExists()
       process.signal(SIGTERM)
-      #expect(try process.waitForExit() == 0, "\(process.errors.text)")
+      try expectEqual(process.waitForExit(), 0, "\(process.errors.text)")
     }
     let daemon = try DaemonProcess(["--state", state], directory: directory)
-    #expect(try content(of: daemon) == before)
+    try expectEqual(content(of: daemon), before)
   }
 
   @Test("signals that the guard did not take stay for the event loop")

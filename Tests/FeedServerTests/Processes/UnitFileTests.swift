@@ -27,8 +27,8 @@ struct UnitFileTests {
     let process = try ChildProcess("systemd-analyze", ["verify"] + copy(into: directory))
     let code = try process.waitForExit()
     try process.output.waitForEnd()
-    #expect(code == 0)
-    #expect(process.errors.text + process.output.text == "")
+    expectEqual(code, 0)
+    expectEqual(process.errors.text + process.output.text, "")
   }
 
   /// The settings that the daemon and its tests rely on.
