@@ -120,6 +120,12 @@ public enum StateBackup {
   private static func copyState(
     _ directory: String, to file: String, for copy: String, _ isCancelled: @escaping () -> Bool
   ) throws(StorageError) {
+    if let image = try imageOfGroup(in: directory) {
+      try vacuum(image, into: file, for: copy, isCancelled)
+      return try StorageError.naming(copy) { () throws(SQLiteError) in
+        try ImageNote.remove(from: Database(path: file, access: .readWrite))
+      }
+    }
     let files = SystemDirectory(directory)
     var attempt = 0
     while true {
@@ -149,6 +155,14 @@ public enum StateBackup {
         try made.execute("COMMIT")
       }
     }
+  }
+
+  /// The image in a directory if its log is elsewhere: that of a member of a group.
+  private static func imageOfGroup(in directory: String) throws(StorageError) -> Database? {
+    guard let (database, version) = try StateFile.open(StateFile.path(in: directory)), version > Schema.lastWithJournal,
+      try StorageError.naming(database.path, { () throws(SQLiteError) in try ImageNote.exists(in: database) })
+    else { return nil }
+    return database
   }
 
   private static func add(

@@ -6,11 +6,12 @@ import json
 import os
 import shutil
 import sqlite3
+import subprocess
 import unittest
 import zlib
 
-from group_processes import publish, request, wait_for
-from group_testing import GroupTest, collection
+from group_processes import Daemon, program, publish, request, wait_for
+from group_testing import GroupTest, collection, state
 
 
 class Images(GroupTest):
@@ -91,6 +92,52 @@ class Images(GroupTest):
         wait_for(lambda: a.call("group")["image"]["position"] > position, 30, "image")
         _, b = self.start("b")
         self.await_same(a, b)
+
+
+class Backups(GroupTest):
+    def test_a_backup_of_a_member_is_the_state_of_a_daemon_without_a_group(self):
+        member, a = self.start("a")
+        a.call("define", **collection())
+        for place in range(100):
+            a.call("update", feed="inbox", element={"id": f"e{place}", "n": place})
+        before, snapshot = state(a), self.content(a)
+        position = a.call("group")["position"]
+        self.client(member, "group", "image")
+        wait_for(lambda: a.call("group").get("image", {}).get("position", 0) >= position, 20, "image")
+        backup, home = os.path.join(self.directory, "backup"), os.path.join(self.directory, "alone")
+        self.client(member, "backup", backup)
+        a.call("update", feed="inbox", element={"id": "later", "n": 1})
+        self.client(member, "restore", backup, "--state", home)
+        alone = Daemon(program("feedd"), self.directory, "alone", None)
+        alone.arguments = [program("feedd"), "--socket", alone.path, "--state", home]
+        self.daemons.append(alone)
+        alone.start()
+        restored = alone.ready()
+        self.assertEqual(restored.call("group"), {"group": None, "log": "local"})
+        self.assertEqual(state(restored)[1], before[1])
+        self.assertEqual(self.content(restored), snapshot)
+        # Its history is another one, and not part of the group.
+        self.assertNotEqual(restored.call("hello")["epoch"], a.call("hello")["epoch"])
+        restored.call("update", feed="inbox", element={"id": "alone", "n": 2})
+        self.assertNotIn("alone", json.dumps(a.call("snapshot", feed="inbox")))
+        # The same state directory beside a group: the group's feeds are those of its log, and the own ones stay.
+        alone.end()
+        alone.arguments += ["--group", self.group, "--log", self.servers.url]
+        alone.start()
+        self.await_same(a, alone.ready())
+        alone.end()
+        alone.arguments = alone.arguments[:-4]
+        alone.start()
+        self.assertIn("alone", json.dumps(alone.ready().call("snapshot", feed="inbox")))
+
+    @staticmethod
+    def content(client):
+        return client.call("snapshot", feed="inbox")["sections"]
+
+    def client(self, daemon, *words):
+        done = subprocess.run([program("feedclient"), *words], capture_output=True, text=True,
+                              env={**os.environ, "FEEDD_SOCKET": daemon.path})
+        self.assertEqual(done.returncode, 0, done.stderr)
 
 
 class Divergence(GroupTest):

@@ -10,12 +10,19 @@ enum ImageNote {
     try insert.run()
   }
 
+  /// Whether an image has a note.
+  static func exists(in database: Database) throws(SQLiteError) -> Bool {
+    try database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'note'") == 1
+  }
+
+  /// Removes the note from a copy of an image.
+  static func remove(from database: Database) throws(SQLiteError) { try database.execute("DROP TABLE IF EXISTS note") }
+
   /// Returns the note of an image.
   static func read(_ database: Database) throws(StorageError) -> String {
     let path = database.path
     let (text, checksum) = try StorageError.naming(path) { () throws(SQLiteError) in
-      let tables = try database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'note'") ?? 0
-      guard tables == 1 else { return ("", Int64(-1)) }
+      guard try exists(in: database) else { return ("", Int64(-1)) }
       return (try database.text("SELECT text FROM note") ?? "", try database.integer("SELECT checksum FROM note") ?? -1)
     }
     guard Checksum.of(text) == checksum else {
