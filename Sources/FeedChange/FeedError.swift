@@ -21,8 +21,10 @@ public enum FeedError: Error, Equatable, Sendable {
   case permissionDenied(reason: String)
   /// The limit with that name and value was exceeded. `reason` says what to do.
   case limitExceeded(limit: String, value: Int, reason: String)
-  /// The commit log could not store the request.
+  /// The commit log could not store the request. A reason that ends with ``mayBeStored`` does not know that.
   case storageFailed(reason: String)
+  /// A member of a group cannot reach the revision that a watch resumes from.
+  case behind(reason: String)
   /// A condition of the request does not hold: the feed has another revision than `wanted`. nil is a feed that is not defined.
   case conditionFailed(feed: String, wanted: UInt64?, present: UInt64?)
   /// A condition of the request on the element that it names at position `index` does not hold.
@@ -76,11 +78,14 @@ public enum IndexedPart: Equatable, Sendable {
 }
 
 extension FeedError {
+  /// The end of the reason of a refused change that the log of a group may have stored.
+  public static let mayBeStored = "it may be stored, so read the feed before you repeat it"
+
   /// Returns the error with the feed of its request, unless it already names one.
   public func naming(_ feed: String?) -> FeedError {
     guard let feed else { return self }
     switch self {
-    case .badQuery, .invalidParams, .limitExceeded, .permissionDenied, .storageFailed, .internalError:
+    case .badQuery, .invalidParams, .limitExceeded, .permissionDenied, .storageFailed, .behind, .internalError:
       return .ofFeed(feed, self)
     default:
       return self

@@ -19,7 +19,7 @@ extension FeedError {
     case .indexOutOfRange: -32005
     case .permissionDenied: -32006
     case .limitExceeded: -32007
-    case .storageFailed: -32008
+    case .storageFailed, .behind: -32008
     case .conditionFailed, .elementConditionFailed: -32009
     case .unknownIdentity: -32010
     case .operationFailed(_, let error), .ofFeed(_, let error): error.code
@@ -62,7 +62,10 @@ extension FeedError {
         + Self.outOfRange(what, index, count)
     case .permissionDenied(let reason): "permission denied: \(reason)"
     case .limitExceeded(let limit, let value, let reason): "limit \(limit) (\(grouped(value))) exceeded: \(reason)"
+    case .storageFailed(let reason) where reason.hasSuffix(Self.mayBeStored): "cannot store the change: \(reason)"
     case .storageFailed(let reason): "cannot store the change: \(reason); nothing was changed"
+    case .behind(let reason):
+      "this host has not reached the revision of \"since\": \(reason); or resume on another host"
     case .conditionFailed(let feed, let wanted, let present):
       "condition failed: feed \"\(shown(feed))\" is \(Self.state(present)), not \(Self.state(wanted)); "
         + "read it again, then repeat the request with its revision"
@@ -108,7 +111,7 @@ extension FeedError {
   public var reason: String {
     switch self {
     case .definitionConflict(_, let reason), .permissionDenied(let reason), .internalError(let reason),
-      .storageFailed(let reason):
+      .storageFailed(let reason), .behind(let reason):
       reason
     case .unknownFeed(let name): "shows \"\(name)\", which neither the file nor the daemon defines"
     case .invalidParams(let member, let reason): "\(member) \(reason)"
@@ -129,7 +132,7 @@ extension FeedError {
   private func append(to out: inout ByteBuffer, _ members: inout DataMembers) {
     switch self {
     case .parseError(let offset, _): members.append("offset", offset, &out)
-    case .invalidRequest, .internalError, .permissionDenied, .storageFailed: break
+    case .invalidRequest, .internalError, .permissionDenied, .storageFailed, .behind: break
     case .methodNotFound(let name): members.append("method", name, &out)
     case .invalidParams(let member, _): members.append("member", member, &out)
     case .unknownFeed(let name): members.append("feed", name, &out)

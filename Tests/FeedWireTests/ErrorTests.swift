@@ -41,6 +41,7 @@ import Testing
     (.permissionDenied(reason: "r"), -32006, "{}"),
     (.limitExceeded(limit: "maxFrame", value: 7, reason: "r"), -32007, #"{"limit":"maxFrame","value":7}"#),
     (.storageFailed(reason: "r"), -32008, "{}"),
+    (.behind(reason: "r"), -32008, "{}"),
     (.operationFailed(index: 2, .unknownFeed("f")), -32000, #"{"op":2,"feed":"f"}"#),
     (
       .operationFailed(index: 2, FeedError.invalidParams(member: "a", reason: "r").naming("f")), -32602,

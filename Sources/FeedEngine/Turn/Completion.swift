@@ -332,7 +332,7 @@ struct Completion: ~Copyable {
       let (id, parameters) = batch.request(entry)
       // A watch that goes back to a former state would mislead its client.
       if let failure, entry.method.isLogged || engine.isAhead(parameters) {
-        let error = FeedError.storageFailed(reason: failure)
+        let error: FeedError = entry.method.isLogged ? .storageFailed(reason: failure) : .behind(reason: failure)
         if let id {
           let feed = parameters.member("feed")?.truncatedName
           engine.refuse(engine.makeReply(to: session, id: id.text), error.naming(feed))
