@@ -157,11 +157,26 @@ struct GroupJoining: ~Copyable {
       identity: identity, replicas: state.replicas, image: .none, table: MemberTable(), from: 1, rest: rest)
   }
 
+  /// Asks for the stream. A leaf node that was just started may not have reached the servers yet.
+  private mutating func requestStream() throws(GroupError) -> JSONObject {
+    let start = MonotonicClock.now
+    while true {
+      do throws(GroupError) {
+        return try request(JetStream.streamInfo(settings.stream), "")
+      } catch {
+        guard case .silent = error, MonotonicClock.now &- start < settings.timeout else { throw error }
+        usleep(100_000)
+      }
+    }
+  }
+
   private mutating func openStream(_ identity: StreamIdentity) throws(GroupError) -> StreamState {
     var copies = settings.replicas ?? 3
+    let start = MonotonicClock.now
     while true {
-      let answer = try request(JetStream.streamInfo(settings.stream), "")
+      let answer = try requestStream()
       if let state = StreamState(answer) { return state }
+      if waits(for: answer, since: start) { continue }
       guard let failure = JetStream.failure(answer), failure.error == JetStream.Failure.streamNotFound else {
         throw .jetStream(
           what: "cannot use stream \(settings.stream)",
@@ -171,6 +186,7 @@ struct GroupJoining: ~Copyable {
         JetStream.createStream(settings.stream),
         JetStream.logConfiguration(settings, description: identity.text, replicas: copies), seconds: 10)
       if let state = StreamState(created) { return state }
+      if waits(for: created, since: start) { continue }
       guard let failure = JetStream.failure(created) else { continue }
       if failure.error == JetStream.Failure.noReplicasOutsideCluster && settings.replicas == nil && copies > 1 {
         copies = 1
@@ -178,6 +194,15 @@ struct GroupJoining: ~Copyable {
         throw .jetStream(what: "cannot create stream \(settings.stream)", reason: failure.description)
       }
     }
+  }
+
+  /// Waits a moment if servers that start cannot answer yet.
+  private func waits(for answer: JSONObject, since start: UInt64) -> Bool {
+    guard JetStream.failure(answer)?.isTransient == true, MonotonicClock.now &- start < settings.timeout else {
+      return false
+    }
+    usleep(200_000)
+    return true
   }
 
   // MARK: Images

@@ -237,7 +237,8 @@ final class GroupMachine {
   }
 
   private func flush(_ now: UInt64) {
-    if follower.isFollowing && !isLost { own.flush(now, after: follower.mark) }
+    guard follower.isFollowing, !isLost else { return }
+    own.flush(now, after: follower.mark, isNamed: follower.state?.isSafeInCluster ?? false)
   }
 
   /// Stops following: the state of this member cannot be continued.

@@ -50,6 +50,8 @@ enum JetStream {
     static let streamNameInUse = 10058
     static let noReplicasOutsideCluster = 10074
     static let messageNotFound = 10037
+    /// The servers of a cluster have not found each other yet: there is no leader, or too few for the copies.
+    var isTransient: Bool { error == 10005 || error == 10008 }
     /// The publication was refused because a limit or the disk is full.
     var isFull: Bool { [10077, 10047, 10023, 10028, 10035].contains(error) || description.contains("maximum") }
   }
@@ -99,6 +101,8 @@ struct StreamState: Equatable, Sendable {
   var replicas: Int
   /// The server that leads the stream; empty outside a cluster.
   var leader: String
+  /// The version of that server; nil before 2.11, which does not tell.
+  var version: String?
 
   init?(_ answer: JSONObject) {
     guard let config = answer.object("config"), let state = answer.object("state") else { return nil }
@@ -109,5 +113,10 @@ struct StreamState: Equatable, Sendable {
     bytes = state.int("bytes") ?? 0
     replicas = config.int("num_replicas") ?? 1
     leader = answer.object("cluster")?.string("leader") ?? ""
+    version = config.object("metadata")?.string("_nats.ver")
   }
+
+  /// Whether the servers keep equal copies, and discard a repeated message on all of them or on none. Before 2.11, each copy decides
+  /// for itself whether it discards a message, and counts those, so after crashes copies may have different ones under one number.
+  var isSafeInCluster: Bool { replicas == 1 || version != nil }
 }

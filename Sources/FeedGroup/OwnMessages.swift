@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 import FeedModel
 
@@ -89,8 +90,10 @@ struct OwnMessages {
   // MARK: Sending
 
   /// Sends what was not sent yet or was not acknowledged for a while.
-  /// - Parameter mark: what was read last.
-  mutating func flush(_ now: UInt64, after mark: LogAudit.Mark?) {
+  /// - Parameters:
+  ///   - mark: what was read last.
+  ///   - isNamed: whether the servers are to discard a message that is sent again. Otherwise the members do.
+  mutating func flush(_ now: UInt64, after mark: LogAudit.Mark?, isNamed: Bool) {
     for place in outgoing.unsent(since: now > Self.patience ? now - Self.patience : 0) {
       let item = outgoing.messages[place]
       // The first message tells the offset of the stream's clock, from which deadlines are computed.
@@ -103,7 +106,7 @@ struct OwnMessages {
       outgoing.didSend(place, at: now)
       let failure = transport.publish(
         settings.subject, reply: "\(inbox).ack.\(item.identity)",
-        identity: "\(String(origin, radix: 16)).\(item.identity)", rollup: nil, bytes)
+        identity: isNamed ? "\(String(origin, radix: 16)).\(item.identity)" : nil, rollup: nil, bytes)
       if failure != nil { return }
     }
   }
@@ -175,7 +178,7 @@ struct OwnMessages {
     let number = refused.flatMap { outgoing.message(identity: $0)?.number } ?? .max
     let first = outgoing.messages.lazy.compactMap(\.batch).first
     let text =
-      mayBeStored(before: number) ? "\(reason); it may be stored, so read the feed before you repeat it" : reason
+      mayBeStored(before: number) ? "\(reason); \(FeedError.mayBeStored)" : reason
     outgoing.removeAll()
     begin()
     return first.map { ($0, text) }

@@ -70,6 +70,7 @@ struct StreamFollower {
   private var audit: LogAudit
   /// Since when the servers have less than was read.
   private var behindSince: UInt64?
+  private var hasWarnedOfServers = false
 
   init(
     _ settings: GroupSettings, _ identity: StreamIdentity, from next: UInt64, inbox: String,
@@ -129,6 +130,7 @@ struct StreamFollower {
     guard let state = StreamState(answer) else { return .nothing }
     answeredAt = now
     self.state = state
+    warnOfServers(state)
     let isBehind = state.last &+ 1 < nextWhenAsked
     // Servers that lost messages would give their numbers to others.
     if stage == .following && isBehind { ask(now) }
@@ -141,6 +143,14 @@ struct StreamFollower {
       createConsumer(now)
     }
     return .nothing
+  }
+
+  private mutating func warnOfServers(_ state: StreamState) {
+    if hasWarnedOfServers || state.isSafeInCluster { return }
+    hasWarnedOfServers = true
+    report.note(
+      "the servers of group \(settings.name) are older than nats-server 2.11; before 2.10.22, their copies of the log may differ "
+        + "after one of them stood still: update them, or run one server", isWarning: true)
   }
 
   /// The reason why the stream cannot be followed; nil if it can, or if `behindSince` is set: the answer may be another one soon.

@@ -43,8 +43,11 @@ final class SimulatedStream {
   /// The stream's clock minus that of the members.
   let clockOffset: UInt64 = 5_000_000_000_000_000
   let identity: StreamIdentity
+  /// Whether the servers tell their version, so that they are to discard repeated messages.
+  private let discardsRepeats: Bool
 
-  init(seed: UInt64) {
+  init(seed: UInt64, discardsRepeats: Bool) {
+    self.discardsRepeats = discardsRepeats
     random = SeededRandom(seed: seed)
     identity = StreamIdentity(epoch: "e", limits: [:])
   }
@@ -63,6 +66,9 @@ final class SimulatedStream {
 
   /// Loses the last messages, as servers that crash together may.
   func loseTail(of count: Int) { stored.removeLast(min(count, stored.count)) }
+
+  /// Whether nothing is on its way, and there is a leader.
+  var isIdle: Bool { onItsWay.isEmpty && now >= leaderlessUntil }
 
   func loseLeader(for nanoseconds: UInt64) { leaderlessUntil = now + nanoseconds }
 
@@ -84,7 +90,9 @@ final class SimulatedStream {
   func receive(_ member: Int, _ subject: String, identity: String?, _ bytes: [UInt8]) -> String? {
     if now < leaderlessUntil { return nil }
     if subject.hasPrefix("$JS.API.STREAM.INFO") {
-      return "{\"config\":{\"description\":\(self.identity.text.quotedAsJSON),\"num_replicas\":3},\"state\":"
+      let metadata = discardsRepeats ? ",\"metadata\":{\"_nats.ver\":\"2.15.1\"}" : ""
+      let description = self.identity.text.quotedAsJSON
+      return "{\"config\":{\"description\":\(description),\"num_replicas\":3\(metadata)},\"state\":"
         + "{\"first_seq\":\(stored.isEmpty ? 0 : 1),\"last_seq\":\(stored.count),\"messages\":\(stored.count)}}"
     }
     if subject.hasPrefix("$JS.API.CONSUMER.CREATE") {
@@ -144,7 +152,7 @@ final class SimulatedMember: GroupTransport {
   let stream: SimulatedStream
   private(set) var machine: GroupMachine!
   private(set) var isConnected = false
-  /// The payloads of the batches in the order of their execution, with their moments.
+  /// The batches in the order of their execution: name, length and moment of each.
   private(set) var executed: [String] = []
   private(set) var outcomes: [UInt64: Outcome] = [:]
   private(set) var lost: String?
@@ -228,14 +236,24 @@ final class SimulatedMember: GroupTransport {
     nextBatch += 1
     var text = "m\(index)-\(nextBatch);"
     text += String(repeating: "x", count: max(0, bytes - text.utf8.count))
-    texts[nextBatch] = text
     inFlight.insert(nextBatch)
     let frames = HeldFrames(Array(text.utf8))
+    texts[nextBatch] = Self.summary(frames.frames)
     machine.append(
       LogBatch(
         number: nextBatch, at: Instant(nanoseconds: stream.now), revision: nil, frames: frames.frames, owner: frames),
       now: stream.now)
     takeEvents()
+  }
+
+  private static func summary(_ bytes: UnsafeRawBufferPointer) -> String {
+    let name = String(decoding: bytes.prefix { $0 != UInt8(ascii: ";") }, as: UTF8.self)
+    return "\(name);\(bytes.count)"
+  }
+
+  /// Whether its batches have an outcome, and it has read the whole stream and would store more.
+  var isSettled: Bool {
+    inFlight.isEmpty && machine.unreachableSince == nil && machine.table.position == stream.stored.count
   }
 
   func step() {
@@ -272,7 +290,7 @@ final class SimulatedMember: GroupTransport {
         inFlight.remove(number)
         executed.append("\(texts[number] ?? "?")@\(at.nanoseconds)")
       case .received(let batch):
-        executed.append("\(String(decoding: batch.frames, as: UTF8.self))@\(batch.at.nanoseconds)")
+        executed.append("\(Self.summary(batch.frames))@\(batch.at.nanoseconds)")
       case .failed(let first, let reason):
         for number in inFlight where number >= first {
           outcomes[number, default: Outcome()].failure = reason

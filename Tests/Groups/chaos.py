@@ -2,10 +2,13 @@
 """Three daemons of one group and three NATS servers, which are killed, stopped and cut off at random while clients push and
 watch. At the end every acknowledged change is there exactly once, no refused one is there twice, and all members agree.
 
-A server is killed or stopped only while all have what was acknowledged, and two are only stopped together: nats-server 2.9 loses
-acknowledged messages otherwise (Protocol/groups.md, "What the servers keep").
+A server is killed, stopped or cut off only while all have what was acknowledged. Two are stopped together, but not killed. Servers
+older than 2.10.22 are killed only: their copies may differ after others (Protocol/groups.md, "What the servers keep"). The copies of
+the servers are compared after each fault.
 
-usage: chaos.py [--seconds N] [--seed N] [--servers N]
+usage: chaos.py [--seconds N] [--seed N] [--servers N] [--without FAULT]...
+
+FEEDD_NATS_SERVER names another nats-server than the installed one.
 """
 
 import argparse
@@ -22,11 +25,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../../Protocol/clients/python")]
 
 import feedd  # noqa: E402
-from group_processes import Daemon, Servers, free_ports, program, request, temporary, wait_for  # noqa: E402
+import nats_copies  # noqa: E402
+from group_processes import Daemon, Servers, free_ports, nats_version, program, request, temporary, wait_for  # noqa: E402
 
 
 class Proxy:
-    """Forwards connections of one daemon to one server, until it is cut."""
+    """Forwards connections of a daemon or a server to a server, until it is cut."""
 
     def __init__(self, target):
         self.target, self.port = target, free_ports(1)[0]
@@ -93,12 +97,19 @@ class Proxy:
             one.close()
 
 
+KINDS = ("kill daemon", "stop daemon", "cut daemon", "kill server", "stop server", "cut server", "stop two servers")
+OF_NEW_SERVERS = ("stop server", "cut server", "stop two servers")
+
+
 class Chaos:
-    def __init__(self, seconds, seed, server_count):
+    def __init__(self, seconds, seed, server_count, without=()):
         self.random = random.Random(seed)
         self.seconds, self.seed = seconds, seed
+        self.kinds = [kind for kind in KINDS if kind not in without]
         self.directory = temporary()
-        self.servers = Servers(self.directory, server_count, "", no_advertise=True)
+        # Between each two servers, and the places of the two.
+        self.routes = []
+        self.servers = Servers(self.directory, server_count, "", no_advertise=True, routed=self.route)
         self.is_over = False
         self.lock = threading.Lock()
         self.problems = []
@@ -107,8 +118,13 @@ class Chaos:
         # The digest of each revision, and where it was seen.
         self.digests = {}
         self.resumed, self.reset, self.moves = 0, 0, 0
-        self.latencies = []
+        self.copies_differ = False
         self.daemons, self.proxies = [], []
+
+    def route(self, one, other, port):
+        proxy = Proxy(port)
+        self.routes.append(((one, other), proxy))
+        return proxy.port
 
     def problem(self, text):
         with self.lock:
@@ -214,7 +230,7 @@ class Chaos:
 
     def fault(self):
         rng = self.random
-        kind = rng.choice(["kill daemon", "stop daemon", "cut daemon", "kill server", "stop server", "two servers"])
+        kind = rng.choice(self.kinds)
         pause = rng.uniform(0.5, 6)
         if kind == "kill daemon":
             daemon = rng.choice(self.daemons)
@@ -234,17 +250,31 @@ class Chaos:
             for proxy in proxies:
                 proxy.cut(False)
         else:
-            count = 2 if kind == "two servers" else 1
+            count = 2 if kind == "stop two servers" else 1
             chosen = rng.sample(self.servers.processes, min(count, len(self.servers.processes)))
-            is_kill = count == 1 and rng.random() < 0.5
+            is_kill = kind == "kill server"
             if not self.are_complete():
                 return "nothing, because a server lacks messages,", 0
+            if kind == "cut server":
+                return self.cut_server(self.servers.processes.index(chosen[0]), rng.random() < 0.5, pause)
             for server in chosen:
                 server.kill() if is_kill else server.stop()
             time.sleep(pause)
             for server in chosen:
                 server.start() if is_kill else server.resume()
         return kind, pause
+
+    def cut_server(self, place, with_clients, pause):
+        """Cuts a server off from the others, and perhaps from the daemons."""
+        cut = [proxy for ends, proxy in self.routes if place in ends]
+        if with_clients:
+            cut += [proxies[place] for proxies in self.proxies]
+        for proxy in cut:
+            proxy.cut(True)
+        time.sleep(pause)
+        for proxy in cut:
+            proxy.cut(False)
+        return "cut server" if with_clients else "cut server from servers", pause
 
     def are_complete(self, seconds=20):
         """Waits until all servers have complete copies of the streams. Returns whether they have."""
@@ -263,8 +293,14 @@ class Chaos:
         except TimeoutError:
             return False
 
+    def can_store(self):
+        """Whether the servers found each other: they store a stream with as many copies."""
+        config = {"name": "probe", "subjects": ["probe"], "storage": "file", "num_replicas": len(self.servers.ports)}
+        return all("error" not in request(port, "$JS.API.STREAM.CREATE.probe", config) for port in self.servers.ports)
+
     def run(self):
         self.servers.start()
+        wait_for(self.can_store, 30, "cluster")
         for place in range(3):
             proxies = [Proxy(port) for port in self.servers.ports]
             self.proxies.append(proxies)
@@ -272,31 +308,44 @@ class Chaos:
             daemon = Daemon(program("feedd"), self.directory, "abc"[place], url,
                             options=("--image-journal", "256K", "--log-timeout", "3s"))
             self.daemons.append(daemon)
-        self.daemons[0].start()
-        first = self.daemons[0].ready()
-        first.call("define", feed="list", kind="array")
-        for daemon in self.daemons[1:]:
+        for daemon in self.daemons:
             daemon.start()
-            daemon.ready().close()
+
+        def can_push():
+            self.revive()
+            return [daemon.connect().call("define", feed="list", kind="array") for daemon in self.daemons]
+        wait_for(can_push, 60, "three daemons that store changes")
         workers = [(self.push, n) for n in range(3)] + [(self.watch, n) for n in range(4)]
         threads = [threading.Thread(target=call, args=(n,), daemon=True) for call, n in workers]
         threads.append(threading.Thread(target=self.verify, daemon=True))
         for thread in threads:
             thread.start()
-        end, faults = time.monotonic() + self.seconds, 0
+        end, faults, omitted = time.monotonic() + self.seconds, 0, 0
         while time.monotonic() < end:
             time.sleep(self.random.uniform(0.5, 3))
             kind, pause = self.fault()
             faults += 1
+            omitted += pause == 0
             print(f"{faults}: {kind} for {pause:.1f} s; {len(self.acknowledged)} acknowledged, {len(self.refused)} refused, "
                   f"{self.resumed} resumed, {self.reset} reset", flush=True)
             self.revive()
+            self.compare_copies()
         time.sleep(5)
         self.is_over = True
         for thread in threads:
             thread.join(60)
         self.compare()
-        return faults
+        print(f"{faults - omitted} faults", flush=True)
+        if omitted * 4 > faults:
+            self.problem(f"{omitted} of {faults} faults were omitted, because a server lacked messages")
+
+    def compare_copies(self):
+        """Compares the messages that the servers keep, from their files."""
+        copies = [nats_copies.copy(os.path.join(process.directory, "store"), "feedd_test") for process in self.servers.processes]
+        place = nats_copies.difference(copies)
+        if place is not None and not self.copies_differ:
+            self.copies_differ = True
+            self.problem(f"the copies of the servers differ from message {place} on; they have {nats_copies.summary(copies)}")
 
     def revive(self):
         """Starts daemons that ended with an error, as a service manager does."""
@@ -339,6 +388,7 @@ class Chaos:
             daemon.resume()
             daemon.kill()
         self.servers.end()
+        self.compare_copies()
         if self.problems:
             print(f"logs are in {self.directory}")
         else:
@@ -350,9 +400,13 @@ def main():
     parser.add_argument("--seconds", type=int, default=600)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--servers", type=int, default=3)
+    parser.add_argument("--without", action="append", choices=KINDS, metavar="FAULT",
+                        help=f"leave out a fault: {', '.join(KINDS)} (default: those of servers older than 2.10.22 but their end)")
     options = parser.parse_args()
-    print(f"seed {options.seed}", flush=True)
-    chaos = Chaos(options.seconds, options.seed, options.servers)
+    without = options.without or ([] if nats_version() >= (2, 10, 22) else OF_NEW_SERVERS)
+    left_out = f", without: {', '.join(without)}" if without else ""
+    print(f"nats-server {'.'.join(map(str, nats_version()))}{left_out}, seed {options.seed}", flush=True)
+    chaos = Chaos(options.seconds, options.seed, options.servers, without)
     try:
         chaos.run()
     finally:

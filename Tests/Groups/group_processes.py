@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -12,8 +13,18 @@ import time
 
 
 def nats_server():
-    """The path of nats-server, which only root has in its PATH; None if it is not installed."""
+    """The path of the nats-server that FEEDD_NATS_SERVER names, by default of the installed one, which only root has in its PATH;
+    None if there is none."""
+    named = os.environ.get("FEEDD_NATS_SERVER")
+    if named:
+        return named
     return shutil.which("nats-server", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
+
+
+def nats_version():
+    """The version of that server, such as (2, 9, 10)."""
+    text = subprocess.run([nats_server(), "--version"], capture_output=True, text=True, check=True).stdout
+    return tuple(int(part) for part in re.search(r"v(\d+)\.(\d+)\.(\d+)", text).groups())
 
 
 def free_ports(count):
@@ -94,9 +105,11 @@ class Process:
 
 
 class Servers:
-    """One NATS server with JetStream, or a cluster of several."""
+    """One NATS server with JetStream, or a cluster of several. `extra` is more text of their configurations, for all or for each,
+    `domain` that of JetStream, and `routed` gives the port at which one server reaches the routes of another one: it takes the places
+    of both and the port of the other one."""
 
-    def __init__(self, directory, count=1, extra="", no_advertise=False):
+    def __init__(self, directory, count=1, extra="", no_advertise=False, domain=None, routed=None):
         self.ports = free_ports(count)
         routes = free_ports(count)
         self.processes = []
@@ -104,10 +117,19 @@ class Servers:
             home = os.path.join(directory, f"nats{place}")
             os.makedirs(home, exist_ok=True)
             text = f'port: {self.ports[place]}\nhost: 127.0.0.1\nserver_name: n{place}\n'
-            text += f'jetstream {{ store_dir: "{home}/store"\n max_file_store: 4GB }}\n{extra}\n'
+            text += f'jetstream {{ store_dir: "{home}/store"\n max_file_store: 4GB\n'
+            text += f" domain: {domain} }}\n" if domain else " }\n"
+            text += f"{extra if isinstance(extra, str) else extra[place]}\n"
             if count > 1:
-                others = ", ".join(f"nats://127.0.0.1:{port}" for port in routes)
+                reached = routes
+                if routed:
+                    # One connects to the other: a server may close both of two connections, each as the second one.
+                    places = [(place + step) % count for step in range(1, count // 2 + 1)]
+                    reached = [routed(place, other, routes[other]) for other in places]
+                others = ", ".join(f"nats://127.0.0.1:{port}" for port in reached)
                 text += f'cluster {{ name: test\n listen: 127.0.0.1:{routes[place]}\n routes: [{others}]\n'
+                # Otherwise the servers tell each other addresses that go around `routed`.
+                text += ' advertise: "127.0.0.1:1"\n' if routed else ""
                 text += ' no_advertise: true }\n' if no_advertise else ' }\n'
             with open(os.path.join(home, "server.conf"), "w") as file:
                 file.write(text)
@@ -254,9 +276,9 @@ def publish(port, subject, payload):
             pass
 
 
-def request(port, subject, body):
+def request(port, subject, body, seconds=5):
     payload = json.dumps(body).encode() if body else b""
-    with socket.create_connection(("127.0.0.1", port), 5) as sock:
+    with socket.create_connection(("127.0.0.1", port), seconds) as sock:
         file = sock.makefile("rb")
         file.readline()
         sock.sendall(b'CONNECT {"verbose":false}\r\nSUB reply 1\r\n')

@@ -25,12 +25,13 @@ class GroupTest(unittest.TestCase):
 
     server_count = 1
     server_text = ""
+    domain = None
     groups = 0
 
     @classmethod
     def setUpClass(cls):
         cls.servers_directory = temporary()
-        cls.servers = Servers(cls.servers_directory, cls.server_count, cls.server_text)
+        cls.servers = Servers(cls.servers_directory, cls.server_count, cls.server_text, domain=cls.domain)
         cls.addClassCleanup(shutil.rmtree, cls.servers_directory, True)
         cls.addClassCleanup(cls.servers.end)
         cls.servers.start()

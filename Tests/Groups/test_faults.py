@@ -1,5 +1,6 @@
 """Servers and members that end, stop and are cut off."""
 
+import base64
 import json
 import os
 import subprocess
@@ -7,7 +8,7 @@ import sys
 import time
 import unittest
 
-from group_processes import nats_server, request, wait_for
+from group_processes import nats_server, nats_version, request, wait_for
 from group_testing import GroupTest, collection, state
 
 
@@ -29,6 +30,12 @@ class CutOff(GroupTest):
         wait_for(lambda: a.call("hello")["log"].startswith("unreachable since "), 10, "report of the cut")
         self.assertTrue(a.call("stats")["log"].startswith("unreachable since "))
         self.assertTrue(a.call("describe", feed="inbox")["log"].startswith("unreachable since "))
+        # After a long cut, a change is refused at once, and the error says what to do.
+        wait_for(lambda: self.refusal(a)[0] < 0.3, 10, "refusal at once")
+        _, error = self.refusal(a)
+        self.assertEqual(error["code"], -32008, error)
+        self.assertRegex(error["message"], f"the log of group {self.group} is unreachable: .+; start nats-server or check the network")
+        self.assertEqual(state(a), before)
         for server in self.servers.processes:
             server.resume()
         wait_for(lambda: a.call("hello")["log"] == "connected", 20, "log")
@@ -38,6 +45,13 @@ class CutOff(GroupTest):
         texts = json.dumps(b.call("snapshot", feed="inbox"))
         self.assertIn("after", texts)
         self.assertNotIn("refused", texts)
+
+    @staticmethod
+    def refusal(client):
+        """The seconds after which a change is refused, and the error."""
+        start = time.monotonic()
+        error = client.error("update", feed="inbox", element={"id": "refused", "n": 2})
+        return time.monotonic() - start, error
 
     def test_a_change_during_a_short_cut_is_stored_once(self):
         (_, a), (_, b) = self.start("a"), self.start("b")
@@ -49,6 +63,10 @@ class CutOff(GroupTest):
         self.assertIn("result", a.answer(number))
         self.await_same(a, b, feed="list")
         self.assertEqual(b.call("describe", feed="list")["count"], 1)
+        # The server knows a message that is sent again by its header.
+        last = request(self.port, f"$JS.API.STREAM.INFO.{self.stream}", {})["state"]["last_seq"]
+        found = request(self.port, f"$JS.API.STREAM.MSG.GET.{self.stream}", {"seq": last})["message"]
+        self.assertIn("Nats-Msg-Id: ", base64.b64decode(found["hdrs"]).decode())
 
     def test_a_killed_server_comes_back_with_everything(self):
         (_, a), (_, b) = self.start("a", "--log-timeout", "20s"), self.start("b")
@@ -90,6 +108,16 @@ class Cluster(GroupTest):
         clusters = [info.get("cluster", {}) for info in infos]
         return all(cluster.get("leader") and all(copy["current"] for copy in cluster["replicas"]) for cluster in clusters)
 
+    def test_repeated_messages_are_named_if_the_servers_discard_them_safely(self):
+        first, a = self.start("a")
+        a.call("define", **collection())
+        info = request(self.servers.ports[0], f"$JS.API.STREAM.INFO.{self.stream}", {})
+        found = request(self.servers.ports[0], f"$JS.API.STREAM.MSG.GET.{self.stream}", {"seq": info["state"]["last_seq"]})
+        headers = base64.b64decode(found["message"].get("hdrs", "")).decode()
+        is_safe = nats_version() >= (2, 11)
+        self.assertEqual("Nats-Msg-Id: " in headers, is_safe, headers)
+        self.assertEqual("older than nats-server 2.11" in first.text(), not is_safe, first.text())
+
     def test_a_group_survives_each_server(self):
         (_, a), (_, b) = self.start("a", "--log-timeout", "20s"), self.start("b", "--log-timeout", "20s")
         a.call("define", **collection())
@@ -112,6 +140,9 @@ class Faults(unittest.TestCase):
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "chaos.py")
         done = subprocess.run([sys.executable, script, "--seconds", "600"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr[-2000:])
+        # The version of the servers, the faults that are left out for it, and the result; also if output is buffered.
+        lines = done.stdout.splitlines()
+        print(lines[0], *lines[-2:], sep="\n", file=sys.__stderr__)
 
 
 if __name__ == "__main__":
