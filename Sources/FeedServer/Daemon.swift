@@ -95,7 +95,7 @@ public enum Daemon {
       log: log, openFiles: openFiles, drainTimeout: options.drainTimeout, configurationFile: file,
       socket: options.socket,
       metricsPath: options.metricsPath)
-    if let file, let configuration { try loop.apply(configuration, file) } else { member?.log.announce([:]) }
+    try loop.begin(configuration)
     guardian.stop()
     SocketPath.leaveMark(ofListenerAt: listener.path, environment)
     loop.reportReady(socket: listener.path)

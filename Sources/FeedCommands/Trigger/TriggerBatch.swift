@@ -1,4 +1,5 @@
 import FeedChange
+import FeedClient
 
 /// The changes since the last batch, coalesced: a row added and then deleted is not in it, one updated twice is in it once.
 ///
@@ -8,18 +9,23 @@ struct TriggerBatch {
   private var rows: [IndexPath: TriggerChange] = [:]
   /// The rows that were there at the start of the batch and are deleted.
   private var gone: [TriggerChange] = []
+  /// The texts of the deltas, which are not in the file yet.
+  private(set) var deltas: [String] = []
+  /// The revision before the batch, and the position after its last delta; nil if there is none.
+  private(set) var span: (start: UInt64, end: FeedPosition)?
 
   var count: Int { rows.count + gone.count }
-  var isEmpty: Bool { count == 0 }
 
-  /// Adds the rows of a delta.
-  mutating func add(_ changes: [TriggerChange], _ change: Change) {
+  /// Adds the rows of a delta, after which the feed is at `position`.
+  mutating func add(_ changes: [TriggerChange], _ delta: Delta, _ position: FeedPosition) {
+    deltas.append(delta.text)
+    span = (span?.start ?? delta.from, position)
     var (deleted, moved): (Set<IndexPath>, [IndexPath: IndexPath]) = ([], [:])
     for row in changes {
       guard let path = row.before?.path else { continue }
       if let to = row.after?.path { moved[path] = to } else { deleted.insert(path) }
     }
-    var map = ChangeMap(forward: change)
+    var map = ChangeMap(forward: delta.change)
     let known = rows
     rows = [:]
     for (path, row) in known.sorted(by: { $0.key < $1.key }) {
@@ -42,9 +48,8 @@ struct TriggerBatch {
     }
   }
 
-  /// Returns the changes in order: those of deleted rows, then the others by their places. Starts the next batch.
-  mutating func take() -> [TriggerChange] {
-    defer { self = TriggerBatch() }
+  /// The changes in order: those of deleted rows, then the others by their places.
+  var changes: [TriggerChange] {
     var (left, came): ([[UInt8]: Int], [[UInt8]: Int]) = ([:], [:])
     func identity(_ row: TriggerChange) -> [UInt8]? { row.id.map(RowPrint.canonical) }
     for row in gone { if let id = identity(row) { left[id, default: 0] += 1 } }

@@ -24,7 +24,6 @@ struct TriggerQueue {
 
   /// The number of items that are not done.
   var count: Int { places.count }
-  var runningCount: Int { running.count }
 
   /// Whether an item could be started at once if there were one.
   var hasRoom: Bool { places.count == running.count && running.count < jobs }

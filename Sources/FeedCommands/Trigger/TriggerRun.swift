@@ -21,15 +21,9 @@ final class TriggerRun {
   /// The position of the last notification.
   private var position: FeedPosition?
   /// The changes of the snapshot that is being received, and whether it is that of a reset.
-  private var snapshot: [TriggerChange] = []
-  private var reset: RowNews.Reset?
+  private var snapshot: (changes: [TriggerChange], reset: RowNews.Reset?) = ([], nil)
   private var batch = TriggerBatch()
-  /// The revision before the batch, the position of its last delta, and the deltas that are not in the file.
-  private var batchStart: UInt64?
-  private var batchEnd: FeedPosition?
-  private var deltas: [String] = []
-  private var lastComplaint: String?
-  private var hasWarned = false
+  private var remarks: WatchRemarks
   /// Why no more commands are started; the failure that ends the program.
   private var ending: Failure?
   private let deadline: UInt64?
@@ -57,6 +51,7 @@ final class TriggerRun {
     // The rows of the first snapshot are remembered, to tell later what is new.
     options.spanning = false
     position = state.position
+    remarks = WatchRemarks(settings.feed, invocation)
     follower = Follower(path: invocation.socketPath, options: options, keepsMirror: false)
     let saved = state.position.flatMap { [state] position in state.rows.map { (position, $0) } }
     tracker = RowTracker(
@@ -85,7 +80,7 @@ final class TriggerRun {
 
   /// Replaces the file if it is much longer than its content. A running command would keep only the former file locked.
   private func shortenFile() throws(Failure) {
-    guard state.isLong, programs.isEmpty, deltas.isEmpty, let position = state.position else { return }
+    guard state.isLong, programs.isEmpty, batch.deltas.isEmpty, let position = state.position else { return }
     try state.replace(position, rows: tracker.saved, items: queue.unfinished)
   }
 
@@ -195,13 +190,12 @@ extension TriggerRun {
 
   private func take(_ event: Follower.Event) throws(Failure) {
     switch event {
-    case .waiting(let reason): complain(reason)
+    case .waiting(let reason): remarks.complain(reason)
     case .started(let start):
-      lastComplaint = nil
-      snapshot = []
+      snapshot.changes = []
       tracker.printer.identities = IdentityPaths(of: settings.feed, invocation)
       tracker.started(start, asked: position, hasSnapshot: follower.asksForSnapshot)
-      try checkSection(start)
+      try remarks.started(start, settings.section)
     case .response: return
     case .notification(let notification, _):
       let news: RowNews?
@@ -215,26 +209,9 @@ extension TriggerRun {
     }
   }
 
-  private func complain(_ reason: ClientError) {
-    let sentence =
-      switch reason {
-      case .noDaemon: "waiting for a daemon at \(invocation.socketPath)"
-      case .refused: "waiting for the feed \(settings.feed)"
-      default: "\(reason.clause); reconnecting"
-      }
-    if sentence != lastComplaint { console.say(sentence) }
-    lastComplaint = sentence
-  }
-
-  private func checkSection(_ start: WatchStart) throws(Failure) {
-    guard let remark = try settings.section?.check(start.sections), !hasWarned else { return }
-    hasWarned = true
-    console.say(remark)
-  }
-
   /// Notes a later position at which nothing has changed.
   private func moveOn() throws(Failure) {
-    guard let position, position != state.position, batch.isEmpty, deltas.isEmpty else { return }
+    guard let position, position != state.position, batch.deltas.isEmpty else { return }
     try state.append([], [], position)
   }
 
@@ -244,15 +221,13 @@ extension TriggerRun {
       if let change = TriggerChange(row, initial: settings.initial && state.position == nil) { changes.append(change) }
     }
     guard let delta = news.delta else {
-      if let begun = news.reset { (reset, snapshot) = (begun, []) }
-      snapshot += changes
+      if let begun = news.reset { snapshot = ([], begun) }
+      snapshot.changes += changes
       return notification.params.member("last")?.bool == true ? try takeSnapshot() : ()
     }
     guard let position else { return }
     if settings.isBatch {
-      deltas.append(delta.text)
-      (batchStart, batchEnd) = (batchStart ?? delta.from, position)
-      return batch.add(changes, delta.change)
+      return batch.add(changes, delta, position)
     }
     let items = changes.compactMap { TriggerInput(settings, position).item(of: $0, number: state.takeNumber) }
     try state.append(items, [delta.text], position)
@@ -263,14 +238,14 @@ extension TriggerRun {
   private func takeSnapshot() throws(Failure) {
     // The changes before it are a batch of their own: their places belong to other revisions.
     try closeBatch()
-    defer { (snapshot, reset) = ([], nil) }
+    defer { snapshot = ([], nil) }
     guard let position else { return }
-    if let reset { tell(reset) }
-    let input = TriggerInput(settings, position, isReset: reset != nil)
+    if let reset = snapshot.reset { tell(reset) }
+    let input = TriggerInput(settings, position, isReset: snapshot.reset != nil)
     let items =
       settings.isBatch
-      ? [input.item(of: snapshot, from: state.position?.revision, number: state.takeNumber)].compactMap { $0 }
-      : snapshot.compactMap { input.item(of: $0, number: state.takeNumber) }
+      ? [input.item(of: snapshot.changes, from: state.position?.revision, number: state.takeNumber)].compactMap { $0 }
+      : snapshot.changes.compactMap { input.item(of: $0, number: state.takeNumber) }
     if programs.isEmpty {
       try state.replace(position, rows: tracker.saved, items: queue.unfinished + items)
     } else {
@@ -281,7 +256,7 @@ extension TriggerRun {
 
   private func tell(_ reset: RowNews.Reset) {
     let counts = ["added", "updated", "deleted"].map { word in
-      "\(snapshot.count { $0.wanted(Set(ChangeFilter.words))?.kind.rawValue == word }) \(word)"
+      "\(snapshot.changes.count { $0.wanted(Set(ChangeFilter.words))?.kind.rawValue == word }) \(word)"
     }
     console.say(
       "\(settings.feed): \(reset.reason); "
@@ -292,10 +267,10 @@ extension TriggerRun {
 
   /// Makes the changes since the last batch an item, and saves the position.
   private func closeBatch() throws(Failure) {
-    guard let start = batchStart, let end = batchEnd else { return }
-    let item = TriggerInput(settings, end).item(of: batch.take(), from: start, number: state.takeNumber)
-    try state.append(item.map { [$0] } ?? [], deltas, end)
-    (batchStart, batchEnd, deltas) = (nil, nil, [])
+    guard let (start, end) = batch.span else { return }
+    let item = TriggerInput(settings, end).item(of: batch.changes, from: start, number: state.takeNumber)
+    try state.append(item.map { [$0] } ?? [], batch.deltas, end)
+    batch = TriggerBatch()
     if let item { queue.add(item) }
   }
 }

@@ -17,24 +17,16 @@ final class WatchedFeed {
   private var tracker: RowTracker?
   /// The last position that was told, from which the next watch resumes.
   private var position: FeedPosition?
-  /// Whether a part of the snapshot that is being received was shown.
-  private var hasShownPart = false
-  /// The number of parts of snapshots and deltas that were printed, or of states that were shown, for `--count`.
-  private var shownCount = 0
+  private var parts: ShownParts
   /// The last printed numbers of rows, in a watch without elements.
   private var shownCounts: FeedCounts?
-  /// Whether the requested number of changes was shown.
-  private(set) var isDone = false
-  /// Whether the position of the last change that was shown is noted.
-  private var hasEnded = false
-  private var lastComplaint: String?
-  /// Why the section of `--section` is refused; whether it was remarked that there is none.
+  private var remarks: WatchRemarks
+  /// Why the section of `--section` is refused.
   private var sectionRefusal: Failure?
-  private var hasRemarked = false
-  /// The reason why the daemon refused the request of a key.
-  private var lastRefusal: String?
 
   private var console: Console { invocation.console }
+  /// Whether the requested number of changes was shown.
+  var isDone: Bool { parts.isDone }
 
   init(
     _ name: String, index: Int, since: SinceFile.State?, _ invocation: Invocation, _ settings: WatchSettings,
@@ -46,6 +38,8 @@ final class WatchedFeed {
     self.invocation = invocation
     self.settings = settings
     self.display = display
+    parts = ShownParts(wanted: settings.count, snapshotOnly: settings.snapshotOnly)
+    remarks = WatchRemarks(name, invocation)
     var options = settings.options
     options.feed = name
     // Readers of printed notifications expect each part of a snapshot within one section.
@@ -70,7 +64,8 @@ final class WatchedFeed {
   /// The state for a display.
   var shown: WatchState {
     WatchState(
-      feed: name, mirror: follower.mirror, complaint: follower.isWatching ? lastRefusal : lastComplaint ?? "connecting",
+      feed: name, mirror: follower.mirror,
+      complaint: follower.isWatching ? remarks.refusal : remarks.complaint ?? "connecting",
       verifiedRevision: verification.verified?.revision)
   }
 
@@ -90,15 +85,21 @@ final class WatchedFeed {
   }
 
   private func take(_ event: Follower.Event) throws(ClientError) -> Follower.Verdict {
-    defer { notePosition() }
+    // A watch that is done reads on only to verify its copy.
+    let wasDone = isDone
+    defer { if !wasDone { notePosition() } }
     switch event {
     case .waiting(let reason):
       verification.lost()
-      complain(reason)
+      remarks.complain(reason, isShown: !display.descriptors.isEmpty)
     case .started(let start):
-      lastComplaint = nil
       if tracker != nil { track(start) }
-      guard checkSection(start) else { return .pause }
+      do throws(Failure) {
+        try remarks.started(start, settings.filter.section)
+      } catch {
+        sectionRefusal = error
+        return .pause
+      }
       if settings.verifies, follower.mirror == nil {
         console.say(
           "resumed at revision \(grouped(Int(clamping: start.revision))) without its rows; "
@@ -122,24 +123,10 @@ final class WatchedFeed {
     position = follower.position
   }
 
-  /// Whether the section of `--section` is not ambiguous.
-  private func checkSection(_ start: WatchStart) -> Bool {
-    do throws(Failure) {
-      guard let remark = try settings.filter.section?.check(start.sections), !hasRemarked else { return true }
-      hasRemarked = true
-      console.say(remark)
-      return true
-    } catch {
-      sectionRefusal = error
-      return false
-    }
-  }
-
-  /// Notes the position that the output has reached. A watch that is done reads on only to verify its copy.
+  /// Notes the position that the output has reached.
   private func notePosition() {
-    guard let positions, !hasEnded, let position = follower.position else { return }
+    guard let positions, let position = follower.position else { return }
     positions.note(SinceFile.State(position: position, rows: tracker?.saved), of: name, at: console.offset)
-    hasEnded = isDone
   }
 
   private func reading<Value>(_ read: () throws(MalformedMessage) -> Value) throws(ClientError) -> Value {
@@ -150,8 +137,7 @@ final class WatchedFeed {
   private func takeCounts() -> Follower.Verdict {
     guard follower.counts != nil, follower.counts != shownCounts else { return .proceed }
     showCounts()
-    shownCount += 1
-    isDone = isDone || shownCount == settings.count || settings.snapshotOnly
+    parts.didShowCounts()
     return isDone ? .pause : .proceed
   }
 
@@ -172,30 +158,13 @@ final class WatchedFeed {
     switch notification.kind {
     case .snapshot, .delta:
       // A display of states shows a snapshot once it is complete.
-      hasShownPart = hasShownPart || isShown
-      if hasShownPart, notification.kind == .delta || isLast || !display.countsStates {
-        shownCount += 1
-        hasShownPart = false
-      }
+      parts.take(isShown, isWhole: notification.kind == .delta || isLast || !display.countsStates)
       if settings.verifies, follower.mirror != nil { verification.changed(now: now) }
       try check(now)
     case .bookmark, .selection, .bye, .other: break
     }
-    let isOver = shownCount == settings.count || settings.snapshotOnly && notification.kind == .snapshot && isLast
-    if isOver { isDone = true }
+    let isOver = parts.end(atSnapshot: notification.kind == .snapshot && isLast)
     return isOver || console.pendingBytes > 256 << 10 ? .pause : .proceed
-  }
-
-  /// Reports once why there are no updates.
-  private func complain(_ reason: ClientError) {
-    let sentence: String
-    switch reason {
-    case .noDaemon: sentence = "waiting for a daemon at \(invocation.socketPath)"
-    case .refused: sentence = "waiting for the feed \(name)"
-    default: sentence = "\(reason.clause); reconnecting"
-    }
-    if sentence != lastComplaint, display.descriptors.isEmpty { console.say(sentence) }
-    lastComplaint = sentence
   }
 }
 
@@ -230,7 +199,7 @@ extension WatchedFeed {
 
   /// Selects or deselects a row.
   func select(section: Int, row: Int, isOn: Bool) throws(Failure) {
-    lastRefusal = nil
+    remarks.refusal = nil
     do throws(ClientError) {
       _ = try follower.request(isOn ? "select" : "deselect") { params in
         params.append("{\"feed\":")
@@ -257,7 +226,7 @@ extension WatchedFeed {
 
   /// Shows why the daemon refused to select a row.
   private func note(_ result: Result<JSONView, RemoteError>) {
-    if case .failure(let error) = result { lastRefusal = CommandWords().translate(error.message) }
+    if case .failure(let error) = result { remarks.refusal = CommandWords().translate(error.message) }
   }
 
   private func check(_ now: UInt64) throws(ClientError) {
@@ -267,5 +236,41 @@ extension WatchedFeed {
     } catch {
       throw .fault(error)
     }
+  }
+}
+
+/// What of a feed was shown, for `--count` and `--snapshot`.
+private struct ShownParts {
+  /// The number of parts of snapshots and deltas that are wanted, or of states; nil for all.
+  private let wanted: Int?
+  private let snapshotOnly: Bool
+  private var count = 0
+  /// Whether a part of the snapshot that is being received was shown.
+  private var hasShownPart = false
+  private(set) var isDone = false
+
+  init(wanted: Int?, snapshotOnly: Bool) { (self.wanted, self.snapshotOnly) = (wanted, snapshotOnly) }
+
+  /// Counts the numbers of rows of a watch without elements as its snapshot.
+  mutating func didShowCounts() {
+    count += 1
+    isDone = isDone || count == wanted || snapshotOnly
+  }
+
+  /// Counts a part of a snapshot, or a delta.
+  ///
+  /// - Parameter isWhole: whether the part counts; otherwise it counts with the next one.
+  mutating func take(_ isShown: Bool, isWhole: Bool) {
+    hasShownPart = hasShownPart || isShown
+    if hasShownPart, isWhole { (count, hasShownPart) = (count + 1, false) }
+  }
+
+  /// Returns whether enough was shown.
+  ///
+  /// - Parameter isSnapshot: whether a snapshot has just ended.
+  mutating func end(atSnapshot isSnapshot: Bool) -> Bool {
+    let isOver = count == wanted || snapshotOnly && isSnapshot
+    if isOver { isDone = true }
+    return isOver
   }
 }

@@ -12,43 +12,15 @@ public final class PositionSnapshot {
   public private(set) var position = 0
 
   private var tree: PositionTree?
-  private let capture: (UInt32) -> UInt
-  private let release: (UInt) -> Void
-  private var leaves: [NodeID]
-  /// The number of items of the last leaf up to the end of the snapshot.
-  private let lastCount: Int
-  /// The index in `leaves` of the leaf that is read next, and the number of its items, or captured items, that were read.
-  private var current = 0
-  private var offset = 0
-  /// A bit for each leaf id: set while the leaf is neither read nor changed, so that it is read from the tree.
-  private var pending: [UInt64]
-  /// The captured items of changed leaves, without those that were read before, and the bytes charged for them.
-  private var preserved: [NodeID: (items: [UInt], bytes: Int)] = [:]
-  /// What is charged for the snapshot until it is cancelled; nil if nothing is.
-  private var memory: SnapshotMemory?
-  private var charged = 0
-  /// The rows that only snapshots keep, if this is one of them, and its number among them.
-  private var abandoned: (rows: AbandonedRows, holder: Int)?
-  private let size: (UInt) -> Int
+  private var leaves: SnapshotLeaves
+  private var captured: CapturedLeaves
+  private var charge = SnapshotCharge()
 
-  /// - Parameters:
-  ///   - leaves: the leaves of the items.
-  ///   - offset: the number of items of the first leaf before the snapshot.
-  ///   - lastCount: the number of items of the last leaf up to the end of the snapshot.
-  init(
-    of tree: PositionTree, count: Int, leaves: [NodeID], offset: Int, lastCount: Int,
-    capture: @escaping (UInt32) -> UInt, release: @escaping (UInt) -> Void, size: @escaping (UInt) -> Int
-  ) {
+  fileprivate init(of tree: PositionTree, count: Int, leaves: SnapshotLeaves, _ captured: CapturedLeaves) {
     self.count = count
     self.tree = count > 0 ? tree : nil
     self.leaves = leaves
-    self.offset = offset
-    self.lastCount = lastCount
-    self.capture = capture
-    self.release = release
-    self.size = size
-    pending = [UInt64](repeating: 0, count: (Int(tree.leaves.used) + 63) / 64)
-    for leaf in leaves { pending[Int(leaf) / 64] |= 1 << UInt64(leaf % 64) }
+    self.captured = captured
   }
 
   deinit {
@@ -60,23 +32,14 @@ public final class PositionSnapshot {
 
   /// Charges the memory of the snapshot, also what it captures later, until it is read to the end or cancelled.
   func charge(to memory: SnapshotMemory) {
-    precondition(self.memory == nil && preserved.isEmpty, "a snapshot is charged once, when it is made")
-    if tree == nil { return }
-    self.memory = memory
-    charge(Self.ownBytes + leaves.count * MemoryLayout<NodeID>.stride + pending.count * MemoryLayout<UInt64>.stride)
+    precondition(!charge.isMade && captured.isEmpty, "a snapshot is charged once, when it is made")
+    if tree != nil { charge.begin(memory, Self.ownBytes + leaves.byteCount) }
   }
 
-  var isCharged: Bool { memory != nil }
+  var isCharged: Bool { charge.isMade }
 
   /// Shares the charge for rows that only snapshots keep from now on, this one among them, if it is charged.
-  func abandon(_ rows: AbandonedRows) {
-    if let memory { abandoned = (rows, rows.add(memory)) }
-  }
-
-  private func charge(_ bytes: Int) {
-    charged += bytes
-    memory?.add(bytes)
-  }
+  func abandon(_ rows: AbandonedRows) { charge.abandon(rows) }
 
   /// Reads up to `max` items, calls `body` with what was captured of each, and returns their number; 0 at the end.
   ///
@@ -84,42 +47,45 @@ public final class PositionSnapshot {
   ///
   /// - Precondition: `max` is not negative, and `body` does not change the tree.
   public func next(max: Int, _ body: (UInt) -> Void) -> Int {
-    precondition(max >= 0, "a negative number of items")
-    guard let tree else { return 0 }
-    let goal = position + min(max, count - position)
-    let start = position
-    while position < goal {
-      let leaf = leaves[current]
-      if isPending(leaf) {
-        readInTree(leaf, tree, goal, body)
-      } else {
-        readPreserved(leaf, goal, body)
+    forEachLeaf(max: max) { leaf, range, tree in
+      guard let tree else { return captured.take(range, of: leaf, body) }
+      let items = tree.leaves.items(leaf)
+      for place in range {
+        let value = captured.capture(items[place])
+        body(value)
+        captured.release(value)
       }
     }
-    if position == count { cancel() }
-    return goal - start
   }
 
   /// Passes over up to `max` items, and returns their number; 0 at the end. O(leaves), without a look at their items.
   ///
   /// - Precondition: `max` is not negative.
   public func skip(max: Int) -> Int {
+    forEachLeaf(max: max) { leaf, range, tree in
+      if tree == nil { captured.take(range, of: leaf) { _ in } }
+    }
+  }
+
+  /// Advances by up to `max` items, and returns their number. Calls `body` for each leaf with the range of its items, and with
+  /// the tree if they are in it; otherwise they are captured.
+  private func forEachLeaf(max: Int, _ body: (NodeID, Range<Int>, PositionTree?) -> Void) -> Int {
     precondition(max >= 0, "a negative number of items")
     guard let tree else { return 0 }
     let goal = position + min(max, count - position)
     let start = position
     while position < goal {
-      let leaf = leaves[current]
-      let isInTree = isPending(leaf)
-      let payloads = isInTree ? [] : preserved[leaf]?.items ?? []
-      let available = isInTree ? itemCount(of: leaf, tree) : payloads.count
-      let end = min(available, offset + goal - position)
-      position += end - offset
-      if !isInTree { for payload in payloads[offset..<end] { release(payload) } }
-      offset = end
-      if offset == available {
-        if isInTree { setDone(leaf) } else { forget(leaf) }
-        advance()
+      let leaf = leaves.current
+      let isPending = leaves.isPending(leaf)
+      let available = isPending ? leaves.itemCount(of: leaf, tree) : captured.count(of: leaf)
+      let range = leaves.offset..<min(available, leaves.offset + goal - position)
+      position += range.count
+      body(leaf, range, isPending ? tree : nil)
+      if range.upperBound < available {
+        leaves.offset = range.upperBound
+      } else {
+        if isPending { leaves.setDone(leaf) } else { charge.add(-captured.forget(leaf)) }
+        leaves.advance()
       }
     }
     if position == count { cancel() }
@@ -131,106 +97,150 @@ public final class PositionSnapshot {
     guard let tree else { return }
     tree.remove(self)
     self.tree = nil
-    for (leaf, captured) in preserved {
-      for payload in captured.items[(isCurrent(leaf) ? offset : 0)...] { release(payload) }
-    }
-    preserved = [:]
-    charge(-charged)
-    if let abandoned { abandoned.rows.leave(abandoned.holder) }
-    abandoned = nil
-    pending = []
-    leaves = []
+    captured.releaseAll { leaves.isCurrent($0) ? leaves.offset : 0 }
+    charge.end()
+    leaves = SnapshotLeaves()
   }
 
   /// Captures the unread items of `leaf`, which is about to change, if they are not captured yet.
   func preserve(_ leaf: NodeID) {
-    guard let tree, isPending(leaf) else { return }
-    setDone(leaf)
-    let start = isCurrent(leaf) ? offset : 0
-    let items = tree.leaves.items(leaf)
-    let captured = (start..<itemCount(of: leaf, tree)).map { capture(items[$0]) }
-    var bytes = 0
-    if memory != nil {
-      bytes = captured.reduce(captured.count * MemoryLayout<UInt>.stride) { $0 + size($1) }
-      charge(bytes)
-    }
-    preserved[leaf] = (captured, bytes)
-    if isCurrent(leaf) { offset = 0 }
-  }
-
-  private func readInTree(_ leaf: NodeID, _ tree: PositionTree, _ goal: Int, _ body: (UInt) -> Void) {
-    let items = tree.leaves.items(leaf)
-    let available = itemCount(of: leaf, tree)
-    let end = min(available, offset + goal - position)
-    position += end - offset
-    while offset < end {
-      let payload = capture(items[offset])
-      body(payload)
-      release(payload)
-      offset += 1
-    }
-    if offset == available {
-      setDone(leaf)
-      advance()
-    }
-  }
-
-  private func readPreserved(_ leaf: NodeID, _ goal: Int, _ body: (UInt) -> Void) {
-    let payloads = preserved[leaf]?.items ?? []
-    let end = min(payloads.count, offset + goal - position)
-    position += end - offset
-    while offset < end {
-      body(payloads[offset])
-      release(payloads[offset])
-      offset += 1
-    }
-    if offset == payloads.count {
-      forget(leaf)
-      advance()
-    }
-  }
-
-  /// Forgets the captured items of a leaf, which were read and released.
-  private func forget(_ leaf: NodeID) {
-    guard let captured = preserved.removeValue(forKey: leaf) else { return }
-    charge(-captured.bytes)
-  }
-
-  /// The number of items of a pending leaf up to the end of the snapshot.
-  private func itemCount(of leaf: NodeID, _ tree: PositionTree) -> Int {
-    leaf == leaves[leaves.count - 1] ? lastCount : Int(tree.leaves.header(leaf).pointee.count)
-  }
-
-  private func advance() {
-    current += 1
-    offset = 0
-  }
-
-  private func isCurrent(_ leaf: NodeID) -> Bool {
-    current < leaves.count && leaves[current] == leaf
-  }
-
-  /// A leaf allocated after the snapshot has an id without a bit, or the id of a leaf that was captured before it was freed.
-  private func isPending(_ leaf: NodeID) -> Bool {
-    let word = Int(leaf / 64)
-    return word < pending.count && pending[word] >> UInt64(leaf % 64) & 1 == 1
-  }
-
-  private func setDone(_ leaf: NodeID) {
-    pending[Int(leaf / 64)] &= ~(1 << UInt64(leaf % 64))
+    guard let tree, leaves.isPending(leaf) else { return }
+    leaves.setDone(leaf)
+    let range = (leaves.isCurrent(leaf) ? leaves.offset : 0)..<leaves.itemCount(of: leaf, tree)
+    let bytes = captured.add(range, of: leaf, tree, isCharged: isCharged)
+    charge.add(bytes)
+    if leaves.isCurrent(leaf) { leaves.offset = 0 }
   }
 
   #if CHECK_INVARIANTS
     /// Checks that the number of items left to read is right. O(leaves).
     func checkInvariants() {
       guard let tree else { return }
-      var left = 0
-      for leaf in leaves[current...] {
-        left += isPending(leaf) ? itemCount(of: leaf, tree) : (preserved[leaf]?.items ?? []).count
+      let left = leaves.rest.reduce(0) {
+        $0 + (leaves.isPending($1) ? leaves.itemCount(of: $1, tree) : captured.count(of: $1))
       }
-      precondition(left - offset == count - position, "a snapshot lost or gained items")
+      precondition(left - leaves.offset == count - position, "a snapshot lost or gained items")
     }
   #endif
+}
+
+/// The leaves of a snapshot in order, and the place up to which they were read.
+private struct SnapshotLeaves {
+  private var leaves: [NodeID] = []
+  /// The number of items of the last leaf up to the end of the snapshot.
+  private var lastCount = 0
+  /// The index of the leaf that is read next.
+  private var index = 0
+  /// The number of its items, or captured items, that were read.
+  var offset = 0
+  /// A bit for each leaf id: set while the leaf is neither read nor changed, so that it is read from the tree.
+  private var pending: [UInt64] = []
+
+  init() {}
+
+  init(_ leaves: [NodeID], offset: Int, lastCount: Int, of tree: PositionTree) {
+    (self.leaves, self.offset, self.lastCount) = (leaves, offset, lastCount)
+    pending = [UInt64](repeating: 0, count: (Int(tree.leaves.used) + 63) / 64)
+    for leaf in leaves { pending[Int(leaf) / 64] |= 1 << UInt64(leaf % 64) }
+  }
+
+  var byteCount: Int { leaves.count * MemoryLayout<NodeID>.stride + pending.count * MemoryLayout<UInt64>.stride }
+  var current: NodeID { leaves[index] }
+  /// The leaves that are not read to their end.
+  var rest: ArraySlice<NodeID> { leaves[index...] }
+
+  func isCurrent(_ leaf: NodeID) -> Bool { index < leaves.count && leaves[index] == leaf }
+
+  mutating func advance() { (index, offset) = (index + 1, 0) }
+
+  /// The number of items of a pending leaf up to the end of the snapshot.
+  func itemCount(of leaf: NodeID, _ tree: PositionTree) -> Int {
+    leaf == leaves[leaves.count - 1] ? lastCount : Int(tree.leaves.header(leaf).pointee.count)
+  }
+
+  /// A leaf allocated after the snapshot has an id without a bit, or the id of a leaf that was captured before it was freed.
+  func isPending(_ leaf: NodeID) -> Bool {
+    let word = Int(leaf / 64)
+    return word < pending.count && pending[word] >> UInt64(leaf % 64) & 1 == 1
+  }
+
+  mutating func setDone(_ leaf: NodeID) { pending[Int(leaf / 64)] &= ~(1 << UInt64(leaf % 64)) }
+}
+
+/// The captured items of changed leaves, without those that were read before.
+private struct CapturedLeaves {
+  let capture: (UInt32) -> UInt
+  let release: (UInt) -> Void
+  let size: (UInt) -> Int
+  /// The items of each leaf, and the bytes charged for them.
+  private var leaves: [NodeID: (items: [UInt], bytes: Int)] = [:]
+
+  init(capture: @escaping (UInt32) -> UInt, release: @escaping (UInt) -> Void, size: @escaping (UInt) -> Int) {
+    (self.capture, self.release, self.size) = (capture, release, size)
+  }
+
+  var isEmpty: Bool { leaves.isEmpty }
+
+  func count(of leaf: NodeID) -> Int { leaves[leaf]?.items.count ?? 0 }
+
+  /// Captures items of a leaf of the tree. Returns the bytes to charge for them; 0 if nobody is charged.
+  mutating func add(_ range: Range<Int>, of leaf: NodeID, _ tree: PositionTree, isCharged: Bool) -> Int {
+    let source = tree.leaves.items(leaf)
+    let items = range.map { capture(source[$0]) }
+    let bytes = isCharged ? items.reduce(items.count * MemoryLayout<UInt>.stride) { $0 + size($1) } : 0
+    leaves[leaf] = (items, bytes)
+    return bytes
+  }
+
+  /// Calls `body` with items of a leaf, and releases them.
+  func take(_ range: Range<Int>, of leaf: NodeID, _ body: (UInt) -> Void) {
+    for item in leaves[leaf]?.items[range] ?? [] {
+      body(item)
+      release(item)
+    }
+  }
+
+  /// Forgets a leaf whose items were released. Returns the bytes that were charged for them.
+  mutating func forget(_ leaf: NodeID) -> Int { leaves.removeValue(forKey: leaf)?.bytes ?? 0 }
+
+  /// Releases all items.
+  ///
+  /// - Parameter first: the number of items of a leaf that were released before.
+  mutating func releaseAll(from first: (NodeID) -> Int) {
+    for (leaf, captured) in leaves { captured.items[first(leaf)...].forEach(release) }
+    leaves = [:]
+  }
+}
+
+/// What is charged for one snapshot.
+private struct SnapshotCharge {
+  /// Who is charged; nil if nobody is.
+  private var memory: SnapshotMemory?
+  private var bytes = 0
+  /// The rows that only snapshots keep, if this is one of them, and its number among them.
+  private var abandoned: (rows: AbandonedRows, holder: Int)?
+
+  var isMade: Bool { memory != nil }
+
+  mutating func begin(_ memory: SnapshotMemory, _ bytes: Int) {
+    self.memory = memory
+    add(bytes)
+  }
+
+  mutating func add(_ bytes: Int) {
+    self.bytes += bytes
+    memory?.add(bytes)
+  }
+
+  mutating func abandon(_ rows: AbandonedRows) {
+    if let memory { abandoned = (rows, rows.add(memory)) }
+  }
+
+  mutating func end() {
+    add(-bytes)
+    if let abandoned { abandoned.rows.leave(abandoned.holder) }
+    abandoned = nil
+  }
 }
 
 extension PositionTree {
@@ -259,8 +269,9 @@ extension PositionTree {
     precondition(rows.lowerBound >= 0 && rows.upperBound <= count, "rows out of range")
     let (leaves, offset, lastCount) = leavesInOrder(of: rows)
     let snapshot = PositionSnapshot(
-      of: self, count: rows.count, leaves: leaves, offset: offset, lastCount: lastCount, capture: capture,
-      release: release, size: size)
+      of: self, count: rows.count,
+      leaves: SnapshotLeaves(leaves, offset: offset, lastCount: lastCount, of: self),
+      CapturedLeaves(capture: capture, release: release, size: size))
     if !rows.isEmpty { snapshots.append(Unmanaged.passUnretained(snapshot)) }
     return snapshot
   }

@@ -16,7 +16,6 @@ package struct EventLoop: ~Copyable {
   private let state: DurableState?
   /// The group that the daemon is a member of; nil for none.
   private let member: GroupMember?
-  private let clock: ServerClock
   private let log: Log
   private let signals: Signals
   private var health = LogHealth()
@@ -25,20 +24,9 @@ package struct EventLoop: ~Copyable {
   private var sources = ManagedSources()
   /// The file of `--metrics-file`; nil if there is none.
   private var metrics: MetricsFile?
-  /// The file that SIGHUP reads again; nil if there is none.
-  private let configurationFile: ConfigurationFile?
-  /// The settings of the socket at the start.
-  private let socket: SocketSettings
-  private let openFiles: OpenFiles
+  private var configuration: LiveConfiguration
   private var freed: FreedMemory
-  /// The time of this cycle.
-  private var now: Instant
-  /// Whether the state cannot be continued, and is loaded again from the group by another start.
-  private(set) var mustRejoin = false
-  /// A configuration that is applied when the log of the group has its announcement.
-  private var announced: (configuration: Configuration, file: ConfigurationFile, restart: [String])?
-  /// The number of cycles, for the log.
-  private var cycles = 0
+  private var time: CycleTime
 
   /// - Parameters:
   ///   - commitLog: the log of `state` or `member`, or one that needs no directory.
@@ -54,23 +42,21 @@ package struct EventLoop: ~Copyable {
     for descriptor in signals.descriptors { try link.add(descriptor, as: .signals) }
     if let descriptor = commitLog.descriptor { try link.add(descriptor, as: .commitLog) }
     if let descriptor = member?.descriptor { try link.add(descriptor, as: .commitLog) }
-    now = clock.now
+    time = CycleTime(clock)
     turn = Turn(
       engine, log: commitLog, slices: makeRunner("feedd-slices"), queries: makeRunner("feedd-queries"),
-      deltas: makeRunner("feedd-deltas"), now: now)
+      deltas: makeRunner("feedd-deltas"), now: time.now)
     self.link = link
     self.signals = signals
-    self.clock = clock
     self.state = state
     self.member = member
     self.log = log
-    self.configurationFile = configurationFile
-    self.socket = socket
-    self.openFiles = openFiles ?? OpenFiles(engine.limits)
+    configuration = LiveConfiguration(
+      configurationFile, socket, openFiles ?? OpenFiles(engine.limits), member?.log, log)
     shutdown = Shutdown(drainTimeout: drainTimeout)
-    freed = FreedMemory(now: now)
-    service = ServiceManager(notify, log, now: now)
-    if let metricsPath { metrics = MetricsFile(metricsPath, log, now: now) }
+    freed = FreedMemory(now: time.now)
+    service = ServiceManager(notify, log, now: time.now)
+    if let metricsPath { metrics = MetricsFile(metricsPath, log, now: time.now) }
   }
 
   /// Creates a loop without a state directory, a configuration and a service manager. Simulations run it on system calls that
@@ -106,16 +92,18 @@ package struct EventLoop: ~Copyable {
   /// Whether the connections were drained after a request to end.
   package var isOver: Bool { shutdown.isOver }
 
+  /// Whether the state cannot be continued, and is loaded again from the group by another start.
+  var mustRejoin: Bool { shutdown.mustRejoin }
+
   /// Waits for events, and does what they and the time require.
   package mutating func cycle() throws(SystemError) {
-    let wakes = try link.wait(milliseconds: timeout(), mayLook: turn.hadInput, clock)
-    now = clock.now
-    cycles &+= 1
+    let wakes = try link.wait(milliseconds: timeout(), mayLook: turn.hadInput, time.clock)
+    time.beginCycle()
     if wakes.contains(.signals) { handleSignals() }
-    if wakes.contains(.fileEvents) { sources.readFileEvents(now: now) }
-    if wakes.contains(.sourceReports) { sources.applyReports(to: engine, now: now) }
+    if wakes.contains(.fileEvents) { sources.readFileEvents(now: time.now) }
+    if wakes.contains(.sourceReports) { sources.applyReports(to: engine, now: time.now) }
     turn.pausesBetweenBatches = storage?.wantsImage ?? false
-    turn.run(&link, now: now)
+    turn.run(&link, now: time.now)
     reportHealth()
     attendTimers()
     workOnImage()
@@ -131,7 +119,7 @@ package struct EventLoop: ~Copyable {
       // Others act only if the first one is away.
       engine.delayEvictions(by: min(UInt64(rank) * 250_000_000, 2_000_000_000))
     }
-    applyAnnounced()
+    tell(configuration.applyAnnounced(engine, now: time.now))
   }
 
   /// Works on an image of the state. None begins while a batch is executed in part.
@@ -150,31 +138,31 @@ package struct EventLoop: ~Copyable {
     func consider(_ moment: Instant?) {
       if let moment { deadline = min(deadline ?? moment, moment) }
     }
-    switch turn.next(after: now) {
+    switch turn.next(after: time.now) {
     case .now: return 0
     case .at(let moment): consider(moment)
     case .whenReadable: break
     }
     consider(link.deadline)
     consider(service.deadline)
-    consider(storage?.imagePause.map { now.adding(nanoseconds: $0) })
-    consider(member?.pause.map { now.adding(nanoseconds: $0) })
+    consider(storage?.imagePause.map { time.now.adding(nanoseconds: $0) })
+    consider(member?.pause.map { time.now.adding(nanoseconds: $0) })
     consider(sources.deadline)
     consider(shutdown.deadline)
     consider(metrics?.deadline)
     consider(freed.deadline)
-    return deadline.map { clock.milliseconds(until: $0) } ?? -1
+    return deadline.map { time.clock.milliseconds(until: $0) } ?? -1
   }
 
   package func checkInvariants() { link.checkInvariants() }
 
   private mutating func attendTimers() {
-    sources.attend(now: now)
+    sources.attend(now: time.now)
     arrangeSources()
-    service.attend(now: now)
-    metrics?.write(turn.engine, now: now)
-    freed.attend(engine.accountedBytes, now: now)
-    if shutdown.isDue(openConnections: turn.isDrained ? 0 : max(link.count, 1), now: now) { endDraining() }
+    service.attend(now: time.now)
+    metrics?.write(turn.engine, now: time.now)
+    freed.attend(engine.accountedBytes, now: time.now)
+    if shutdown.isDue(openConnections: turn.isDrained ? 0 : max(link.count, 1), now: time.now) { endDraining() }
   }
 
   // MARK: Signals and the end
@@ -197,10 +185,10 @@ package struct EventLoop: ~Copyable {
 
   /// Begins the end, or ends at once if it has begun.
   package mutating func end(_ cause: String) {
-    guard shutdown.request(cause, now: now) else {
+    guard shutdown.request(cause, now: time.now) else {
       return log.write(.notice, "\(cause) again: ending at once")
     }
-    if let cause = shutdown.begin(now: now) { drain(cause) }
+    if let cause = shutdown.begin(now: time.now) { drain(cause) }
   }
 
   /// Accepts only the connections that already wait, queues `bye` for all, and continues until all output is written.
@@ -223,7 +211,7 @@ package struct EventLoop: ~Copyable {
     } else {
       log.write(.warning, "ended; \(counted(left, "connection")) did not read the last frame in time")
     }
-    log.write(.debug, "\(counted(cycles, "turn")) of the loop, \(counted(link.accepted, "connection")) accepted")
+    log.write(.debug, "\(counted(time.cycles, "turn")) of the loop, \(counted(link.accepted, "connection")) accepted")
   }
 
   // MARK: Storage
@@ -232,7 +220,7 @@ package struct EventLoop: ~Copyable {
   private mutating func reportHealth() {
     if let reason = turn.lossReason, !isOver, member != nil {
       log.write(.error, "\(reason); the daemon stops serving and begins again from an image of the group")
-      mustRejoin = true
+      shutdown.mustRejoin = true
       if reason.contains(GroupLog.divergence) { member?.discardImage() }
       turn.abandon(
         &link, reason: "shutdown", message: "feedd loads the state of its group again; connect again in a few seconds.")
@@ -265,13 +253,13 @@ package struct EventLoop: ~Copyable {
     // A batch still in flight waits for a disk that does not respond. The image would wait too.
     if !turn.awaitsLog && !isToldToEnd {
       let engine = engine
-      var nextReport = clock.now
+      var nextReport = time.now
       storage.writeImage(executed: turn.executed, { engine.catalog.makeImage() }) {
-        now = clock.now
-        if now >= nextReport {
-          nextReport = now.adding(seconds: 1)
+        time.read()
+        if time.now >= nextReport {
+          nextReport = time.now.adding(seconds: 1)
           service.tell(.extendTimeout(.seconds(30)))
-          service.attend(now: now)
+          service.attend(now: time.now)
         }
         while let request = try? signals.next() { if case .end = request { isToldToEnd = true } }
         return !isToldToEnd
@@ -287,16 +275,16 @@ package struct EventLoop: ~Copyable {
     guard let member else { return }
     if !mustRejoin && !shutdown.isHurried {
       var isToldToEnd = false
-      let deadline = clock.now.adding(seconds: 60)
-      var nextReport = clock.now
-      member.writeLastImage({ turn.run(&link, now: now) }) {
-        now = clock.now
-        if now >= nextReport {
-          nextReport = now.adding(seconds: 1)
+      let deadline = time.now.adding(seconds: 60)
+      var nextReport = time.now
+      member.writeLastImage({ turn.run(&link, now: time.now) }) {
+        time.read()
+        if time.now >= nextReport {
+          nextReport = time.now.adding(seconds: 1)
           service.tell(.extendTimeout(.seconds(30)))
         }
         while let request = try? signals.next() { if case .end = request { isToldToEnd = true } }
-        return !isToldToEnd && now < deadline && turn.lossReason == nil
+        return !isToldToEnd && time.now < deadline && turn.lossReason == nil
       }
     }
     member.close(within: 1_000_000_000)
@@ -304,110 +292,31 @@ package struct EventLoop: ~Copyable {
 
   // MARK: Configuration
 
-  /// Applies a configuration at the start: definitions, access rules, and databases to read.
-  mutating func apply(_ configuration: Configuration, _ file: ConfigurationFile) throws(ConfigurationFileError) {
-    var report: ConfigurationReport
-    if try isAccepted(configuration, file) {
-      report = try apply(configuration, file, restart: [])
-    } else {
-      announced = (configuration, file, [])
-      report = try apply(configuration.withoutFeeds, file, restart: [])
-      log.write(.warning, "\(file.path): the feeds wait for the log of the group")
-    }
-    engine.report(report)
-    log.write(.notice, "\(file.path): \(report.text)")
-  }
-
-  private mutating func apply(
-    _ configuration: Configuration, _ file: ConfigurationFile, restart: [String]
-  ) throws(ConfigurationFileError) -> ConfigurationReport {
-    let changes = try file.apply(configuration, to: engine, now: now)
-    allowConnections(besideManagedFeeds: configuration.managedFeedCount)
+  /// Applies the configuration of the file at the start, and reads the databases that it names; nil for no file.
+  mutating func begin(_ configuration: Configuration?) throws(ConfigurationFileError) {
+    try self.configuration.begin(configuration, engine, now: time.now)
     arrangeSources()
-    return ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, restart: restart)
   }
 
-  /// Tells the group which feeds a configuration defines, at the start. Returns false if the log has not got this yet.
-  /// - Throws: if another host defines one of them differently.
-  private func isAccepted(
-    _ configuration: Configuration, _ file: ConfigurationFile
-  ) throws(ConfigurationFileError) -> Bool {
-    guard let log = member?.log else { return true }
-    log.announce(configuration.checksums)
-    switch log.awaitAnnouncement(within: log.settings.timeout) {
-    case .accepted: return true
-    case .refused(let reason): throw .group(file.path, .configuration(reason))
-    case nil: return false
-    }
+  /// Reads the configuration and all databases again, and reports this to the service manager.
+  private mutating func reload(_ cause: String) {
+    service.tell(.reloading)
+    defer { service.tell(.ready) }
+    sources.startOver(now: time.now)
+    tell(configuration.reload(cause, engine, now: time.now))
   }
 
-  /// Applies the configuration whose announcement the log of the group has now, or reports why it was refused.
-  private mutating func applyAnnounced() {
-    guard let (configuration, file, restart) = announced, let outcome = member?.log.announcement else { return }
-    announced = nil
-    var report: ConfigurationReport
-    do throws(ConfigurationFileError) {
-      if case .refused(let reason) = outcome { throw .group(file.path, .configuration(reason)) }
-      report = try apply(configuration, file, restart: restart)
-    } catch {
-      report = ConfigurationReport(file: file.path, time: WallClock.text, error: "\(error)")
-    }
-    tell(report)
-  }
-
-  /// Keeps descriptors for the databases of managed feeds. Connections that are open stay open.
-  private func allowConnections(besideManagedFeeds count: Int) {
-    let (allowed, shortage) = openFiles.connections(managedFeeds: count)
-    if allowed == engine.limits.maxConnections { return }
-    engine.setMaxConnections(allowed)
-    log.write(.warning, shortage ?? "maxConnections is \(grouped(allowed)) again")
+  /// Does the rest of what reading the configuration again asks for.
+  private mutating func tell(_ report: ConfigurationReport?) {
+    guard let report else { return }
+    arrangeSources()
+    service.tell(.status("listening; configuration read again: \(report.text)".inLine))
   }
 
   /// Updates the set of databases to that of the current managed feeds, if these may have changed.
   private mutating func arrangeSources() {
-    sources.arrange(engine, now: now) { descriptor, wake throws(SystemError) in try link.add(descriptor, as: wake) }
-  }
-
-  /// Reads the configuration and all databases again, and reports this to the service manager. An invalid file changes
-  /// nothing.
-  private mutating func reload(_ cause: String) {
-    service.tell(.reloading)
-    defer { service.tell(.ready) }
-    sources.startOver(now: now)
-    guard let file = configurationFile else {
-      log.write(.notice, "\(cause): there is no configuration file to read again; start feedd with --config FILE")
-      return engine.report(ConfigurationReport(file: nil, time: WallClock.text, changes: ConfigurationChanges()))
+    sources.arrange(engine, now: time.now) { descriptor, wake throws(SystemError) in
+      try link.add(descriptor, as: wake)
     }
-    log.write(.notice, "\(cause): reading \(file.path) again")
-    let report: ConfigurationReport
-    do throws(ConfigurationFileError) {
-      let configuration = try file.read()
-      if let member {
-        announced = (configuration, file, settingsThatDiffer(file, configuration))
-        return member.log.announce(configuration.checksums)
-      }
-      report = try apply(configuration, file, restart: settingsThatDiffer(file, configuration))
-    } catch {
-      report = ConfigurationReport(file: file.path, time: WallClock.text, error: "\(error)")
-    }
-    tell(report)
-  }
-
-  /// Tells clients, the log and the service manager what reading the configuration again did.
-  private func tell(_ report: ConfigurationReport) {
-    engine.report(report)
-    let level: LogLevel = report.error != nil ? .error : report.restart.isEmpty ? .notice : .warning
-    let file = report.file ?? ""
-    log.write(level, report.error == nil ? "\(file): \(report.text)" : report.text)
-    service.tell(.status("listening; configuration read again: \(report.text)".inLine))
-  }
-
-  /// The names of settings that take effect only at start, and differ from those that did.
-  private func settingsThatDiffer(_ file: ConfigurationFile, _ configuration: Configuration) -> [String] {
-    var present = engine.limits
-    present.maxConnections = openFiles.maxConnections
-    let wanted = file.limits(configuration)
-    let limits = Limits.all.filter { wanted[keyPath: $0.keyPath] != present[keyPath: $0.keyPath] }.map(\.name)
-    return limits + file.socket(configuration).differences(from: socket)
   }
 }

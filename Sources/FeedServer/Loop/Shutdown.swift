@@ -17,6 +17,8 @@ struct Shutdown {
   private var phase = Phase.serving
   /// Whether the end was requested more than once. Then nothing that takes time is done.
   private(set) var isHurried = false
+  /// Whether the daemon begins again from the state of its group.
+  var mustRejoin = false
 
   init(drainTimeout: Duration) { self.drainTimeout = drainTimeout }
 

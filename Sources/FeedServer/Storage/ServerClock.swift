@@ -21,3 +21,20 @@ struct ServerClock {
     return MonotonicClock.milliseconds(until: moment > offset ? moment &- offset : 0)
   }
 }
+
+/// The time of a cycle of the loop, and the number of cycles.
+struct CycleTime {
+  let clock: ServerClock
+  private(set) var now: Instant
+  private(set) var cycles = 0
+
+  init(_ clock: ServerClock) { (self.clock, now) = (clock, clock.now) }
+
+  mutating func beginCycle() {
+    cycles &+= 1
+    read()
+  }
+
+  /// Sets the time to that of the clock, in work that takes long.
+  mutating func read() { now = clock.now }
+}

@@ -1,0 +1,129 @@
+import FeedEngine
+import FeedGroup
+import FeedJSON
+import FeedModel
+import FeedSystem
+
+/// The configuration in use: reads its file again and applies it.
+///
+/// A member of a group announces a configuration first. Invariant: it is applied when the log of the group has the announcement.
+struct LiveConfiguration {
+  /// The file that is read again; nil if there is none.
+  private let file: ConfigurationFile?
+  /// The settings of the socket at the start.
+  private let socket: SocketSettings
+  private let openFiles: OpenFiles
+  private let group: GroupLog?
+  private let log: Log
+  /// A configuration that was announced and is not applied yet.
+  private var announced: (configuration: Configuration, restart: [String])?
+
+  /// - Parameter group: the log of the group that the daemon is a member of.
+  init(_ file: ConfigurationFile?, _ socket: SocketSettings, _ openFiles: OpenFiles, _ group: GroupLog?, _ log: Log) {
+    (self.file, self.socket, self.openFiles, self.group, self.log) = (file, socket, openFiles, group, log)
+  }
+
+  /// Applies a configuration of the file at the start: definitions and access rules. Without one, tells the group so.
+  mutating func begin(
+    _ configuration: Configuration?, _ engine: Engine, now: Instant
+  ) throws(ConfigurationFileError) {
+    guard let file, let configuration else {
+      group?.announce([:])
+      return
+    }
+    var report: ConfigurationReport
+    if try isAccepted(configuration, file) {
+      report = try apply(configuration, file, engine, restart: [], now: now)
+    } else {
+      announced = (configuration, [])
+      report = try apply(configuration.withoutFeeds, file, engine, restart: [], now: now)
+      log.write(.warning, "\(file.path): the feeds wait for the log of the group")
+    }
+    engine.report(report)
+    log.write(.notice, "\(file.path): \(report.text)")
+  }
+
+  /// Reads the file again and applies it, or announces it. An invalid file changes nothing. Returns what was done; nil if there
+  /// is nothing to tell, or not yet.
+  mutating func reload(_ cause: String, _ engine: Engine, now: Instant) -> ConfigurationReport? {
+    guard let file else {
+      log.write(.notice, "\(cause): there is no configuration file to read again; start feedd with --config FILE")
+      engine.report(ConfigurationReport(file: nil, time: WallClock.text, changes: ConfigurationChanges()))
+      return nil
+    }
+    log.write(.notice, "\(cause): reading \(file.path) again")
+    do throws(ConfigurationFileError) {
+      let configuration = try file.read()
+      let restart = settingsThatDiffer(file, configuration, engine)
+      guard let group else { return tell(try apply(configuration, file, engine, restart: restart, now: now), engine) }
+      announced = (configuration, restart)
+      group.announce(configuration.checksums)
+      return nil
+    } catch {
+      return tell(ConfigurationReport(file: file.path, time: WallClock.text, error: "\(error)"), engine)
+    }
+  }
+
+  /// Applies the configuration whose announcement the log of the group has now. Returns what was done, or why it was refused;
+  /// nil if none was announced or the log has not got it yet.
+  mutating func applyAnnounced(_ engine: Engine, now: Instant) -> ConfigurationReport? {
+    guard let (configuration, restart) = announced, let file, let outcome = group?.announcement else { return nil }
+    announced = nil
+    do throws(ConfigurationFileError) {
+      if case .refused(let reason) = outcome { throw .group(file.path, .configuration(reason)) }
+      return tell(try apply(configuration, file, engine, restart: restart, now: now), engine)
+    } catch {
+      return tell(ConfigurationReport(file: file.path, time: WallClock.text, error: "\(error)"), engine)
+    }
+  }
+
+  /// Tells the group which feeds a configuration defines, at the start. Returns false if the log has not got this yet.
+  /// - Throws: if another host defines one of them differently.
+  private func isAccepted(
+    _ configuration: Configuration, _ file: ConfigurationFile
+  ) throws(ConfigurationFileError) -> Bool {
+    guard let group else { return true }
+    group.announce(configuration.checksums)
+    switch group.awaitAnnouncement(within: group.settings.timeout) {
+    case .accepted: return true
+    case .refused(let reason): throw .group(file.path, .configuration(reason))
+    case nil: return false
+    }
+  }
+
+  private func apply(
+    _ configuration: Configuration, _ file: ConfigurationFile, _ engine: Engine, restart: [String], now: Instant
+  ) throws(ConfigurationFileError) -> ConfigurationReport {
+    let changes = try file.apply(configuration, to: engine, now: now)
+    allowConnections(besideManagedFeeds: configuration.managedFeedCount, engine)
+    return ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, restart: restart)
+  }
+
+  /// Keeps descriptors for the databases of managed feeds. Connections that are open stay open.
+  private func allowConnections(besideManagedFeeds count: Int, _ engine: Engine) {
+    let (allowed, shortage) = openFiles.connections(managedFeeds: count)
+    if allowed == engine.limits.maxConnections { return }
+    engine.setMaxConnections(allowed)
+    log.write(.warning, shortage ?? "maxConnections is \(grouped(allowed)) again")
+  }
+
+  /// Tells clients and the log what reading the file again did.
+  private func tell(_ report: ConfigurationReport, _ engine: Engine) -> ConfigurationReport {
+    engine.report(report)
+    let level: LogLevel = report.error != nil ? .error : report.restart.isEmpty ? .notice : .warning
+    let file = report.file ?? ""
+    log.write(level, report.error == nil ? "\(file): \(report.text)" : report.text)
+    return report
+  }
+
+  /// The names of settings that take effect only at start, and differ from those that did.
+  private func settingsThatDiffer(
+    _ file: ConfigurationFile, _ configuration: Configuration, _ engine: Engine
+  ) -> [String] {
+    var present = engine.limits
+    present.maxConnections = openFiles.maxConnections
+    let wanted = file.limits(configuration)
+    let limits = Limits.all.filter { wanted[keyPath: $0.keyPath] != present[keyPath: $0.keyPath] }.map(\.name)
+    return limits + file.socket(configuration).differences(from: socket)
+  }
+}
