@@ -68,17 +68,11 @@ public final class Database {
   /// The number of rows that the last INSERT, UPDATE or DELETE changed.
   public var changes: Int { Int(sqlite3_changes64(handle)) }
 
-  /// The rowid of the last INSERT.
-  public var lastInsertedRow: Int64 { sqlite3_last_insert_rowid(handle) }
-
   /// Whether a transaction is open.
   public var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
   /// Whether the file is read-only.
   public var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
-
-  /// The version of the SQLite library, such as "3.40.1".
-  public static var libraryVersion: String { String(cString: sqlite3_libversion()) }
 
   /// The file name to open. Only an immutable file needs a URI, in which %, ? and # are escaped.
   private static func address(of path: String, _ access: Access) -> String {
@@ -215,4 +209,29 @@ private final class StepBudget {
     if periodsLeft > 0 { periodsLeft -= 1 }
     return periodsLeft > 0
   }
+}
+
+/// The write-ahead log.
+extension Database {
+  /// Moves the log into the database file, and truncates it. Waits for readers and writers. Returns whether they let it do so.
+  public func emptyLog() throws(SQLiteError) -> Bool {
+    var (pages, moved): (Int32, Int32) = (0, 0)
+    let result = sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_TRUNCATE, &pages, &moved)
+    guard result == SQLITE_OK else { throw SQLiteError(handle, result: result, sql: "checkpoint") }
+    return moved == pages
+  }
+
+  /// Syncs the database file. Returns false on failure.
+  @discardableResult
+  public func syncFile() -> Bool {
+    var file: UnsafeMutablePointer<sqlite3_file>?
+    let result = withUnsafeMutablePointer(to: &file) { place in
+      sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, place)
+    }
+    guard result == SQLITE_OK, let file, let sync = file.pointee.pMethods?.pointee.xSync else { return false }
+    return sync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY) == SQLITE_OK
+  }
+
+  /// Keeps the log when this connection, the last one, closes.
+  public func keepLogWhenClosing() { csqlite_keep_log_when_closing(handle) }
 }

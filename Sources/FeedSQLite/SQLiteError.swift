@@ -61,8 +61,6 @@ extension SQLiteError {
   public static let interrupted = SQLITE_INTERRUPT
   /// The program lacks the permission to read or write the file.
   public static let permission = SQLITE_PERM
-  /// A constraint of the schema is violated.
-  public static let constraint = SQLITE_CONSTRAINT
   /// The system or a ``MemoryBudget`` refuses more memory.
   public static let outOfMemory = SQLITE_NOMEM
   /// A text, blob or row exceeds the length limit.
@@ -73,12 +71,6 @@ extension SQLiteError {
     code == Self.badStatement
       && (message.hasSuffix("syntax error") || message == "incomplete input" || message.hasPrefix("unrecognized token"))
   }
-
-  /// Whether a write to the file failed. The transaction is then incomplete in the log.
-  public var isWriteError: Bool { extended == SQLITE_IOERR | (3 << 8) }
-
-  /// Whether a sync failed. The system may have dropped what was written before it, and a later sync may succeed without that.
-  public var isSyncError: Bool { extended == SQLITE_IOERR | (4 << 8) || extended == SQLITE_IOERR | (5 << 8) }
 
   /// Whether the disk is full, in any form in which the system reports it.
   public var isFullDisk: Bool {

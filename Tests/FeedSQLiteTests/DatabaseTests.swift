@@ -63,7 +63,7 @@ struct DatabaseTests {
     do {
       let database = try Database(path: path, access: .create)
       try database.execute("PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (7)")
-      try expectEqual(database.checkpoint(.truncate).pages, 0)
+      #expect(try database.emptyLog())
     }
     for access in [Database.Access.readOnly, .immutable, .readWrite] {
       let database = try Database(path: path, access: access)

@@ -103,9 +103,7 @@ struct JournalDatabase {
 
   /// Moves SQLite's log into the file, so that no part of it is taken for one of the image that replaces the file.
   func emptyLog() throws(StorageError) {
-    let progress = try StorageError.naming(database.path) { () throws(SQLiteError) in try database.checkpoint(.truncate)
-    }
-    guard progress.moved == progress.pages else {
+    guard try StorageError.naming(database.path, { () throws(SQLiteError) in try database.emptyLog() }) else {
       throw StorageError(.busy, path: database.path, reason: "another program reads the database")
     }
   }

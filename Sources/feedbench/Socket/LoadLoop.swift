@@ -11,7 +11,6 @@ final class LoadLoop {
   private let fence: Texts?
   /// The number of bytes of pushes that were sent. The pushes are sent repeatedly.
   private var sentBytes = 0
-  private var hasFenced = false
   /// The number of connections that are not done.
   private var open: Int
 
