@@ -1,3 +1,5 @@
+import FeedSQLite
+
 /// The input of a managed feed: a database, a query and limits.
 public struct SourceSpecification: Equatable, Sendable {
   /// The feed's name.
@@ -28,4 +30,46 @@ public struct SourceSpecification: Equatable, Sendable {
     self.maxRowBytes = maxRowBytes
     self.maxBytes = maxBytes
   }
+}
+
+/// Checks a managed feed before the daemon reads it: its query is compiled, against the database if that can be read.
+public enum SourceCheck {
+  public enum Finding: Equatable, Sendable {
+    /// The query cannot be executed: the reason and the next step.
+    case query(String)
+    /// The database cannot be read now: the reason and the next step.
+    case database(String)
+  }
+
+  /// Returns what is wrong, the query first.
+  public static func run(_ specification: SourceSpecification) -> [Finding] {
+    var connection = SourceConnection()
+    do {
+      try connection.check(specification)
+      return []
+    } catch let error as SourceQueryError {
+      return [.query(error.reason)]
+    } catch {
+      let reason = SourceFault(any: error, specification.database).reason
+      return (syntaxError(of: specification).map { [.query($0)] } ?? []) + [.database(reason)]
+    }
+  }
+
+  /// Compiles the query without its database. Returns what is wrong with it whatever tables there are; nil if nothing is.
+  private static func syntaxError(of specification: SourceSpecification) -> String? {
+    guard let empty = try? Database(path: ":memory:", access: .readWrite) else { return nil }
+    do {
+      _ = try SourceQuery(specification, in: empty)
+    } catch let error as SourceFault {
+      return error.reason
+    } catch let error as SQLiteError where error.isSyntaxError {
+      return error.message
+    } catch {}
+    return nil
+  }
+}
+
+/// The reason why a query cannot be executed on a database that can be read.
+struct SourceQueryError: Error {
+  let reason: String
 }

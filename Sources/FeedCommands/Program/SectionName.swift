@@ -76,3 +76,72 @@ extension StringProtocol {
   /// Whether the bytes are the same. Names that are equal only after normalisation are different names.
   func isSame(as other: some StringProtocol) -> Bool { utf8.elementsEqual(other.utf8) }
 }
+
+/// Finds the section of a feed that a word of the command line names: its name, the last part of that, the value that it is the
+/// section of as JSON, or the text that it is the section of.
+struct SectionLookup {
+  private struct Section {
+    var name: String
+    /// The value of a section by value as JSON, and as a text if it is one.
+    var key: [UInt8]?
+    var text: String?
+  }
+
+  private let sections: [Section]
+
+  /// Reads the member `sections` of the answer to `describe`.
+  init(_ list: JSONView?) {
+    sections = (list.map { Array($0.elements) } ?? []).map { section in
+      let key = section.member("key")
+      return Section(name: section.member("name")?.string ?? "", key: key?.compactText, text: key?.string)
+    }
+  }
+
+  /// Returns the index of the section.
+  ///
+  /// - Throws: a usage error if there is none, or if the word can mean several.
+  func find(_ word: String, in feed: String) throws(Failure) -> Int {
+    let name = SectionName(feed: feed, word: word)
+    // A whole name is unique, unless the feed shows another one several times.
+    let named = sections.indices.filter { sections[$0].name.isSame(as: word) }
+    let matches = named.isEmpty ? sections.indices.filter { abbreviates(name, $0) } : named
+    if matches.count == 1 { return matches[0] }
+    if matches.count > 1 {
+      let list = matches.map { "\(sections[$0].name) (\($0))" }.joined(separator: ", ")
+      throw .usage(
+        "section '\(word)' of '\(feed)' is ambiguous: \(list); give the whole name, or the number in parentheses")
+    }
+    let short = sections.map { String(SectionName.short($0.name)) }
+    let list = short.isEmpty ? "it has no sections" : "its sections are \(short.joined(separator: ", "))"
+    throw .usage(
+      "'\(feed)' has no section '\(word)'" + Spelling.suggestion(for: word, in: short, otherwise: "; \(list)"))
+  }
+
+  /// The shortest words that name each section. A number would be that of a section. O(sections).
+  func words() -> [String] {
+    let names = Set(sections.map(\.name))
+    let keys = Set(sections.compactMap(\.key))
+    var counts: [String: Int] = [:]
+    for section in sections { for word in Self.abbreviations(of: section) { counts[word, default: 0] += 1 } }
+    return sections.map { section in
+      let short = String(SectionName.short(section.name))
+      if short.isSame(as: section.name) { return short }
+      let key = SectionName.key(short)
+      let isUnique = counts[short] == 1 && !names.contains(short) && (key == section.key || !keys.contains(key ?? []))
+      return isUnique && Int(short) == nil ? short : section.name
+    }
+  }
+
+  private func abbreviates(_ word: SectionName, _ index: Int) -> Bool {
+    word.abbreviates(sections[index].name, key: sections[index].key)
+      || Self.abbreviations(of: sections[index]).contains { $0.isSame(as: word.word) }
+  }
+
+  /// The words that mean a section beside its whole name and its key: the part after the name of its feed, its text, and its text
+  /// after the name of its feed.
+  private static func abbreviations(of section: Section) -> Set<String> {
+    let short = String(SectionName.short(section.name))
+    guard let text = section.text else { return [short] }
+    return [short, text, String(decoding: section.name.utf8.dropLast(short.utf8.count), as: UTF8.self) + text]
+  }
+}

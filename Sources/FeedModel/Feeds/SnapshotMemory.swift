@@ -39,3 +39,48 @@ public final class SnapshotMemory {
     total?.add(count)
   }
 }
+
+/// The memory of rows that their feed has given up and only snapshots keep: the feed was undefined, redefined or changed as a
+/// whole while they were read (`Protocol/limits.md`, "What a user holds").
+///
+/// One of the snapshots is charged for all of it; when that one ends, another. So the memory is charged once as long as it is
+/// kept, whichever snapshot is the last.
+///
+/// Invariant: `share` is charged to the first holder that is left.
+final class AbandonedRows {
+  private let bytes: Int
+  /// What is charged for each snapshot; nil when the snapshot has ended.
+  private var holders: [SnapshotMemory?] = []
+  /// The index of the holder that is charged.
+  private var payer = 0
+  private var share: SnapshotMemory.Share?
+
+  private init(_ bytes: Int) { self.bytes = bytes }
+
+  /// Charges the unfinished snapshots of trees for `bytes` and the memory of their trees. Their feed gives up the trees now, and
+  /// what the bytes stand for. Snapshots that nobody is charged for do not count. O(trees + snapshots).
+  static func charge(_ bytes: Int, for trees: some Sequence<PositionTree>) {
+    let kept = trees.filter(\.hasChargedSnapshots)
+    if kept.isEmpty { return }
+    let rows = AbandonedRows(kept.reduce(bytes) { $0 + $1.byteCount })
+    for tree in kept { tree.abandon(rows) }
+  }
+
+  /// Adds a snapshot that is charged to `memory`. Returns its number for ``leave(_:)``.
+  func add(_ memory: SnapshotMemory) -> Int {
+    holders.append(memory)
+    if share == nil { share = memory.hold(bytes) }
+    return holders.count - 1
+  }
+
+  /// A snapshot has ended. O(1), amortized over the holders.
+  func leave(_ holder: Int) {
+    holders[holder] = nil
+    if holder != payer { return }
+    share = nil
+    while payer < holders.count {
+      if let memory = holders[payer] { return share = memory.hold(bytes) }
+      payer += 1
+    }
+  }
+}

@@ -1,4 +1,5 @@
 import FeedChange
+import FeedJSON
 
 /// The change between two states of which all rows are known.
 ///
@@ -47,5 +48,163 @@ extension [IndexPath] {
       append(IndexPath(section: UInt32(section), row: UInt32(row)))
       if row & 255 == 255 { pace.spend() }
     }
+  }
+}
+
+extension Change {
+  /// Replaces the change by one that leads a list to the same rows and moves as few of them as possible. Changes nothing if
+  /// this one moves no more.
+  ///
+  /// A change that moves the first three of four rows behind the last becomes one that moves the last row.
+  ///
+  /// - Parameter count: the number of rows before the change.
+  /// - Precondition: the list is one section.
+  ///
+  /// O(size + m log m) for m moves.
+  mutating func moveFewestRows(of count: Int, _ pace: Pace) {
+    if moves.count < 2 { return }
+    let search = FewestMoves(self, count, pace)
+    let kept = search.findKept()
+    if search.movedRows(kept) < moves.count { self = search.makeChange(kept) }
+  }
+}
+
+/// Finds the rows of a change that must move, and makes the change in which only they do.
+///
+/// The places where moved rows leave or enter divide the unlisted rows into runs. The order of the rows of a run does not
+/// change, so a run is weighed as a whole.
+private struct FewestMoves {
+  /// A moved row, or a run of unlisted rows.
+  private struct Item {
+    /// The order of the items before and after the change.
+    let before, after: UInt64
+    /// The number of rows.
+    let weight: Int
+    /// The index in `moves`; nil for a run.
+    let move: Int?
+    /// The number of unlisted rows before it.
+    let start: Int
+  }
+
+  private let change: Change
+  private let pace: Pace
+  /// For each entry of `change.deleted` and `change.added`, the number of unlisted rows before it.
+  private let gapsBefore, gapsAfter: [UInt32]
+  /// All items in the order before the change.
+  private let items: [Item]
+
+  init(_ change: Change, _ count: Int, _ pace: Pace) {
+    (self.change, self.pace) = (change, pace)
+    (gapsBefore, gapsAfter) = (change.deleted.gaps(), change.added.gaps())
+    var items: [Item] = []
+    items.reserveCapacity(3 * change.moves.count + 1)
+    var cuts: [Int] = []
+    cuts.reserveCapacity(2 * change.moves.count + 2)
+    cuts.append(0)
+    for (index, move) in change.moves.enumerated() {
+      let (from, to) = (Int(gapsBefore[Int(move.deleted)]), Int(gapsAfter[Int(move.added)]))
+      items.append(
+        Item(
+          before: Self.order(from, move.deleted), after: Self.order(to, move.added), weight: 1, move: index, start: from
+        ))
+      cuts.append(from)
+      cuts.append(to)
+      if index & 15 == 15 { pace.spend() }
+    }
+    cuts.append(count - change.deleted.count)
+    cuts.sort(pace, by: <)
+    for (place, start) in cuts.dropLast().enumerated() {
+      if place & 15 == 15 { pace.spend() }
+      if cuts[place + 1] == start { continue }
+      // A row that leaves or enters where the run starts is before it.
+      let order = Self.order(start, .max)
+      items.append(Item(before: order, after: order, weight: cuts[place + 1] - start, move: nil, start: start))
+    }
+    items.sort(pace) { $0.before < $1.before }
+    self.items = items
+  }
+
+  private static func order(_ gap: Int, _ index: UInt32) -> UInt64 { UInt64(gap) << 32 | UInt64(index) }
+
+  /// For each item, whether it stays: those of an increasing subsequence with the most rows.
+  func findKept() -> [Bool] {
+    var order = Array(items.indices)
+    order.sort(pace) { items[$0].after < items[$1].after }
+    /// For each item, the rows of the best subsequence that ends with it, and the item before it there.
+    var (rows, previous) = (
+      [Int](repeating: 0, count: items.count, pace), [Int](repeating: -1, count: items.count, pace)
+    )
+    /// A Fenwick tree over the order before: the best last item of each of its ranges.
+    var best = [Int](repeating: -1, count: items.count + 1, pace)
+    var last = -1
+    for item in order {
+      pace.spend()
+      var place = item
+      while place > 0 {
+        if isBetter(best[place], than: previous[item]) { previous[item] = best[place] }
+        place &= place - 1
+      }
+      rows[item] = items[item].weight + (previous[item] < 0 ? 0 : rows[previous[item]])
+      place = item + 1
+      while place < best.count {
+        if isBetter(item, than: best[place]) { best[place] = item }
+        place += place & -place
+      }
+      if isBetter(item, than: last) { last = item }
+    }
+    func isBetter(_ item: Int, than other: Int) -> Bool { item >= 0 && (other < 0 || rows[item] > rows[other]) }
+    var isKept = [Bool](repeating: false, count: items.count, pace)
+    while last >= 0 {
+      isKept[last] = true
+      last = previous[last]
+      pace.spend()
+    }
+    return isKept
+  }
+
+  /// The number of rows that move if some items stay.
+  func movedRows(_ isKept: [Bool]) -> Int { zip(items, isKept).reduce(0) { $0 + ($1.1 ? 0 : $1.0.weight) } }
+
+  /// Returns the change in which the other items move.
+  func makeChange(_ isKept: [Bool]) -> Change {
+    var rows: [(from: IndexPath, to: IndexPath)] = []
+    rows.reserveCapacity(change.moves.count)
+    for (place, item) in items.enumerated() where item.move == nil && !isKept[place] {
+      for gap in item.start..<item.start + item.weight {
+        rows.append((Self.path(ofUnlisted: gap, gapsBefore), Self.path(ofUnlisted: gap, gapsAfter)))
+        pace.spend()
+      }
+    }
+    let moved = rows.map(pace, \.to)
+    var result = change
+    result.deleted = mergeAscending(change.deleted, rows.map(pace, \.from))
+    result.added = mergeAscending(change.added, moved)
+    result.updated.removeAll {
+      pace.spend()
+      return moved.place(of: $0) != nil
+    }
+    func move(_ from: IndexPath, _ to: IndexPath, keepsElement: Bool) -> Move {
+      pace.spend()
+      return Move(
+        deleted: result.deleted.place(of: from) ?? 0, added: result.added.place(of: to) ?? 0, keepsElement: keepsElement
+      )
+    }
+    var moves: [Move] = []
+    moves.reserveCapacity(change.moves.count + rows.count)
+    for known in change.moves {
+      moves.append(
+        move(
+          change.deleted[Int(known.deleted)], change.added[Int(known.added)], keepsElement: known.keepsElement))
+    }
+    for row in rows { moves.append(move(row.from, row.to, keepsElement: change.updated.place(of: row.to) == nil)) }
+    moves.sort(pace) { $0.deleted < $1.deleted }
+    result.moves = moves
+    // The moves of the rows that stay are now without effect.
+    return result.normalizingMoves { pace.didCompareMoves() }
+  }
+
+  /// The path of an unlisted row, by the number of unlisted rows before it.
+  private static func path(ofUnlisted row: Int, _ gaps: [UInt32]) -> IndexPath {
+    IndexPath(section: 0, row: UInt32(row + gaps.countOfPrefix { Int($0) <= row }))
   }
 }

@@ -2,6 +2,62 @@ import FeedJSON
 import FeedSystem
 import Glibc
 
+/// Measures servers beside each other.
+enum Comparison {
+  /// Runs the job on the servers in turn, so that other load on the machine affects all. The first one is feedd.
+  ///
+  /// - Parameter goals: what the ratio to another server should be.
+  static func run(_ job: PushJob, _ servers: [any Server], goals: [String: Double], _ report: Report) throws {
+    var measures = try servers.map { try FanOut($0, job) }
+    for run in 0...report.runs {
+      for place in measures.indices { try measures[place].run(counts: run > 0) }
+    }
+    let to = "to \(counted(job.watchers, "watcher"))"
+    for (server, measure) in zip(servers, measures) {
+      try report.add("\(server.name), \(to)", measure.medians, noise: measure.sample.noise)
+    }
+    for (server, measure) in zip(servers, measures).dropFirst() {
+      let ratio = measure.sample.median / measures[0].sample.median
+      var metrics = [Metric.ratio(server is CopyServer ? 1 / ratio : ratio, to: server is CopyServer ? "feedd" : "it")]
+      if let goal = goals[server.name] { metrics.append(Metric(name: "goal", value: goal, unit: "goal")) }
+      try report.add(server is CopyServer ? "  \(server.name) ÷ feedd" : "  feedd ÷ \(server.name)", metrics)
+    }
+  }
+}
+
+/// The memory of many elements above their text.
+struct MemoryMeasures {
+  let count: Int
+
+  private static let payload = 218
+  private static let definition =
+    ##"{"feed":"bench","kind":"collection","bins":[{"name":"a","filter":"@.id < 1000500000"},{"name":"b","filter":"@.id >= 1000500000"}],"replace":true}"##
+
+  func run(_ report: inout Report) throws {
+    try report.title("memory above the text of \(grouped(count)) elements of \(Self.payload) bytes")
+    var job = PushJob(count: count)
+    (job.elements, job.payload) = (count, Self.payload)
+    let bytes = Double(count * Self.payload)
+    let frames = Texts.filling(job)
+    let daemon = try DaemonUnderTest(durability: "process")
+    var dialogue = Dialogue(try FeeddServer(path: daemon.socketPath).connect())
+    try dialogue.ask("define", Self.definition)
+    let before = daemon.process.residentBytes
+    for index in 0..<frames.count { try dialogue.ask(frames[index], "update") }
+    let more = Double(daemon.process.residentBytes - before)
+    try report.add(
+      "feedd, two bins, integer ids, durability process",
+      [.bytes((more - bytes) / Double(count), each: "element"), Metric(name: "goal", value: 80, unit: "goal")])
+    if let redis = try ServersUnderTest.startRedis() {
+      let server = RedisServer(path: ServersUnderTest.redisSocket(redis.folder))
+      let before = redis.residentBytes
+      try server.fill(job)
+      let more = Double(redis.residentBytes - before)
+      try report.add("a hash of Redis", [.bytes((more - bytes) / Double(count), each: "element")])
+    }
+  }
+}
+
 /// Watchers that do not read while elements are pushed: what they cost in memory, and how many of them are closed.
 struct SlowMeasures {
   private static let watchers = 1000
