@@ -10,9 +10,12 @@ extension Change {
   ///
   /// O(size + m log m) for m moves.
   ///
-  /// - Parameter step: called after each eight moves that are compared, and after about as much other work.
-  public func normalizingMoves(step: () -> Void = {}) -> Change {
-    let withoutEffect = movesWithoutEffect(step)
+  /// - Parameters:
+  ///   - inOrderAfter: whether the rows that stay are searched in their order after the change. Of several largest sets, another
+  ///     one is found then: of two rows that change places, the one that is last after the change, and not before it.
+  ///   - step: called after each eight moves that are compared, and after about as much other work.
+  public func normalizingMoves(inOrderAfter: Bool = false, step: () -> Void = {}) -> Change {
+    let withoutEffect = movesWithoutEffect(inOrderAfter, step)
     if withoutEffect.isEmpty { return self }
 
     var removed = (
@@ -50,7 +53,7 @@ extension Change {
   }
 
   /// The indexes of a largest set of moves whose rows keep their order among each other and among the rows that stay.
-  private func movesWithoutEffect(_ step: () -> Void) -> [Int] {
+  private func movesWithoutEffect(_ inOrderAfter: Bool, _ step: () -> Void) -> [Int] {
     if moves.isEmpty { return [] }
     let gapBefore = deleted.gaps(step)
     let gapAfter = added.gaps(step)
@@ -67,12 +70,35 @@ extension Change {
       candidates.append(number)
       places.append(move.added)
     }
+    if inOrderAfter { sortByAdded(&candidates, &places, step) }
     var order = longestIncreasing(places, step: step)
     for index in order.indices {
       if index & 255 == 255 { step() }
       order[index] = candidates[order[index]]
     }
     return order
+  }
+
+  /// Sorts moves by the rows that they add, and sets `places` to the rows that they delete.
+  private func sortByAdded(_ candidates: inout [Int], _ places: inout [UInt32], _ step: () -> Void) {
+    var moveOf: [Int32] = []
+    moveOf.reserveCapacity(added.count)
+    while moveOf.count < added.count {
+      moveOf.append(contentsOf: repeatElement(-1, count: Swift.min(1024, added.count - moveOf.count)))
+      step()
+    }
+    for (number, index) in candidates.enumerated() {
+      moveOf[Int(places[number])] = Int32(truncatingIfNeeded: index)
+      if number & 63 == 63 { step() }
+    }
+    candidates.removeAll(keepingCapacity: true)
+    places.removeAll(keepingCapacity: true)
+    for (number, index) in moveOf.enumerated() {
+      if number & 63 == 63 { step() }
+      if index < 0 { continue }
+      candidates.append(Int(index))
+      places.append(moves[Int(index)].deleted)
+    }
   }
 }
 

@@ -184,6 +184,6 @@ struct ManagedPlan {
         change.deleted.append(old.path)
       }
     }
-    return change.normalizingMoves()
+    return change.normalizingMoves(inOrderAfter: true)
   }
 }

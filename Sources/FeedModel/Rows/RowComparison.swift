@@ -25,7 +25,7 @@ extension Change {
       if place < 0 { continue }
       change.moves.append(Move(deleted: UInt32(row), added: UInt32(place), keepsElement: keepsElement(place)))
     }
-    return change.normalizingMoves { pace.didCompareMoves() }
+    return change.normalizingMoves(inOrderAfter: true) { pace.didCompareMoves() }
   }
 
   /// Sets whether moved rows keep their elements, of a change that was made before the elements.

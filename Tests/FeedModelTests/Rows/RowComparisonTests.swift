@@ -62,6 +62,14 @@ import Testing
     }
   }
 
+  /// Of two rows that change places, the one that comes first moves.
+  @Test func oneOfTwoRowsMoves() {
+    let change = Change.between([1, 0], 2, Pace()) { _ in true }
+    #expect(change.deleted == [IndexPath(section: 0, row: 1)])
+    #expect(change.added == [IndexPath(section: 0, row: 0)])
+    #expect(change.moves == [Move(deleted: 0, added: 0)])
+  }
+
   /// Long lists are compared in steps of a bounded length.
   @Test func longListsAreComparedInSteps() {
     var random = SeededRandom(seed: 5)
