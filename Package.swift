@@ -12,8 +12,12 @@ let settings: [SwiftSetting] =
 
 /// The daemon's own modules are built for release without the checks at run time that accesses to the properties of objects
 /// do not overlap (debug builds and so the tests have them): feedbench engine, an update with 8 watchers, 2011 to 1751 ns
-/// (0.87). Modules that FeedClient stands on must not have unsafe flags, or no package could depend on it.
-let daemonSettings = settings + [.unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release))]
+/// (0.87). Functions of one such module are inlined in the others: 5 to 8 % more updates a second over the socket. Modules that
+/// FeedClient stands on must not have unsafe flags, or no package could depend on it.
+let daemonSettings =
+  settings + [
+    .unsafeFlags(["-enforce-exclusivity=unchecked", "-cross-module-optimization"], .when(configuration: .release))
+  ]
 
 /// The optimizer for debug builds, with all assertions and checks of exclusivity. The simulator and its reference model always
 /// have it: each run of the tests plays thousands of histories.

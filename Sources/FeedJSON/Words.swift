@@ -52,6 +52,26 @@
     return (fours &* (10_000 << 32 | 1)) &>> 32
   }
 
+  /// The first 1 to 7 bytes at `p`, the first one in the lowest byte.
+  @inline(__always) static func load(_ p: UnsafePointer<UInt8>, _ count: Int) -> UInt64 {
+    if count >= 4 {
+      return UInt64(half(p)) | UInt64(half(p + (count &- 4))) &<< UInt64(truncatingIfNeeded: (count &- 4) &* 8)
+    }
+    let middle = count &>> 1
+    return UInt64(p[0]) | UInt64(p[middle]) &<< UInt64(truncatingIfNeeded: middle &* 8)
+      | UInt64(p[count &- 1]) &<< UInt64(truncatingIfNeeded: (count &- 1) &* 8)
+  }
+
+  /// The number with the decimal digits in the 1 to 7 lowest bytes, whatever the others are.
+  @inline(__always) static func number(ofDigits w: UInt64, _ count: Int) -> UInt64 {
+    number(ofDigits: w &<< UInt64(truncatingIfNeeded: (8 &- count) &* 8))
+  }
+
+  /// The number with the decimal digits in the 1 to 7 lowest bytes of a word, followed by eight digits.
+  @inline(__always) static func number(ofDigits w: UInt64, _ count: Int, _ last: UInt64) -> UInt64 {
+    number(ofDigits: w, count) &* 100_000_000 &+ number(ofDigits: last)
+  }
+
   /// The index, 0–7, of the lowest byte set in a mask that is not zero.
   @inline(__always) static func firstIndex(_ mask: UInt64) -> Int { mask.trailingZeroBitCount &>> 3 }
 
@@ -89,7 +109,7 @@
   }
 
   @inlinable @inline(__always) static func half(_ p: UnsafePointer<UInt8>) -> UInt32 {
-    UnsafeRawPointer(p).loadUnaligned(as: UInt32.self)
+    UInt32(littleEndian: UnsafeRawPointer(p).loadUnaligned(as: UInt32.self))
   }
 }
 

@@ -179,6 +179,8 @@ public struct SingularPath: Sendable {
   public let text: String
   private let program: Program
   private let query: Int32
+  /// The name if the path is a single one, as most are; otherwise nil.
+  private let member: [UInt8]?
 
   /// Parses a singular query.
   ///
@@ -193,6 +195,7 @@ public struct SingularPath: Sendable {
     var builder = ProgramBuilder()
     query = try builder.add(parsed)
     program = Program(builder)
+    member = if parsed.segments.count == 1, case .name(let name) = parsed.segments[0].selectors[0] { name } else { nil }
     self.text = text
   }
 
@@ -208,12 +211,14 @@ public struct SingularPath: Sendable {
     var builder = ProgramBuilder()
     query = builder.add(name: name)
     program = Program(builder)
+    self.member = name
     text = "$.\(member)"
   }
 
   /// Returns the node, if there is one. O(members visited), without allocation.
   public func resolve(_ root: JSONView) -> JSONView? {
-    withExtendedLifetime(program) {
+    if let member { return member.withUnsafeBytes { root.member(utf8: $0) } }
+    return withExtendedLifetime(program) {
       var evaluation = Evaluation(program, root: root, steps: .max)
       return evaluation.resolve(query, current: root)
     }

@@ -110,23 +110,23 @@ extension ByteBuffer {
   public mutating func append(_ row: ChangeOfOne) {
     switch row {
     case .updated(let path):
-      append("\"deleted\":[],\"added\":[],\"updated\":[")
-      append(path)
-      append(UInt8(ascii: "]"))
+      append("\"deleted\":[],\"added\":[],\"updated\":[[")
+      append(membersOf: path)
+      append("]]")
     case .added(let path):
-      append("\"deleted\":[],\"added\":[")
-      append(path)
-      append("],\"updated\":[]")
+      append("\"deleted\":[],\"added\":[[")
+      append(membersOf: path)
+      append("]],\"updated\":[]")
     case .deleted(let path):
-      append("\"deleted\":[")
-      append(path)
-      append("],\"added\":[],\"updated\":[]")
+      append("\"deleted\":[[")
+      append(membersOf: path)
+      append("]],\"added\":[],\"updated\":[]")
     case .moved(let from, let to):
-      append("\"deleted\":[")
-      append(from)
-      append("],\"added\":[")
-      append(to)
-      append("],\"updated\":[],\"moves\":[[0,0]]")
+      append("\"deleted\":[[")
+      append(membersOf: from)
+      append("]],\"added\":[[")
+      append(membersOf: to)
+      append("]],\"updated\":[],\"moves\":[[0,0]]")
     }
   }
 
@@ -152,10 +152,16 @@ extension ByteBuffer {
   /// Appends an index path as `[section,row]`.
   public mutating func append(_ path: IndexPath) {
     append(UInt8(ascii: "["))
+    append(membersOf: path)
+    append(UInt8(ascii: "]"))
+  }
+
+  /// Appends the section and the row of a path, without brackets.
+  @inline(__always)
+  private mutating func append(membersOf path: IndexPath) {
     append(integer: path.section)
     append(UInt8(ascii: ","))
     append(integer: path.row)
-    append(UInt8(ascii: "]"))
   }
 
   private mutating func appendSections(_ deleted: [UInt32], _ added: [SectionAddition], _ namesSections: Bool) {

@@ -12,15 +12,25 @@ public struct Parameters {
   /// The object of the parameters; nil if the request has none.
   public let object: JSONView?
   /// Bit n is set if a name may have n bytes, so that most absent parameters are found to be absent without a search.
-  private let lengths: UInt64
+  @usableFromInline let lengths: UInt64
 
   /// Creates a reader of the members of `object`. O(members).
   public init(object: JSONView?) {
     self.object = object
-    lengths = object.map(Self.lengths) ?? 0
+    if object?.values(named: "feed", "element") != nil {
+      lengths = Self.bit(ofLength: 4) | Self.bit(ofLength: 7)
+    } else {
+      lengths = object.map(Self.lengths) ?? 0
+    }
   }
 
+  /// The values of `feed` and `element` if there are no other parameters, as in most updates; nil if there are, or if they are in
+  /// another order. O(1).
+  @inlinable @inline(__always)
+  public var feedAndElement: (JSONView, JSONView)? { object?.values(named: "feed", "element") }
+
   /// Returns a parameter of any kind; nil if it is absent.
+  @inlinable @inline(__always)
   public func member(_ name: StaticString) -> JSONView? {
     guard lengths & Self.bit(ofLength: name.utf8CodeUnitCount) != 0 else { return nil }
     return object?.member(name)
@@ -36,7 +46,7 @@ public struct Parameters {
   }
 
   /// The bit of a length; all lengths from 63 on share one.
-  @inline(__always) private static func bit(ofLength length: Int) -> UInt64 { 1 &<< UInt64(min(length, 63)) }
+  @inlinable @inline(__always) static func bit(ofLength length: Int) -> UInt64 { 1 &<< UInt64(min(length, 63)) }
 
   /// Returns a parameter of any kind.
   /// - Parameter what: the expected value in words, for the error.

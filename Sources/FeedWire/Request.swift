@@ -70,19 +70,13 @@ public struct UpdateForm: ~Copyable {
   @inline(__always)
   public mutating func scan(
     _ text: UnsafeRawBufferPointer, after kept: Int, _ scanner: inout JSONScanner
-  ) -> JSONView? {
-    guard let message = scanner.scan(text, after: kept, like: form) else { return nil }
+  ) -> (message: JSONView, request: Request)? {
+    guard let places, let message = scanner.scan(text, after: kept, like: &form) else { return nil }
     others = 0
-    return message
-  }
-
-  /// The request of a message of this form.
-  @inline(__always)
-  public func request(in message: JSONView) -> Request {
-    guard let places else { preconditionFailure("no form was recorded") }
-    return Request(
+    let request = Request(
       id: places.id.map { JSONForm.view(at: $0, in: message) }, method: JSONForm.view(at: places.method, in: message),
       params: JSONForm.view(at: places.params, in: message))
+    return (message, request)
   }
 
   /// Follows an `update` of another form. Every other one would be useless to a client that alternates between many forms, so the

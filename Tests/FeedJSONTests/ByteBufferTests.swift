@@ -66,7 +66,7 @@ import Testing
       power *= 10
       unsigned += [power - 1, power, power + 1]
     }
-    for value in unsigned {
+    for value in unsigned + Array(0...12_000) {
       var buffer = ByteBuffer()
       buffer.append(integer: value)
       #expect(buffer.string == String(value))

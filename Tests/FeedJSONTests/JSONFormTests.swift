@@ -67,7 +67,7 @@ import Testing
   func tokens(number: Int) throws {
     let form = Self.forms[number]
     for (integer, value) in [("5", "{}"), ("1234", #"{"a":[1,2,3]}"#), ("99", "true")] {
-      let known = try record(form, integer, value)
+      var known = try record(form, integer, value)
       var byForm = JSONScanner()
       var whole = JSONScanner()
       _ = try utf8("[1,2,3]").withUnsafeBytes { try byForm.scan($0) }
@@ -76,7 +76,7 @@ import Testing
           let bytes = text(form, integer, value)
           try bytes.withUnsafeBytes { bytes in
             for kept in [0, 2] {
-              let scanned = byForm.scan(bytes, after: kept, like: known)
+              let scanned = byForm.scan(bytes, after: kept, like: &known)
               let found = try #require(scanned, "\(integer) \(value)")
               let expected = Scan(try whole.scan(bytes))
               let scan = Scan(found)
@@ -93,10 +93,10 @@ import Testing
   @Test("texts of another form, and invalid ones, are left to a whole scan", arguments: forms.indices)
   func refused(number: Int) throws {
     let form = Self.forms[number]
-    let known = try record(form, "42", #"{"a":1}"#)
+    var known = try record(form, "42", #"{"a":1}"#)
     var scanner = JSONScanner()
     _ = try utf8("[1,2,3]").withUnsafeBytes { try scanner.scan($0) }
-    func scans(_ bytes: [UInt8]) -> Bool { bytes.withUnsafeBytes { scanner.scan($0, after: 0, like: known) != nil } }
+    func scans(_ bytes: [UInt8]) -> Bool { bytes.withUnsafeBytes { scanner.scan($0, after: 0, like: &known) != nil } }
     for other in Self.others { #expect(!scans(text(form, other, "{}")), "\(other)") }
     for value in Self.wrong { #expect(!scans(text(form, "1", value)), "\(value)") }
     let right = text(form, "42", #"{"a":1}"#)
@@ -106,7 +106,7 @@ import Testing
       bytes[place] ^= 1
       var whole = JSONScanner()
       let expected = bytes.withUnsafeBytes { bytes in (try? whole.scan(bytes)).map { Scan($0).tokens } }
-      let found = bytes.withUnsafeBytes { bytes in scanner.scan(bytes, after: 0, like: known).map { Scan($0).tokens } }
+      let found = bytes.withUnsafeBytes { bytes in scanner.scan(bytes, after: 0, like: &known).map { Scan($0).tokens } }
       if let found { expectEqual(found, expected, "byte \(place)") }
     }
     for count in 0..<right.count { #expect(!scans(Array(right.prefix(count)))) }
@@ -115,11 +115,11 @@ import Testing
   @Test("nesting is limited as in a whole scan")
   func depth() throws {
     var scanner = JSONScanner(maxDepth: 4)
-    let form = try record(Self.forms[0], "1", "1")
+    var form = try record(Self.forms[0], "1", "1")
     _ = try utf8("[1,2,3]").withUnsafeBytes { try scanner.scan($0) }
     for (value, isAccepted) in [("[]", true), ("[[]]", true), ("[[[]]]", false)] {
       let bytes = text(Self.forms[0], "1", value)
-      let byForm = bytes.withUnsafeBytes { scanner.scan($0, after: 0, like: form) != nil }
+      let byForm = bytes.withUnsafeBytes { scanner.scan($0, after: 0, like: &form) != nil }
       let whole = bytes.withUnsafeBytes { (try? scanner.scan($0)) != nil }
       #expect(byForm == isAccepted && whole == isAccepted)
     }
@@ -127,14 +127,14 @@ import Testing
 
   @Test("a text beyond the tape's room moves the tape or is left to a whole scan")
   func growth() throws {
-    let form = try record(Self.forms[0], "1", "1")
+    var form = try record(Self.forms[0], "1", "1")
     var scanner = JSONScanner()
     _ = try utf8("[1,2,3]").withUnsafeBytes { try scanner.scan($0) }
     for count in 1..<300 {
       let value = "[" + (0..<count).map { "\($0)" }.joined(separator: ",") + "]"
       let bytes = text(Self.forms[0], "7", value)
       try bytes.withUnsafeBytes { bytes in
-        guard let found = scanner.scan(bytes, after: 0, like: form) else {
+        guard let found = scanner.scan(bytes, after: 0, like: &form) else {
           _ = try scanner.scan(bytes)
           return
         }
@@ -150,8 +150,8 @@ import Testing
     var scanner = JSONScanner()
     let bytes = utf8("{}")
     _ = try bytes.withUnsafeBytes { try scanner.scan($0) }
-    let form = JSONForm()
-    let isScanned = bytes.withUnsafeBytes { scanner.scan($0, after: 0, like: form) != nil }
+    var form = JSONForm()
+    let isScanned = bytes.withUnsafeBytes { scanner.scan($0, after: 0, like: &form) != nil }
     #expect(!isScanned)
   }
 }

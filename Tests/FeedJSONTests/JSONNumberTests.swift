@@ -94,6 +94,37 @@ import Testing
     }
   }
 
+  /// Integers of each length, whole and with each digit replaced, alone and before each kind of text.
+  @Test func integersOfEveryLength() {
+    for length in 1...18 {
+      for sign in ["", "-"] where sign.count + length <= 18 {
+        let text = sign + "123456789012345678".prefix(length)
+        expectEqual(integer(text), Int(text))
+        for end in ["}", ",1234567890123456789", "}}}}}}}}}}}}}}}}", " 1", "é", "/", ":"] {
+          expectEqual(leadingInteger(text + end), Int(text), "\(text)\(end)")
+        }
+        expectEqual(leadingInteger(text), nil, "nothing ends \(text)")
+        for place in sign.count..<text.count {
+          for other in ["/", ":", "a", "\u{1}", "-", " "] {
+            let wrong = text.prefix(place) + other + text.dropFirst(place + 1)
+            expectEqual(integer(String(wrong)), place == 0 && other == "-" && length > 1 ? Int(wrong) : nil, "\(wrong)")
+          }
+        }
+      }
+    }
+    for text in ["", "-", "}", "-}", "}1234567890123456", "-}123456789012345678", "1234567890123456789,"] {
+      expectEqual(leadingInteger(text), nil, "\(text)")
+    }
+  }
+
+  private func integer(_ text: String) -> Int? {
+    Array(text.utf8).withUnsafeBytes { JSONNumber.integer(ofDigits: $0) }
+  }
+
+  private func leadingInteger(_ text: String) -> Int? {
+    Array(text.utf8).withUnsafeBytes { JSONNumber.leadingInteger(of: $0) }
+  }
+
   @Test func otherKindsHaveNoIntegerValue() throws {
     for text in ["\"1\"", "true", "null", "[1]", "{}"] { try expectEqual(withJSON(text) { $0.int }, nil) }
   }

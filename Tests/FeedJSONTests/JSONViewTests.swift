@@ -56,6 +56,24 @@ import Testing
     }
   }
 
+  @Test func valuesOfAnObjectOfTwo() throws {
+    func values(_ text: String) throws -> [String]? {
+      try withJSON(text) { view in
+        view.values(named: "feed", "element").map { [$0, $1].map { String(decoding: $0.text, as: UTF8.self) } }
+      }
+    }
+    try expectEqual(values(#"{"feed":"a","element":{"feed":1}}"#), [#""a""#, #"{"feed":1}"#])
+    try expectEqual(values(#"{ "feed" : [1,[2]] , "element" : 3 }"#), ["[1,[2]]", "3"])
+    for other in [
+      "[]", "{}", "1", #"{"feed":1}"#, #"{"element":1,"feed":2}"#, #"{"feed":1,"element":2,"x":3}"#,
+      #"{"feed":1,"feed":2,"element":3}"#, #"{"feed":1,"elements":2}"#, #"{"feeds":1,"element":2}"#,
+      #"{"\u0066eed":1,"element":2}"#, #"{"feed":1,"elemen\u0074":2}"#, #"["feed",1,"element",2]"#,
+      #"{"Feed":1,"element":2}"#, #"{"feed":1,"Element":2}"#, #"{"feed":1,"elemenT":2}"#,
+    ] {
+      try expectEqual(values(other), nil, "\(other)")
+    }
+  }
+
   @Test func elementsInOrderAndByIndex() throws {
     try withJSON(#"[1,[2,3],{"a":[4]},"s"]"#) { view in
       expectEqual(

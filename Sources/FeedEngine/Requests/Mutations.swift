@@ -223,30 +223,17 @@ extension Engine {
   }
 
   private func update(_ parameters: Parameters, of session: Session) throws(FeedError) {
-    // No reference to the feed that the last request named, or to its collection, is counted.
-    if let name = parameters.member("feed"), let known = knownFeed(name, of: session),
-      let done = known._withUnsafeGuaranteedRef({ update($0, parameters) })
+    // Most updates have no condition. No reference to the feed that the last request named, or to its collection, is counted.
+    if let (name, element) = parameters.feedAndElement, let known = knownFeed(name, of: session),
+      let done = known._withUnsafeGuaranteedRef({ update($0, to: element) })
     {
       return try done.get()
     }
     let target = try feed(parameters, of: session)
-    if let done = update(target, parameters) { return try done.get() }
     try checkElements(ofUpdate: parameters, in: target)
-    try identifiedArray(target, .update).update(try elements(parameters), in: commit)
-  }
-
-  /// Updates a collection; nil if the feed is another one.
-  @inline(__always)
-  private func update(_ target: Feed, _ parameters: Parameters) -> Result<Void, FeedError>? {
-    target.withCollection { collection in
-      Result { () throws(FeedError) in
-        try checkElements(ofUpdate: parameters, in: target)
-        try update(collection, parameters)
-      }
+    guard let collection = target.collection else {
+      return try identifiedArray(target, .update).update(try elements(parameters), in: commit)
     }
-  }
-
-  private func update(_ collection: CollectionKind, _ parameters: Parameters) throws(FeedError) {
     try parameters.refuseBoth("element", "elements")
     if let element = parameters.member("element") {
       try collection.update(element, in: commit)
@@ -254,6 +241,14 @@ extension Engine {
       try collection.update(elements: try parameters.array("elements", "an array of elements"), in: commit)
     } else {
       throw Parameters.refuse("element", "is missing: give \"element\", or \"elements\" as an array")
+    }
+  }
+
+  /// Upserts one element of a collection; nil if the feed is another one.
+  @inline(__always)
+  private func update(_ target: Feed, to element: JSONView) -> Result<Void, FeedError>? {
+    target.withCollection { collection in
+      Result { () throws(FeedError) in try collection.update(element, in: commit) }
     }
   }
 

@@ -256,19 +256,43 @@ struct Completion: ~Copyable {
       if isDone { remove(entry) } else { chargeWork(of: entry) }
       return isDone
     }
-    if failure == nil, entry.kind == .logged || entry.kind == .waiting {
-      let (engine, (id, parameters)) = (engine, batch.request(entry))
-      if let steps = steps(of: entry, parameters) {
-        let isDone = engine.longWork.run(steps: steps) {
-          engine.perform(entry.method, id, parameters, of: session, checksAccess: entry.kind == .waiting)
-        }
-        if isDone { remove(entry) } else { chargeWork(of: entry) }
-        return isDone
+    guard entry.kind == .logged || entry.kind == .waiting else {
+      Self.removeFromLine(entry, of: session)
+      answer(entry, of: batch, session, &dispatcher)
+      return true
+    }
+    let (id, parameters) = batch.request(entry)
+    if failure == nil, let steps = steps(of: entry, parameters) {
+      let engine = engine
+      let isDone = engine.longWork.run(steps: steps) {
+        engine.perform(entry.method, id, parameters, of: session, checksAccess: entry.kind == .waiting)
       }
+      if isDone { remove(entry) } else { chargeWork(of: entry) }
+      return isDone
     }
     Self.removeFromLine(entry, of: session)
-    execute(entry, of: batch, session, &dispatcher, failure: failure)
+    execute(entry, id, parameters, session, failure: failure)
     return true
+  }
+
+  /// Executes a request that its connection waited for, or refuses it because it could not be stored.
+  private func execute(
+    _ entry: RequestBatch.Entry, _ id: JSONView?, _ parameters: Parameters, _ session: Session, failure: String?
+  ) {
+    let isLogged = entry.kind == .logged
+    // A watch that goes back to a former state would mislead its client.
+    if isLogged, let failure, entry.method.isLogged || engine.isAhead(parameters) {
+      let error: FeedError = entry.method.isLogged ? .storageFailed(reason: failure) : .behind(reason: failure)
+      guard let id else { return }
+      let feed = parameters.member("feed")?.truncatedName
+      return engine.refuse(engine.makeReply(to: session, id: id.text), error.naming(feed))
+    }
+    // A peer that stopped reading gets no answers. Its requests that change feeds are still executed.
+    if !isLogged && session.input.isDeaf && !entry.method.isLogged { return }
+    // A request that may only begin a history is treated as a read, also if it could not be stored: rules and feeds may have
+    // changed since it was taken.
+    engine.perform(
+      entry.method, id, parameters, of: session, checksAccess: !isLogged || !entry.method.isLogged)
   }
 
   /// The steps that a request is expected to take, if it may take several turns; otherwise nil.
@@ -323,30 +347,11 @@ struct Completion: ~Copyable {
       isHeld: entry.kind == .array || entry.method.rules.cost == .long)
   }
 
-  private mutating func execute(
-    _ entry: RequestBatch.Entry, of batch: RequestBatch, _ session: Session, _ dispatcher: inout Dispatcher,
-    failure: String?
+  /// Answers what is not a request to execute, when it is first in its line.
+  private func answer(
+    _ entry: RequestBatch.Entry, of batch: RequestBatch, _ session: Session, _ dispatcher: inout Dispatcher
   ) {
     switch entry.kind {
-    case .logged:
-      let (id, parameters) = batch.request(entry)
-      // A watch that goes back to a former state would mislead its client.
-      if let failure, entry.method.isLogged || engine.isAhead(parameters) {
-        let error: FeedError = entry.method.isLogged ? .storageFailed(reason: failure) : .behind(reason: failure)
-        if let id {
-          let feed = parameters.member("feed")?.truncatedName
-          engine.refuse(engine.makeReply(to: session, id: id.text), error.naming(feed))
-        }
-      } else {
-        // A request that may only begin a history is treated as a read, also if it could not be stored: rules and feeds may
-        // have changed since it was taken.
-        engine.perform(entry.method, id, parameters, of: session, checksAccess: !entry.method.isLogged)
-      }
-    case .waiting:
-      // A peer that stopped reading gets no answers. Its requests that change feeds are still executed.
-      if session.input.isDeaf && !entry.method.isLogged { return }
-      let (id, parameters) = batch.request(entry)
-      engine.perform(entry.method, id, parameters, of: session, checksAccess: true)
     case .array: dispatcher.begin(batch.array(entry), of: session)
     case .refused:
       let refusal = batch.refusal(entry)
@@ -354,7 +359,7 @@ struct Completion: ~Copyable {
       refusal.id.withUnsafeBytes { id in
         engine.refuse(engine.makeReply(to: session, id: refusal.hasID ? id : nil), refusal.error)
       }
-    case .internal: assertionFailure("requests of the daemon belong to no connection")
+    case .logged, .waiting, .internal: assertionFailure("\(entry.kind) is executed")
     }
   }
 

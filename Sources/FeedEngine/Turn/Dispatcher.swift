@@ -97,8 +97,8 @@ struct Dispatcher: ~Copyable {
         guard let text = try scanLong(payload, of: session) else { return false }
         return dispatch(text, payload, of: session)
       }
-      if let message = commits.open.scan(payload, like: &session.form) {
-        return dispatch(message, payload, of: session, hasKnownForm: true)
+      if let (message, update) = commits.open.scan(payload, like: &session.form) {
+        return dispatch(message, payload, of: session, update: update)
       }
       message = try commits.open.scan(payload)
     } catch {
@@ -156,17 +156,16 @@ struct Dispatcher: ~Copyable {
 
   /// Executes a request, or adds it to the open batch. Returns false if the batch has no room.
   ///
-  /// - Parameter hasKnownForm: whether it has the form of the updates of the connection.
+  /// - Parameter update: the request in the message if that has the form of the updates of the connection.
   private mutating func dispatch(
-    _ message: JSONView, _ payload: UnsafeRawBufferPointer, of session: Session, hasKnownForm: Bool = false
+    _ message: JSONView, _ payload: UnsafeRawBufferPointer, of session: Session, update: Request? = nil
   ) -> Bool {
     engine.countRequest(of: session, 1)
     var id: JSONView?
     do throws(FeedError) {
       let (method, request): (Method, Request)
-      if hasKnownForm {
-        (method, request) = (.update, session.form.request(in: message))
-        id = request.id
+      if let update {
+        (method, request, id) = (.update, update, update.id)
       } else {
         (method, request) = try engine.decode(message, id: &id)
         if method == .update { session.form.follow(message, request) }

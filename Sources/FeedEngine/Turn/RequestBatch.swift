@@ -111,7 +111,9 @@ final class RequestBatch {
 
   /// Scans a text like ``scan(_:)`` if it has a known form; otherwise returns nil.
   @inline(__always)
-  func scan(_ text: UnsafeRawBufferPointer, like form: inout UpdateForm) -> JSONView? {
+  func scan(
+    _ text: UnsafeRawBufferPointer, like form: inout UpdateForm
+  ) -> (message: JSONView, request: Request)? {
     form.scan(text, after: kept, &scanner)
   }
 

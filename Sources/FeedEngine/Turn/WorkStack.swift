@@ -25,6 +25,10 @@ public protocol SliceRunner: AnyObject {
 /// Without a ``SliceRunner`` all work is done at once.
 final class WorkStack {
   private let runner: (any SliceRunner)?
+  /// Whether work can take several turns.
+  let isSliced: Bool
+  /// Whether work looks at the clock after each of its steps. For tests.
+  let isEager: Bool
   /// Whether work has begun and not ended.
   private(set) var isUnderWay = false
   /// Whether the rest of the work is done without stopping.
@@ -32,12 +36,10 @@ final class WorkStack {
 
   init(_ runner: (any SliceRunner)?) {
     self.runner = runner
+    isSliced = runner != nil
+    isEager = runner?.isEager ?? false
   }
 
-  /// Whether work can take several turns.
-  var isSliced: Bool { runner != nil }
-  /// Whether work looks at the clock after each of its steps. For tests.
-  var isEager: Bool { runner?.isEager ?? false }
   /// The work between two looks at the clock, in units of about a microsecond.
   var unitsPerLook: Int { isEager ? 0 : 128 }
 

@@ -157,8 +157,14 @@ extension ByteBuffer {
   @inlinable public mutating func append(integer value: UInt32) { append(integer: UInt64(value)) }
 
   /// Appends the decimal digits of an integer.
-  public mutating func append(integer value: UInt64) {
+  @inlinable @inline(__always) public mutating func append(integer value: UInt64) {
     if value < 10 { return append(UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: value)) }
+    append(digits: value)
+  }
+
+  /// Appends the digits of a number of several.
+  @usableFromInline mutating func append(digits value: UInt64) {
+    if value < 10_000 { return append(upToFourDigits: UInt32(truncatingIfNeeded: value)) }
     let length = Self.digitCount(value)
     reserve(length)
     var place = block + (used &+ length)
@@ -174,6 +180,20 @@ extension ByteBuffer {
     }
     if place > block + used { block[used] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest) }
     used &+= length
+  }
+
+  @inline(__always)
+  private mutating func append(upToFourDigits value: UInt32) {
+    let (high, low) = (value / 100, value % 100)
+    let digits = UnsafeRawPointer(Self.pairs.utf8Start)
+    let word =
+      UInt32(digits.loadUnaligned(fromByteOffset: Int(high &* 2), as: UInt16.self).littleEndian)
+      | UInt32(digits.loadUnaligned(fromByteOffset: Int(low &* 2), as: UInt16.self).littleEndian) &<< 16
+    let zeros = value >= 1000 ? 0 : value >= 100 ? 1 : value >= 10 ? 2 : 3
+    reserve(4)
+    UnsafeMutableRawPointer(block + used).storeBytes(
+      of: (word &>> UInt32(truncatingIfNeeded: zeros &* 8)).littleEndian, as: UInt32.self)
+    used &+= 4 &- zeros
   }
 
   /// The two digits of each number from 0 to 99.

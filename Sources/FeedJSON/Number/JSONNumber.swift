@@ -120,11 +120,27 @@ extension JSONNumber {
     let end = p + text.count
     let negative = p < end && p.pointee == UInt8(ascii: "-")
     if negative { p += 1 }
+    let count = end - p
+    if _fastPath(count > 0 && count < 8) {
+      let word = Words.load(p, count)
+      // The bytes after the digits are filled with digits.
+      let filled = word | (Words.ones &* 0x30) &<< UInt64(truncatingIfNeeded: count &* 8)
+      guard Words.nonDigits(filled) == 0 else { return nil }
+      let value = Int(truncatingIfNeeded: Words.number(ofDigits: word, count))
+      return negative ? -value : value
+    }
+    if _fastPath(count > 8 && count < 16) {
+      let (first, last) = (Words.load(p), Words.load(end - 8))
+      guard (Words.nonDigits(first) | Words.nonDigits(last)) == 0 else { return nil }
+      let value = Int(truncatingIfNeeded: Words.number(ofDigits: first, count &- 8, last))
+      return negative ? -value : value
+    }
+    guard count > 0 else { return nil }
     var value = 0
     while end - p >= 8 {
       let word = Words.load(p)
       guard Words.nonDigits(word) == 0 else { return nil }
-      value = value &* 100_000_000 &+ Int(Words.number(ofDigits: word))
+      value = value &* 100_000_000 &+ Int(truncatingIfNeeded: Words.number(ofDigits: word))
       p += 8
     }
     while p < end {
@@ -147,11 +163,20 @@ extension JSONNumber {
     if negative { p += 1 }
     let digits = p
     var value = 0
-    while end - p >= 8 {
-      let word = Words.load(p)
-      guard Words.nonDigits(word) == 0 else { break }
-      value = value &* 100_000_000 &+ Int(Words.number(ofDigits: word))
-      p += 8
+    if _fastPath(end - p >= 16) {
+      let first = Words.load(p)
+      let (stops, moreStops) = (Words.nonDigits(first), Words.nonDigits(Words.load(p + 8)))
+      if stops != 0 {
+        let count = Words.firstIndex(stops)
+        if count == 0 { return nil }
+        value = Int(truncatingIfNeeded: Words.number(ofDigits: first, count))
+        return negative ? -value : value
+      }
+      let count = Words.firstIndex(moreStops)
+      if moreStops != 0 && count > 0 {
+        value = Int(truncatingIfNeeded: Words.number(ofDigits: first, count, Words.load(p + count)))
+        return negative ? -value : value
+      }
     }
     while p < end {
       let digit = p.pointee &- UInt8(ascii: "0")

@@ -7,7 +7,7 @@ import Glibc
 ///
 ///     var form = JSONForm()
 ///     form.record(object, value: element, integer: id)
-///     if let next = scanner.scan(bytes, after: 0, like: form) { … }   // the same as scanner.scan(bytes)
+///     if let next = scanner.scan(bytes, after: 0, like: &form) { … }   // the same as scanner.scan(bytes)
 ///
 /// Invariant: `text` has the `lengths` of its three pieces: before the first value that is left out, between the two, and
 /// after them.
@@ -31,7 +31,7 @@ public struct JSONForm: ~Copyable {
   /// The tokens of the object without those of the value: raw memory of `Token`.
   private var tokens = ByteBuffer()
   private var lengths = (0, 0, 0)
-  /// The offsets in the recorded text, and the lengths there. An absent integer is beyond the end.
+  /// The offsets in the recorded text, and the lengths in the last one. An absent integer is beyond the end.
   private var integer = (offset: UInt32.max, length: UInt32(0))
   private var value = (offset: UInt32(0), length: UInt32(0))
   /// The number of tokens before the value, and of the containers around it.
@@ -163,22 +163,36 @@ public struct JSONForm: ~Copyable {
 
   // MARK: Tokens
 
-  /// Writes the tokens around a value, which is on the tape after room for those before it.
+  /// Writes the tokens around a value, which is on the tape after room for those before it. The form takes the lengths of this
+  /// text: the next one often has the same, and then its tokens are copies.
   ///
   /// - Parameter span: the number of tokens of the value.
   @inline(__always)
-  fileprivate func write(to tape: UnsafeMutablePointer<JSONToken>, _ holes: Holes, span: Int) {
-    let digits = SIMD4(repeating: UInt32(truncatingIfNeeded: holes.integer) &- integer.length)
-    let bytes = SIMD4(repeating: UInt32(truncatingIfNeeded: holes.value.count) &- value.length)
-    let more = SIMD4(repeating: UInt32(truncatingIfNeeded: span) &- valueSpan)
+  fileprivate mutating func write(to tape: UnsafeMutablePointer<JSONToken>, _ holes: Holes, span: Int) {
+    let digits = UInt32(truncatingIfNeeded: holes.integer) &- integer.length
+    let bytes = UInt32(truncatingIfNeeded: holes.value.count) &- value.length
+    let more = UInt32(truncatingIfNeeded: span) &- valueSpan
+    if digits | bytes | more != 0 { move(digits, bytes, more) }
     let known = UnsafeRawPointer(tokens.pointer).assumingMemoryBound(to: Token.self)
-    let place = UnsafeMutableRawPointer(tape)
+    var place = UnsafeMutableRawPointer(tape)
     for index in 0..<tokenCount {
-      let entry = known + index
-      let moved = entry.pointee.token &+ (entry.pointee.integer & digits) &+ (entry.pointee.value & bytes)
-      let offset = (index < tokensBefore ? index : index &+ span) &* MemoryLayout<JSONToken>.stride
-      (place + offset).storeBytes(of: moved &+ (entry.pointee.span & more), as: SIMD4<UInt32>.self)
+      if index == tokensBefore { place += span &* MemoryLayout<JSONToken>.stride }
+      place.storeBytes(of: known[index].token, as: SIMD4<UInt32>.self)
+      place += MemoryLayout<JSONToken>.stride
     }
+  }
+
+  /// Changes the tokens for a text whose integer, value and tokens of the value are longer by so much.
+  @inline(never)
+  private mutating func move(_ digits: UInt32, _ bytes: UInt32, _ more: UInt32) {
+    let known = UnsafeMutableRawPointer(tokens.pointer).assumingMemoryBound(to: Token.self)
+    for index in 0..<tokenCount {
+      let (integer, value) = (known[index].integer, known[index].value)
+      known[index].token &+= (integer & digits) &+ (value & bytes) &+ (known[index].span & more)
+    }
+    integer.length &+= digits
+    value.length &+= bytes
+    valueSpan &+= more
   }
 }
 
@@ -187,7 +201,7 @@ extension JSONScanner {
   ///
   /// The containers around the value are marked as not compact, also if they are.
   public mutating func scan(
-    _ bytes: UnsafeRawBufferPointer, after kept: Int, like form: borrowing JSONForm
+    _ bytes: UnsafeRawBufferPointer, after kept: Int, like form: inout JSONForm
   ) -> JSONView? {
     guard let holes = form.holes(of: bytes), let tape = known(room: kept &+ form.tokenCount &+ 2),
       let start = bytes.baseAddress

@@ -236,6 +236,16 @@ extension ScanPass {
       append(from: start, info: UInt32(JSONKind.string.rawValue))
       return true
     }
+    if p > lastWord, p < end, lastWord >= base {
+      // Fewer than eight bytes are left: the zeros that follow them are stops, too.
+      let stops = Words.stringStops(Words.load(lastWord) &>> UInt64(truncatingIfNeeded: (p - lastWord) &* 8))
+      let quote = p + Words.firstIndex(stops)
+      if quote < end, quote.pointee == UInt8(ascii: "\"") {
+        p = quote + 1
+        append(from: start, info: UInt32(JSONKind.string.rawValue))
+        return true
+      }
+    }
     let tail = StringTail.scan(p, end)
     p = tail.end
     append(from: start, info: UInt32(JSONKind.string.rawValue) | tail.flags)

@@ -63,6 +63,24 @@ extension JSONView {
     name.withMemoryRebound(to: UInt8.self) { findMember($0) }
   }
 
+  /// The values of an object that has exactly two members with these names, in this order and without escapes; nil for all
+  /// others. O(1).
+  @inlinable @inline(__always)
+  public func values(named first: StaticString, _ second: StaticString) -> (JSONView, JSONView)? {
+    guard isKind(.object), count == 2, isPlain(token + 1, first) else { return nil }
+    let next = token + (2 &+ Int(token[2].span))
+    guard isPlain(next, second) else { return nil }
+    return (JSONView(base: base, token: token + 2), JSONView(base: base, token: next + 1))
+  }
+
+  /// Whether the string of a token is `text`, without escapes.
+  @inlinable @inline(__always)
+  func isPlain(_ token: UnsafePointer<JSONToken>, _ text: StaticString) -> Bool {
+    let length = text.utf8CodeUnitCount
+    return Int(token.pointee.length) == length &+ 2
+      && Words.equal(base + (Int(token.pointee.offset) &+ 1), text.utf8Start, length)
+  }
+
   @usableFromInline func findMember(_ name: UnsafeBufferPointer<UInt8>) -> JSONView? {
     guard isKind(.object) else { return nil }
     // A longer name cannot occur: texts are shorter than 4 GiB.

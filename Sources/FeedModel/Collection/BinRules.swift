@@ -43,8 +43,7 @@ extension CollectionState {
       placeRows(known, text, log)
       preserve(known)
       exchangeText(known, text, at: now, log)
-      // Only retention needs the order of change. Without it, the times of change are enough.
-      if definition.retain != nil { touch(known, at: now, log) }
+      if keepsOrderOfChange { touch(known, at: now, log) }
     } else {
       let handle = addElement(text, at: now, log)
       placeRows(handle, text, log)

@@ -48,6 +48,9 @@ final class CollectionState: RowStore {
   /// The steps that each element takes besides those of its filters, which do not count short comparisons.
   let stepsPerElement: Int
 
+  /// Whether retention needs the order of change of the elements. Without it, the times of change are enough.
+  let keepsOrderOfChange: Bool
+
   /// Scratch buffers, reused for every element.
   var identity = ByteBuffer()
   var keys = ByteBuffer()
@@ -62,6 +65,7 @@ final class CollectionState: RowStore {
   init(feed: String, definition: CollectionDefinition, limits: Limits, seed: UInt64) {
     let elements = ElementTable()
     self.definition = definition
+    keepsOrderOfChange = definition.retain != nil
     self.seed = seed
     var terms: [[CollectionDefinition.SortTerm]] = []
     var bins: [Bin] = []
@@ -106,6 +110,7 @@ final class CollectionState: RowStore {
     }
     (definition, self.bins, orders, seed) = (other.definition, bins, other.orders, other.seed)
     stepsPerElement = other.stepsPerElement
+    keepsOrderOfChange = other.keepsOrderOfChange
     index = other.index.copy(pace)
     verdicts = .allocate(capacity: bins.count)
     verdicts.initialize(repeating: false, count: bins.count)

@@ -65,8 +65,11 @@ enum Identity {
   }
 
   private static func append(integer: Int, to buffer: inout ByteBuffer) {
-    buffer.append(Self.integer)
-    withUnsafeBytes(of: integer) { buffer.append($0) }
+    buffer.reserve(lengthOfInteger)
+    let place = UnsafeMutableRawPointer(buffer.pointer + buffer.count)
+    place.storeBytes(of: Self.integer, as: UInt8.self)
+    (place + 1).storeBytes(of: integer, as: Int.self)
+    buffer.didWrite(lengthOfInteger)
   }
 
   /// Hashes the bytes with a seed that is random for each process, so that clients cannot choose colliding identities.
