@@ -73,10 +73,26 @@ public final class History {
   }
 
   /// Appends the change of one row.
+  @inline(__always)
   func append(_ row: ChangeOfOne, to revision: UInt64, at now: Instant) {
+    guard appendShort(row, to: revision, at: now) else { return appendLong(row, to: revision, at: now) }
+    finish(plainWords: 4 &+ 4 &* row.size)
+  }
+
+  @inline(never)
+  private func appendLong(_ row: ChangeOfOne, to revision: UInt64, at now: Instant) {
     begin(revision, at: now)
     words.append(row)
     finish(plainWords: 4 &+ 4 &* row.size)
+  }
+
+  /// Appends a record of three words, as most are, without the count. Returns false, without any effect, if the record is longer,
+  /// begins at a mark or does not fit the ring as it is.
+  @inline(__always)
+  private func appendShort(_ row: ChangeOfOne, to revision: UInt64, at now: Instant) -> Bool {
+    guard !isAtMark, let stamp = stamp(revision, now), words.append(stamp, short: row) else { return false }
+    (end, time) = (revision, now.nanoseconds)
+    return true
   }
 
   // MARK: Stamps
@@ -91,13 +107,11 @@ public final class History {
   private func begin(_ revision: UInt64, at now: Instant) {
     // The commit that defines a feed may also change it. The revision of that change equals `base`.
     assert(revision > end || revision == base && count == 0, "revisions of a history ascend")
-    let ordinal = first.ordinal &+ count
-    if ordinal % Self.recordsPerMark == 0 {
-      marks.append(Cursor(ordinal: ordinal, position: words.end, to: end, at: time))
+    if isAtMark {
+      marks.append(Cursor(ordinal: first.ordinal &+ count, position: words.end, to: end, at: time))
     }
-    let (more, later) = (revision &- end, now.nanoseconds &- time)
-    if more > 0, more <= Self.revisions, later <= UInt64(UInt32.max &>> Self.revisionBits) {
-      words.append(UInt32(later) &<< Self.revisionBits | UInt32(more))
+    if let stamp = stamp(revision, now) {
+      words.append(stamp)
     } else {
       words.append(0)
       for number in [revision, now.nanoseconds] {
@@ -106,6 +120,18 @@ public final class History {
       }
     }
     (end, time) = (revision, now.nanoseconds)
+  }
+
+  /// Whether the next record has a mark.
+  @inline(__always)
+  private var isAtMark: Bool { (first.ordinal &+ count) % Self.recordsPerMark == 0 }
+
+  /// The stamp of the next record; nil if it takes a long one.
+  @inline(__always)
+  private func stamp(_ revision: UInt64, _ now: Instant) -> UInt32? {
+    let (more, later) = (revision &- end, now.nanoseconds &- time)
+    guard more > 0, more <= Self.revisions, later <= UInt64(UInt32.max &>> Self.revisionBits) else { return nil }
+    return UInt32(truncatingIfNeeded: later) &<< Self.revisionBits | UInt32(truncatingIfNeeded: more)
   }
 
   @inline(__always)

@@ -141,6 +141,21 @@ extension WordRing {
     append(&change)
   }
 
+  /// Appends a word and the change of one row in the short form of two words. Returns false, without any effect, if the change
+  /// takes more, or if the words do not fit the ring as it is.
+  @inline(__always)
+  mutating func append(_ word: UInt32, short row: ChangeOfOne) -> Bool {
+    let (path, kind): (IndexPath, UInt32)
+    switch row {
+    case .deleted(let place): (path, kind) = (place, Self.deleted)
+    case .added(let place): (path, kind) = (place, Self.added)
+    case .updated(let place): (path, kind) = (place, Self.updated)
+    case .moved: return false
+    }
+    guard path.section <= UInt32.max &>> Self.kindBits else { return false }
+    return append(word, path.section &<< Self.kindBits | kind, path.row)
+  }
+
   /// Appends the change of one row in the short form. Returns false if the section is too large for it.
   @inline(__always)
   private mutating func append(short row: ChangeOfOne) -> Bool {

@@ -36,6 +36,17 @@ struct WordRing: ~Copyable {
     end &+= 1
   }
 
+  /// Appends three words. Returns false, without any effect, if there is no room, or if they do not follow each other in memory.
+  @inline(__always)
+  mutating func append(_ first: UInt32, _ second: UInt32, _ third: UInt32) -> Bool {
+    let place = end & mask
+    guard end &- start &+ 2 <= mask, place &+ 2 <= mask else { return false }
+    let memory = storage + Int(truncatingIfNeeded: place)
+    (memory[0], memory[1], memory[2]) = (first, second, third)
+    end &+= 3
+    return true
+  }
+
   /// Discards the words before `position`.
   mutating func trim(to position: UInt64) {
     assert(position >= start && position <= end)

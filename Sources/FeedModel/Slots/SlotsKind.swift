@@ -10,7 +10,21 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
     let plan: SlotsPlan
     /// The row counts of the sections of each content, and the resulting layout.
     var counts: [SectionCounts]
-    var layout: SlotsLayout
+    var layout: SlotsLayout {
+      didSet { block = SlotsLayout.Block() }
+    }
+    /// The part of the layout that was looked up last. Most rows of a long content are in one, where no search is needed.
+    private var block = SlotsLayout.Block()
+
+    /// The row that shows an item; nil if no row does. O(log), O(1) in the block that was looked up last.
+    @inline(__always)
+    func row(of item: SlotsItem) -> Int? { block.row(of: item) ?? search(item) }
+
+    @inline(never)
+    private func search(_ item: SlotsItem) -> Int? {
+      if let found = layout.block(with: item) { block = found }
+      return layout.row(of: item)
+    }
 
     init(plan: SlotsPlan, counts: [SectionCounts], layout: SlotsLayout) {
       (self.plan, self.counts, self.layout) = (plan, counts, layout)
@@ -115,7 +129,7 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
   func row(of path: IndexPath, type: Int) -> IndexPath? {
     guard let published else { return nil }
     let start = path.section == 0 ? 0 : published.counts[type].start(of: Int(path.section))
-    let row = published.layout.row(of: SlotsItem(type: type, index: start &+ Int(path.row)))
+    let row = published.row(of: SlotsItem(type: type, index: start &+ Int(path.row)))
     return row.map { IndexPath(section: 0, row: UInt32(truncatingIfNeeded: $0)) }
   }
 
@@ -148,7 +162,7 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
         start = published.counts[type].start(of: Int(section))
       }
       let item = SlotsItem(type: type, index: start + Int(path.row))
-      guard let row = published.layout.row(of: item) else { continue }
+      guard let row = published.row(of: item) else { continue }
       updated.append(IndexPath(section: 0, row: UInt32(truncatingIfNeeded: row)))
     }
   }

@@ -170,14 +170,43 @@ public final class SlotsLayout: Sendable {
 
   /// The row of an item, without the fixed rows; nil if it is fixed or not shown.
   func base(of item: SlotsItem) -> Int? {
-    guard item.index >= 0, item.type >= 0, item.type < ofType.count else { return nil }
-    let places = ofType[item.type]
-    let place = places.partitionPoint { appearances[$0].first <= item.index } &- 1
-    guard place >= places.lowerBound else { return nil }
-    let appearance = appearances[place]
+    guard let appearance = appearance(of: item) else { return nil }
     let (pass, slot) = appearance.place(of: item.index)
     guard pass < appearance.passes else { return nil }
     return appearance.start &+ pass &* appearance.length &+ slots[appearance.slots.lowerBound &+ slot]
+  }
+
+  /// The last appearance that begins at or before an item.
+  private func appearance(of item: SlotsItem) -> Appearance? {
+    guard item.index >= 0, item.type >= 0, item.type < ofType.count else { return nil }
+    let places = ofType[item.type]
+    let place = places.partitionPoint { appearances[$0].first <= item.index } &- 1
+    return place >= places.lowerBound ? appearances[place] : nil
+  }
+
+  /// Rows of a content that the list shows one after another.
+  struct Block {
+    fileprivate(set) var type = -1
+    /// The first row in the content, and the row of the list that shows it.
+    fileprivate(set) var first = 0
+    fileprivate(set) var row = 0
+    fileprivate(set) var count = 0
+
+    /// The row that shows an item of the block; nil for other items.
+    @inline(__always)
+    func row(of item: SlotsItem) -> Int? {
+      let offset = item.index &- first
+      return item.type == type && offset >= 0 && offset < count ? row &+ offset : nil
+    }
+  }
+
+  /// The block with an item; nil if the list shows others beside it.
+  func block(with item: SlotsItem) -> Block? {
+    guard fixed.count == 0, let appearance = appearance(of: item), appearance.slots.count == appearance.length else {
+      return nil
+    }
+    return Block(
+      type: item.type, first: appearance.first, row: appearance.start, count: appearance.passes &* appearance.length)
   }
 
   /// The run of a row without the fixed rows, its offset in the run, and the number of rows to the end of the run.
