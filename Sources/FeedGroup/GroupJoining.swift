@@ -8,7 +8,6 @@ struct GroupJoining: ~Copyable {
   struct Cached {
     let epoch: String
     let table: MemberTable
-    let from: UInt64
   }
 
   /// The place from which the log is followed.
@@ -16,26 +15,32 @@ struct GroupJoining: ~Copyable {
     let identity: StreamIdentity
     let replicas: Int
     /// Whether the image in the state directory is used: the one that was there, or one that was loaded.
-    let image: ImageSource
+    let image: GroupLog.Image
+    /// What the members knew of each other there; empty if the image tells.
     let table: MemberTable
-    let from: UInt64
+    /// Whether the servers did not answer in time, so that the image of this host is used without them.
+    var hasWaited = false
     /// What arrived and is not answered to the steps.
     var rest: [GroupInbox.Item] = []
-  }
-
-  enum ImageSource: Equatable {
-    case none, cached, loaded(String)
   }
 
   /// Nanoseconds for which servers that do not have what they should are asked again, and those that have a wrong image.
   private static let patience: UInt64 = 20_000_000_000
   private static let imagePatience: UInt64 = 5_000_000_000
+  /// Nanoseconds for which an answer is awaited, at most and at least, and until a stream is created.
+  private static let requestPatience: UInt64 = 5_000_000_000
+  private static let minPatience: UInt64 = 1_000_000_000
+  private static let creationPatience: UInt64 = 10_000_000_000
+  /// Requests for messages at once.
+  private static let window = 16
 
   private let settings: GroupSettings
   private let transport: NatsTransport
   private let inbox: GroupInbox
   private let subject: String
   private let limits: [String: Int]
+  /// When servers that do not answer are given up.
+  private var deadline: UInt64
   private var requests = 0
   private var rest: [GroupInbox.Item] = []
 
@@ -47,61 +52,75 @@ struct GroupJoining: ~Copyable {
     self.inbox = inbox
     self.subject = subject
     self.limits = limits
+    deadline = Self.time(after: settings.timeout)
   }
 
-  /// Connects to a server. Returns nil on success, or the reason why none answers.
-  mutating func connect(within nanoseconds: UInt64) throws(GroupError) -> String? {
-    let deadline = MonotonicClock.now &+ nanoseconds
+  private static func time(after nanoseconds: UInt64) -> UInt64 {
+    let (time, isEndless) = MonotonicClock.now.addingReportingOverflow(nanoseconds)
+    return isEndless ? .max : time
+  }
+
+  /// Connects to a server.
+  private mutating func connect() throws(GroupError) {
     while true {
       do throws(GroupError) {
-        try transport.connect()
-        return nil
+        return try transport.connect()
       } catch {
-        guard case .unreachable(_, let reason) = error else { throw error }
         let now = MonotonicClock.now
-        if now >= deadline { return reason }
+        guard case .unreachable = error, now < deadline else { throw error }
         rest += inbox.take(within: min(deadline - now, 100_000_000))
       }
     }
   }
 
   /// Sends a request to JetStream and waits for the answer.
+  private mutating func request(_ subject: String, _ text: String) throws(GroupError) -> JSONObject {
+    try request(subject, [text], until: Self.time(after: Self.requestPatience))[0]
+  }
+
+  /// Sends requests to JetStream and waits for the answers.
   private mutating func request(
-    _ subject: String, _ text: String, seconds: UInt64 = 5
-  ) throws(GroupError) -> JSONObject {
-    requests += 1
-    let reply = "\(self.subject).start.\(requests)"
-    if let failure = transport.publish(subject, reply: reply, identity: nil, rollup: nil, Array(text.utf8)) {
-      throw .jetStream(what: "cannot send \(subject)", reason: failure)
+    _ subject: String, _ texts: [String], until deadline: UInt64
+  ) throws(GroupError) -> [JSONObject] {
+    var answers: [String: JSONObject] = [:]
+    var replies: [String] = []
+    for text in texts {
+      requests += 1
+      let reply = "\(self.subject).start.\(requests)"
+      replies.append(reply)
+      if let failure = transport.publish(subject, reply: reply, identity: nil, rollup: nil, Array(text.utf8)) {
+        throw .jetStream(what: "cannot send \(subject)", reason: failure)
+      }
     }
-    let deadline = MonotonicClock.now &+ seconds * 1_000_000_000
-    while true {
+    while answers.count < replies.count {
       let now = MonotonicClock.now
       guard now < deadline else { throw .silent("\(subject) timed out") }
-      var found: NatsMessage?
+      var received: [NatsMessage] = []
       for item in inbox.take(within: deadline - now) {
-        if case .nats(.message(let message)) = item, message.subject == reply {
-          found = message
+        if case .nats(.message(let message)) = item, replies.contains(message.subject) {
+          received.append(message)
         } else {
           rest.append(item)
         }
       }
-      if let message = found {
+      for message in received {
         if message.bytes.isEmpty, let status = message.header("Status") {
           throw .silent(status == "503" ? "nobody listens to \(subject)" : "status \(status)")
         }
         guard let answer = JSONObject(message.bytes) else {
           throw .jetStream(what: "cannot read the answer to \(subject)", reason: "it is not JSON")
         }
-        return answer
+        answers[message.subject] = answer
       }
     }
+    return replies.compactMap { answers[$0] }
   }
 
-  /// Finds the stream of the group, or creates it, and then loads the newest image unless the local one continues.
+  /// Connects, finds the stream of the group or creates it, and then loads the newest image unless the local one continues.
   mutating func join(
     epoch fresh: String, cached: Cached?, image path: String
   ) throws(GroupError) -> Found {
+    try connect()
     var (cached, start) = (cached, MonotonicClock.now)
     while true {
       let state = try openStream(StreamIdentity(epoch: fresh, limits: limits))
@@ -120,6 +139,7 @@ struct GroupJoining: ~Copyable {
         }
         rest += inbox.take(within: 0)
         usleep(500_000)
+        deadline = Self.time(after: settings.timeout)
       }
     }
   }
@@ -127,16 +147,18 @@ struct GroupJoining: ~Copyable {
   private mutating func place(
     _ state: StreamState, _ identity: StreamIdentity, _ cached: Cached?, _ path: String
   ) throws(GroupError) -> Found {
-    if let cached, cached.epoch == identity.epoch, cached.from >= state.first {
+    if let cached, cached.epoch == identity.epoch, cached.table.firstToRead >= state.first,
+      try isOfStream(cached.table.records, state)
+    {
       guard cached.table.position <= state.last else {
         throw .gap(stream: settings.stream, from: state.last + 1, to: cached.table.position)
       }
       return Found(
-        identity: identity, replicas: state.replicas, image: .cached, table: cached.table, from: cached.from, rest: rest
-      )
+        identity: identity, replicas: state.replicas, image: .cached, table: cached.table, rest: rest)
     }
     var (found, flaw) = try findImages()
     for published in found where published.epoch == identity.epoch {
+      guard try isOfStream(published.records, state) else { continue }
       do throws(GroupError) {
         guard published.from >= state.first, published.position <= state.last else {
           throw .gap(stream: settings.stream, from: published.from, to: max(state.first, 1) - 1)
@@ -148,60 +170,80 @@ struct GroupJoining: ~Copyable {
         continue
       }
       return Found(
-        identity: identity, replicas: state.replicas, image: .loaded(path), table: MemberTable(), from: published.from,
-        rest: rest)
+        identity: identity, replicas: state.replicas, image: .loaded(path), table: MemberTable(), rest: rest)
     }
     if let flaw { throw flaw }
     guard state.first <= 1 else { throw .gap(stream: settings.stream, from: 1, to: state.first - 1) }
     return Found(
-      identity: identity, replicas: state.replicas, image: .none, table: MemberTable(), from: 1, rest: rest)
+      identity: identity, replicas: state.replicas, image: .none, table: MemberTable(), rest: rest)
   }
 
-  /// Asks for the stream. A leaf node that was just started may not have reached the servers yet.
-  private mutating func requestStream() throws(GroupError) -> JSONObject {
-    let start = MonotonicClock.now
+  // MARK: The stream
+
+  /// Finds the stream, or creates it. A leaf node that was just started may not have reached the servers yet, and servers that start
+  /// may not have found each other.
+  private mutating func openStream(_ identity: StreamIdentity) throws(GroupError) -> StreamState {
+    var copies = settings.replicas ?? 3
     while true {
       do throws(GroupError) {
-        return try request(JetStream.streamInfo(settings.stream), "")
+        if let state = try findStream(identity, &copies) { return state }
       } catch {
-        guard case .silent = error, MonotonicClock.now &- start < settings.timeout else { throw error }
+        guard case .silent = error, MonotonicClock.now < deadline else { throw error }
         usleep(100_000)
       }
     }
   }
 
-  private mutating func openStream(_ identity: StreamIdentity) throws(GroupError) -> StreamState {
-    var copies = settings.replicas ?? 3
-    let start = MonotonicClock.now
-    while true {
-      let answer = try requestStream()
-      if let state = StreamState(answer) { return state }
-      if waits(for: answer, since: start) { continue }
-      guard let failure = JetStream.failure(answer), failure.error == JetStream.Failure.streamNotFound else {
-        throw .jetStream(
-          what: "cannot use stream \(settings.stream)",
-          reason: JetStream.failure(answer)?.description ?? "the answer is not understood")
-      }
-      let created = try request(
-        JetStream.createStream(settings.stream),
-        JetStream.logConfiguration(settings, description: identity.text, replicas: copies), seconds: 10)
-      if let state = StreamState(created) { return state }
-      if waits(for: created, since: start) { continue }
-      guard let failure = JetStream.failure(created) else { continue }
-      if failure.error == JetStream.Failure.noReplicasOutsideCluster && settings.replicas == nil && copies > 1 {
-        copies = 1
-      } else if failure.error != JetStream.Failure.streamNameInUse {
-        throw .jetStream(what: "cannot create stream \(settings.stream)", reason: failure.description)
-      }
+  /// Asks for the stream, and creates it if there is none. Returns nil if that is to be tried again.
+  private mutating func findStream(
+    _ identity: StreamIdentity, _ copies: inout Int
+  ) throws(GroupError) -> StreamState? {
+    let now = MonotonicClock.now
+    let answer = try requestStream(
+      JetStream.streamInfo(settings.stream), "",
+      until: min(max(deadline, now &+ Self.minPatience), now &+ Self.requestPatience))
+    if let state = StreamState(answer) { return state }
+    guard let failure = JetStream.failure(answer), failure.error == JetStream.Failure.streamNotFound else {
+      throw .jetStream(
+        what: "cannot use stream \(settings.stream)",
+        reason: JetStream.failure(answer)?.description ?? "the answer is not understood")
     }
+    let created = try requestStream(
+      JetStream.createStream(settings.stream),
+      JetStream.logConfiguration(settings, description: identity.text, replicas: copies),
+      until: now &+ Self.creationPatience)
+    guard let failure = JetStream.failure(created) else { return StreamState(created) }
+    switch failure.error {
+    case JetStream.Failure.streamNameInUse: break
+    case JetStream.Failure.noReplicasOutsideCluster where settings.replicas == nil && copies > 1: copies = 1
+    default: throw .jetStream(what: "cannot create stream \(settings.stream)", reason: failure.description)
+    }
+    return nil
   }
 
-  /// Waits a moment if servers that start cannot answer yet.
-  private func waits(for answer: JSONObject, since start: UInt64) -> Bool {
-    guard JetStream.failure(answer)?.isTransient == true, MonotonicClock.now &- start < settings.timeout else {
-      return false
+  /// Sends a request that is repeated if the servers cannot answer it yet.
+  private mutating func requestStream(
+    _ subject: String, _ text: String, until deadline: UInt64
+  ) throws(GroupError) -> JSONObject {
+    let answer = try request(subject, [text], until: deadline)[0]
+    if let failure = JetStream.failure(answer), failure.isTransient { throw .silent(failure.description) }
+    return answer
+  }
+
+  /// Whether the messages that an image was made of are those of the stream, as far as it has them still. Servers may have lost
+  /// messages and stored others in their places.
+  private mutating func isOfStream(_ records: LogRecords, _ state: StreamState) throws(GroupError) -> Bool {
+    var left = records.newest(first: state.first)
+    while !left.isEmpty {
+      let part = left.suffix(Self.window)
+      left = left.dropLast(Self.window)
+      let texts = part.map { "{\"seq\":\($0.sequence)}" }
+      let answers = try request(
+        JetStream.message(settings.stream), texts, until: Self.time(after: Self.requestPatience))
+      for (record, answer) in zip(part, answers) {
+        if let checksum = JetStream.checksum(answer), checksum != record.checksum { return false }
+      }
     }
-    usleep(200_000)
     return true
   }
 

@@ -52,26 +52,15 @@ public final class GroupLog: CommitLog {
   /// How the reason of a loss begins if the images of this host are wrong too.
   public static let divergence = "the state differs"
 
-  public let window = 4
-  public let storesAtOnce = false
-  public let isShared = true
-  public let shortage: String? = nil
   public let settings: GroupSettings
-  /// The identity of the stream's history: the same on all members.
-  public let epoch: String
-  public let image: Image
   /// Called with lines for the daemon's log: whether it is a warning, and the text.
   public var report: (_ isWarning: Bool, _ text: String) -> Void = { _, _ in }
 
   private let inbox: GroupInbox
   private let notices: GroupNotices
   private let transport: NatsTransport
-  private let identity: StreamIdentity
-  private let replicas: Int
   private let inboxSubject: String
-  private var table: MemberTable
-  private var from: UInt64
-  private var rest: [GroupInbox.Item]
+  private var found: GroupJoining.Found
   private var thread: GroupThread?
   private var purposes: [UInt64: Upkeep.Purpose] = [:]
   private var digest: StateDigest?
@@ -96,20 +85,17 @@ public final class GroupLog: CommitLog {
     var joining = GroupJoining(settings, transport, inbox, subject: subject, limits: deciding)
     let known = cached.flatMap { cached in
       MemberTable(text: cached.note).map { table in
-        GroupJoining.Cached(epoch: cached.epoch, table: table, from: table.firstToRead)
+        GroupJoining.Cached(epoch: cached.epoch, table: table)
       }
     }
     let found: GroupJoining.Found
     do throws(GroupError) {
-      if let reason = try joining.connect(within: settings.timeout) {
-        throw .unreachable(servers: settings.nats.publicServers, reason: reason)
-      }
       found = try joining.join(epoch: freshEpoch, cached: known, image: path)
     } catch {
       guard let known, error.isAbsence else { throw error }
       found = GroupJoining.Found(
         identity: StreamIdentity(epoch: known.epoch, limits: deciding), replicas: 1, image: .cached, table: known.table,
-        from: known.from)
+        hasWaited: true)
     }
     return GroupLog(settings, found, inbox, try GroupNotices(), transport, subject)
   }
@@ -119,42 +105,38 @@ public final class GroupLog: CommitLog {
     _ transport: NatsTransport, _ subject: String
   ) {
     self.settings = settings
+    self.found = found
     self.inbox = inbox
     self.notices = notices
     self.transport = transport
-    identity = found.identity
-    replicas = found.replicas
-    epoch = found.identity.epoch
-    table = found.table
-    from = found.from
-    rest = found.rest
     inboxSubject = subject
-    image =
-      switch found.image {
-      case .none: .none
-      case .cached: .cached
-      case .loaded(let path): .loaded(path)
-      }
   }
 
   deinit { thread?.abandon() }
 
+  public var window: Int { 4 }
+  public var storesAtOnce: Bool { false }
+  public var isShared: Bool { true }
+  public var shortage: String? { nil }
+  /// The identity of the stream's history: the same on all members.
+  public var epoch: String { found.identity.epoch }
+  public var image: Image { found.image }
+  /// Whether joining waited for the servers in vain, so that the member begins cut off.
+  public var hasWaited: Bool { found.hasWaited }
+
   /// Follows the stream.
   /// - Parameter note: that of the image that was restored; nil without one.
   public func start(_ note: String?) throws(GroupError) {
-    if let note {
-      guard let table = MemberTable(text: note) else {
-        throw .badImage(settings.bucket, reason: "it has no table of the members")
-      }
-      self.table = table
-      from = table.firstToRead
+    guard let table = note.map({ MemberTable(text: $0) }) ?? found.table else {
+      throw .badImage(settings.bucket, reason: "it has no table of the members")
     }
     let machine = GroupMachine(
-      settings, identity, table, readingFrom: from, inbox: inboxSubject, transport, now: MonotonicClock.now
+      settings, found.identity, table, readingFrom: table.firstToRead, inbox: inboxSubject, transport,
+      now: MonotonicClock.now
     ) { (try? Random.number()) ?? UInt64.random(in: 1...UInt64.max) }
-    let thread = GroupThread(machine, transport, inbox, notices, replicas: replicas)
-    for item in rest { inbox.post(item) }
-    rest = []
+    let thread = GroupThread(machine, transport, inbox, notices, replicas: found.replicas)
+    for item in found.rest { inbox.post(item) }
+    found.rest = []
     if transport.isConnected { inbox.post(.nats(.connected)) }
     do throws(SystemError) { try thread.start() } catch { throw .system("\(error)") }
     self.thread = thread

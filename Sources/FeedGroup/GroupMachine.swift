@@ -10,14 +10,12 @@ import FeedModel
 ///
 /// Invariant: events are in the order of the stream, and every batch given to `append` gets exactly one `ordered` or `failed`.
 final class GroupMachine {
-  /// What became of the announcement of the feeds that a configuration defines.
-  struct Announcement: Equatable {
-    /// Counted by the caller.
-    let number: Int
-    /// Whether the log has it.
-    var isDecided = false
-    /// The reason why it was not accepted: the configuration of another host defines a feed differently.
-    var refusal: String?
+  private enum Reading {
+    case on
+    /// Nothing is read any more, because the daemon ends.
+    case frozen
+    /// The state of this member cannot be continued.
+    case lost
   }
 
   /// What one member does for all.
@@ -45,14 +43,10 @@ final class GroupMachine {
   private var own: OwnMessages
   private var upkeep: Upkeep
   private var events: [LogEvent] = []
-  private var isLost = false
+  private var reading = Reading.on
   private var hasLeft = false
   /// When other origins of this member joined lately.
   private var replacements: [UInt64] = []
-  /// Whether nothing is read any more, because the daemon ends.
-  private var isFrozen = false
-  /// What became of the last announcement of feeds.
-  private(set) var announcement = Announcement(number: 0)
   /// Counts the bytes of batches that wait for their execution.
   let counter = ByteCounter()
 
@@ -66,7 +60,7 @@ final class GroupMachine {
     self.inbox = inbox
     self.transport = transport
     follower = StreamFollower(
-      settings, identity, from: next, inbox: inbox, transport, report, tail: table.tail, now: now)
+      settings, identity, from: next, inbox: inbox, transport, report, now: now)
     own = OwnMessages(settings, inbox: inbox, transport, makeOrigin: makeOrigin)
     upkeep = Upkeep(settings, position: table.position, now: now)
   }
@@ -90,6 +84,9 @@ final class GroupMachine {
   var replicas: Int? { follower.state?.replicas }
   /// The name of the next image: not that of the newest one.
   var nextImageName: String { PublishedImage.names.first { $0 != table.image?.name } ?? PublishedImage.names[0] }
+
+  /// What became of the last announcement of feeds.
+  var announcement: OwnMessages.Announcement { own.announcement }
 
   /// What this member does for all.
   var duties: Duties {
@@ -115,7 +112,7 @@ final class GroupMachine {
 
   /// The reason why a batch is not even tried.
   private func reasonToRefuse(_ now: UInt64) -> String? {
-    if isLost { return "this member left the group's log because its state differs" }
+    if reading == .lost { return "this member left the group's log because its state differs" }
     if hasLeft { return "this member left the group; rejoin with: feedclient group join" }
     if let since = follower.unreachableSince, now &- since >= settings.timeout { return unreachableText }
     return own.isJoined ? nil : own.refusalReason(now)
@@ -155,8 +152,7 @@ final class GroupMachine {
 
   /// Tells the group which feeds the configuration of this host defines.
   func announce(_ feeds: [String: UInt32], number: Int, now: UInt64) {
-    announcement = Announcement(number: number)
-    own.configure(feeds)
+    own.configure(feeds, number: number)
     flush(now)
   }
 
@@ -165,7 +161,7 @@ final class GroupMachine {
 
   /// Reads nothing more, and puts a mark for the last image of this host, if it would cover more than the newest.
   func freeze() {
-    isFrozen = true
+    reading = .frozen
     add(upkeep.requestLastImage(table))
   }
 
@@ -198,7 +194,7 @@ final class GroupMachine {
 
   /// Handles a message.
   func receive(_ input: GroupInput, now: UInt64) {
-    if isLost || isFrozen { return }
+    if reading != .on { return }
     if input.subject == follower.subject {
       return handle(follower.deliver(input, isBusy: isBusy, now: now), input, now)
     }
@@ -209,9 +205,9 @@ final class GroupMachine {
     } else if name == "bucket" {
       if isCaughtUp, let former = upkeep.checkBucket(input, table, rank: rank, now: now) { trim(behind: former) }
     } else if name.hasPrefix("audit.") {
-      handle(follower.didCompare(input, UInt64(name.dropFirst(6)) ?? 0, now: now), input, now)
+      handle(follower.didCompare(input, UInt64(name.dropFirst(6)) ?? 0, table.records, now: now), input, now)
     } else if name == "info" {
-      handle(follower.didAsk(input, now: now), input, now)
+      handle(follower.didAsk(input, table.records, now: now), input, now)
     } else if name.hasPrefix("consumer.") {
       handle(follower.didCreateConsumer(input, generation: UInt64(name.dropFirst(9)), now: now), input, now)
     }
@@ -222,6 +218,7 @@ final class GroupMachine {
     case .nothing: break
     case .message(let place): read(input, place, now)
     case .lost(let reason): lose(reason)
+    case .agreed: upkeep.didAgree(rank: rank, now: now)
     case .begun:
       if !own.hasBegun && !hasLeft { own.begin() }
       flush(now)
@@ -237,14 +234,14 @@ final class GroupMachine {
   }
 
   private func flush(_ now: UInt64) {
-    guard follower.isFollowing, !isLost else { return }
-    own.flush(now, after: follower.mark, isNamed: follower.state?.isSafeInCluster ?? false)
+    guard follower.isFollowing, reading != .lost else { return }
+    own.flush(now, after: table.records.mark, isNamed: follower.state?.isSafeInCluster ?? false)
   }
 
   /// Stops following: the state of this member cannot be continued.
   private func lose(_ reason: String) {
-    if isLost { return }
-    isLost = true
+    if reading == .lost { return }
+    reading = .lost
     follower.end()
     events.append(.lost(reason: "group \(settings.name): \(reason)"))
   }
@@ -260,7 +257,7 @@ final class GroupMachine {
   // MARK: The stream
 
   private func read(_ input: GroupInput, _ place: JetStream.Place, _ now: UInt64) {
-    defer { table.note(checksum: GroupMessage.checksum(input.bytes), of: place.stream) }
+    guard table.record(input.bytes, at: place.stream) else { return lose(StreamFollower.fork(place.stream)) }
     let message: GroupMessage
     let payload: UnsafeRawBufferPointer
     do throws(GroupMessage.Flaw) {
@@ -269,10 +266,9 @@ final class GroupMachine {
       return skip(place.stream, error)
     }
     let isOwn = message.origin == own.origin
-    if let mark = message.mark, !isOwn, !follower.check(mark, now: now), !own.has(.mark), own.isJoined, !hasLeft {
-      // The other one may be wrong: this message tells it.
-      own.add(.mark, "")
-    }
+    follower.compare(message, at: place.stream, table.records, now: now)
+    if follower.beginDispute(table.records, now: now) { tell() }
+    if message.number == 0 { return table.skip(place.stream) }
     let effect = table.receive(message, payload, sequence: place.stream, time: place.time)
     if case .none(let reason) = effect { return didSkip(message, reason, place, now) }
     let sent = isOwn ? own.resolve(through: message.number) : nil
@@ -288,14 +284,23 @@ final class GroupMachine {
       guard isCaughtUp else { break }
       if own.isJoined && !hasLeft { upkeep.proposeMark(table, rank: rank, now: now) }
       upkeep.proposeImage(table, rank: rank, now: now)
-    case .part, .left: break
+    case .part: break
+    case .left: if isOwn { own.didLeave() }
     case .joined: didJoin(message, place, now)
     case .mark: add(upkeep.didMark(place.stream, isCaughtUp: isCaughtUp))
     case .digest: compareDigests(now)
     case .image: upkeep.didHearOfImage()
-    case .configured: if sent != nil { didConfigure(nil) }
+    case .configured: if sent != nil { own.didConfigure(nil) }
     case .conflict(let feed, let host): didRefuse(message, isOwn: sent != nil, feed, host)
     }
+  }
+
+  /// Tells the other members what this one has read. The message has no other effect, so it is sent once.
+  private func tell() {
+    let message = GroupMessage(.mark, origin: own.origin, number: 0, time: 0, mark: table.records.mark)
+    _ = transport.publish(
+      settings.subject, reply: nil, identity: nil, rollup: nil,
+      message.encoded(UnsafeRawBufferPointer(start: nil, count: 0)))
   }
 
   /// A message that no member of this version can read: one of another program has no effect.
@@ -354,15 +359,8 @@ final class GroupMachine {
     flush(now)
   }
 
-  /// The log has an announcement of this member, which another one may have replaced since.
-  private func didConfigure(_ refusal: String?) {
-    if own.has(.configured) || announcement.isDecided { return }
-    announcement.isDecided = true
-    announcement.refusal = refusal
-  }
-
   private func didRefuse(_ message: GroupMessage, isOwn: Bool, _ feed: String, _ host: String) {
-    if isOwn { return didConfigure(Self.conflictText(feed, settings.host, host)) }
+    if isOwn { return own.didConfigure(Self.conflictText(feed, settings.host, host)) }
     guard host == settings.host, let other = table.members[message.origin]?.host else { return }
     note("\(Self.conflictText(feed, other, host)); that of \(other) was refused", isWarning: true)
   }
@@ -394,12 +392,15 @@ final class GroupMachine {
 
   /// Does what is due. Returns the nanoseconds until it should be called again.
   func tick(_ now: UInt64) -> UInt64 {
-    if isLost || isFrozen { return Self.second }
+    if reading != .on { return Self.second }
     if let reason = own.overdue(now, unreachable: unreachableText) { fail(reason, now) }
     compareDigests(now)
     if follower.attend(isBusy: isBusy, now: now) { askForBucket() }
+    audit(now)
     flush(now)
-    add(upkeep.dueImage(table, isJoined: own.isJoined, isCaughtUp: isCaughtUp, now: now))
+    if !follower.isDisputed {
+      add(upkeep.dueImage(table, isJoined: own.isJoined, isCaughtUp: isCaughtUp, now: now))
+    }
     if upkeep.isMarkDue(now), own.isJoined, !own.has(.mark) {
       own.add(.mark, "")
       flush(now)
@@ -408,6 +409,17 @@ final class GroupMachine {
     if !own.isEmpty || follower.isWaiting { pause = Self.second / 10 }
     if let deadline = own.deadline { pause = min(pause, deadline > now ? deadline - now : 0) }
     return max(pause, 1_000_000)
+  }
+
+  /// Finds out whether this member has read something else than the others, or than what the servers have now.
+  private func audit(_ now: UInt64) {
+    if follower.isFollowing,
+      own.renewLost(after: table.position, follower.state, answeredAt: follower.answeredAt)
+    {
+      follower.dispute()
+    }
+    if follower.beginDispute(table.records, now: now) { tell() }
+    if follower.isTellingDue(table.records, rank: rank, now: now) { tell() }
   }
 
   private func askForBucket() {

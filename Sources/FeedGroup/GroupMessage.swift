@@ -41,7 +41,7 @@ struct GroupMessage: Equatable {
   /// How often its member had to send it anew because it had no effect. The messages of one round are sent in order.
   let round: UInt32
   /// What its member had read when it sent it; nil if that is not known.
-  let mark: LogAudit.Mark?
+  let mark: LogRecords.Mark?
 
   /// What is wrong with the bytes of a message.
   enum Flaw: Error, Equatable {
@@ -82,7 +82,7 @@ struct GroupMessage: Equatable {
 
   init(
     _ kind: Kind, origin: UInt64, number: UInt64, time: UInt64, deadline: UInt64 = 0, isLast: Bool = true,
-    round: UInt32 = 0, mark: LogAudit.Mark? = nil
+    round: UInt32 = 0, mark: LogRecords.Mark? = nil
   ) {
     self.kind = kind
     self.origin = origin
@@ -121,7 +121,7 @@ struct GroupMessage: Equatable {
       deadline: load(40, UInt64.self), isLast: load(48, UInt32.self) & 1 == 1,
       round: load(48, UInt32.self) &>> 1,
       mark: load(64, UInt64.self) == 0
-        ? nil : LogAudit.Mark(position: load(64, UInt64.self), chain: load(60, UInt32.self)))
+        ? nil : LogRecords.Mark(position: load(64, UInt64.self), chain: load(60, UInt32.self)))
     return (message, payload)
   }
 }

@@ -61,7 +61,7 @@ final class GroupNotices: Sendable {
     var lines: [(isWarning: Bool, text: String)] = []
     var status = GroupStatus()
     var isCaughtUp = false
-    var announcement = GroupMachine.Announcement(number: 0)
+    var announcement = OwnMessages.Announcement(number: 0)
     /// Nil if they did not change since they were taken.
     var duties: GroupMachine.Duties?
     var lastDuties: GroupMachine.Duties?
@@ -84,7 +84,7 @@ final class GroupNotices: Sendable {
   var descriptor: Int32 { wakeUp.descriptor }
   var status: GroupStatus { state.withLock { $0.value.status } }
   var isCaughtUp: Bool { state.withLock { $0.value.isCaughtUp } }
-  var announcement: GroupMachine.Announcement { state.withLock { $0.value.announcement } }
+  var announcement: OwnMessages.Announcement { state.withLock { $0.value.announcement } }
 
   /// Removes and returns the duties of this member; nil if they did not change.
   func takeDuties() -> GroupMachine.Duties? {

@@ -19,6 +19,8 @@ struct PublishedImage: Equatable {
   let epoch: String
   let position: UInt64
   let from: UInt64
+  /// The last messages that it was made of.
+  let records: LogRecords
 
   static func chunkSubject(_ settings: GroupSettings, _ id: String) -> String { "$O.\(settings.bucket).C.\(id)" }
   static func subject(_ settings: GroupSettings, _ name: String) -> String {
@@ -28,14 +30,15 @@ struct PublishedImage: Equatable {
   func text(_ settings: GroupSettings, time: String) -> String {
     "{\"name\":\"\(name)\",\"bucket\":\"\(settings.bucket)\",\"nuid\":\"\(id)\",\"size\":\(size),\"chunks\":\(chunks),"
       + "\"mtime\":\"\(time)\",\"digest\":\"\(digest)\",\"options\":{\"max_chunk_size\":\(Self.chunkBytes)},"
-      + "\"metadata\":{\"epoch\":\"\(epoch)\",\"position\":\"\(position)\",\"from\":\"\(from)\"}}"
+      + "\"metadata\":{\"epoch\":\"\(epoch)\",\"position\":\"\(position)\",\"from\":\"\(from)\",\"tail\":\(records.text.quotedAsJSON)}}"
   }
 
   init(
-    name: String, id: String, size: Int, chunks: Int, digest: String, epoch: String, position: UInt64, from: UInt64
+    name: String, id: String, size: Int, chunks: Int, digest: String, epoch: String, position: UInt64, from: UInt64,
+    records: LogRecords
   ) {
     (self.name, self.id, self.size, self.chunks, self.digest) = (name, id, size, chunks, digest)
-    (self.epoch, self.position, self.from) = (epoch, position, from)
+    (self.epoch, self.position, self.from, self.records) = (epoch, position, from, records)
   }
 
   /// Returns nil if the description is not that of a group's image.
@@ -47,7 +50,8 @@ struct PublishedImage: Equatable {
       let from = ours.string("from").flatMap({ UInt64($0) })
     else { return nil }
     self.init(
-      name: name, id: id, size: size, chunks: chunks, digest: digest, epoch: epoch, position: position, from: from)
+      name: name, id: id, size: size, chunks: chunks, digest: digest, epoch: epoch, position: position, from: from,
+      records: ours.string("tail").flatMap { JSONObject($0) }.flatMap(LogRecords.init) ?? LogRecords())
   }
 }
 
@@ -158,7 +162,7 @@ struct ImageUpload {
     stage = .description
     let published = PublishedImage(
       name: name, id: id, size: bytes, chunks: sent, digest: "SHA-256=\(Base64.encode(hash.finish()))", epoch: epoch,
-      position: image.position, from: image.from)
+      position: image.position, from: image.from, records: MemberTable(text: image.note)?.records ?? LogRecords())
     self.published = published
     let failure = transport.publish(
       PublishedImage.subject(settings, name), reply: "\(inbox).image.description", identity: nil, rollup: nil,

@@ -65,6 +65,12 @@ enum JetStream {
       description: error.string("description") ?? "unknown error")
   }
 
+  /// The checksum of the message that an answer contains; nil if it contains none.
+  static func checksum(_ answer: JSONObject?) -> UInt32? {
+    let bytes = answer?.object("message")?.string("data").flatMap(Base64.decode)
+    return bytes?.withUnsafeBytes(GroupMessage.checksum)
+  }
+
   /// What the reply subject of a delivered message says of its place.
   struct Place {
     let stream: UInt64
@@ -93,9 +99,15 @@ enum JetStream {
 
 /// The state of a stream, as `STREAM.INFO` answers.
 struct StreamState: Equatable, Sendable {
+  /// The last message, and when the servers stored it.
+  struct End: Equatable, Sendable {
+    let sequence: UInt64
+    let time: String
+  }
+
   var description: String
   var first: UInt64
-  var last: UInt64
+  var end: End
   var messages: Int
   var bytes: Int
   var replicas: Int
@@ -108,13 +120,15 @@ struct StreamState: Equatable, Sendable {
     guard let config = answer.object("config"), let state = answer.object("state") else { return nil }
     description = config.string("description") ?? ""
     first = state.unsigned("first_seq") ?? 0
-    last = state.unsigned("last_seq") ?? 0
+    end = End(sequence: state.unsigned("last_seq") ?? 0, time: state.string("last_ts") ?? "")
     messages = state.int("messages") ?? 0
     bytes = state.int("bytes") ?? 0
     replicas = config.int("num_replicas") ?? 1
     leader = answer.object("cluster")?.string("leader") ?? ""
     version = config.object("metadata")?.string("_nats.ver")
   }
+
+  var last: UInt64 { end.sequence }
 
   /// Whether the servers keep equal copies, and discard a repeated message on all of them or on none. Before 2.11, each copy decides
   /// for itself whether it discards a message, and counts those, so after crashes copies may have different ones under one number.

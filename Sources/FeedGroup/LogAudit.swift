@@ -1,124 +1,152 @@
 import FeedJSON
 import FeedSystem
 
-/// The checksums of the messages that were read last, by which a member notices that it and the servers have different logs.
+/// Compares what this member has read with what the other members have read, and with what the servers have.
 ///
-/// Servers that crash together may lose messages that members have executed, and store others in their places. Every message of a
-/// member tells the place up to which that had read, and the checksum of all messages up to there (``Mark``). If this one differs,
-/// the messages of the servers are compared with those that were read, backwards from there: the member whose messages differ has
-/// another log. Before a member follows the stream, it compares the last message.
+/// Servers that crash together may lose messages that members have executed, and store others in their places. Then members have
+/// different logs, and those that have not what the servers have now must begin again:
 ///
-/// Invariant: the records are in the order of the stream.
+/// - Every message tells the place up to which its member had read, and the checksum of all messages up to there
+///   (``LogRecords/Mark``). If no message tells that of the newest one for a few seconds, a member sends one more.
+/// - A member that has read something else compares its records with the messages of the servers, the last ones first.
+/// - A member that has read as much as the servers have compares the last message, whenever that is another one.
 struct LogAudit {
-  /// A place in the log, and the checksum of all messages up to it.
-  struct Mark: Equatable {
-    let position: UInt64
-    let chain: UInt32
+  /// What a message of the servers tells.
+  enum Finding {
+    case nothing
+    /// Another one was read in its place.
+    case difference
+    /// Another member has read something else, and this one what the servers have.
+    case agreement
   }
 
-  private struct Record {
-    let sequence: UInt64
-    let checksum: UInt32
-    let chain: UInt32
-  }
-
-  private static let maxRecords = 8192
-  /// Requests for messages at once, and the messages that one comparison looks at.
+  private static let second: UInt64 = 1_000_000_000
+  /// Requests for messages at once, and the messages that a comparison looks at.
   private static let window = 16
   private static let depth = 2048
+  /// Nanoseconds without an answer after which the servers are asked again.
+  private static let patience = 2 * second
+  /// Nanoseconds between two comparisons because of other members: more than members wait for each other's digests.
+  private static let disputePause = 15 * second
+  /// Nanoseconds for which the next message is awaited, before one is sent that only tells what was read.
+  private static let silence = 2 * second
 
   private let settings: GroupSettings
   private let inbox: String
   private let transport: any GroupTransport
-  private var records: [Record] = []
   /// The records that are still to be compared, as far as they were not asked for, and those that were.
-  private var left: ArraySlice<Record> = []
+  private var left: ArraySlice<LogRecords.Record> = []
   private var asked: Set<UInt64> = []
   private var askedAt: UInt64 = 0
+  /// The end of the stream whose last message was compared.
+  private var comparedEnd: StreamState.End?
+  /// Whether another member has read something else and the records were not compared since, and when they may be again.
+  private var isDue = false
+  private var dueAt: UInt64 = 0
+  /// Whether the comparison under way is because of that.
+  private var isUnderWay = false
+  /// The newest message that may have an effect, and the newest one that a member told to have read.
+  private var newest: UInt64 = 0
+  private var told: UInt64 = 0
+  /// When the newest message was read, or a message that tells of it was sent.
+  private var toldAt: UInt64 = 0
 
-  /// - Parameter tail: the last message that was read, its checksum and that of all; nil if they are not known.
-  init(_ settings: GroupSettings, inbox: String, _ transport: any GroupTransport, tail: MemberTable.Tail?) {
+  init(_ settings: GroupSettings, inbox: String, _ transport: any GroupTransport) {
     (self.settings, self.inbox, self.transport) = (settings, inbox, transport)
-    if let tail { records = [Record(sequence: tail.sequence, checksum: tail.checksum, chain: tail.chain)] }
   }
 
-  /// The last message that was read; nil if its checksum is not known.
-  var mark: Mark? { records.last.map { Mark(position: $0.sequence, chain: $0.chain) } }
+  // MARK: The other members
 
-  /// The checksum of all messages up to a place, given that up to the message before it.
-  static func chain(_ checksum: UInt32, after chain: UInt32) -> UInt32 {
-    withUnsafeBytes(of: checksum.littleEndian) { CRC32C.of($0, after: chain) }
+  /// Looks at what a message tells of what its member had read.
+  mutating func compare(_ message: GroupMessage, at sequence: UInt64, _ records: LogRecords, now: UInt64) {
+    if message.number != 0 { (newest, toldAt) = (sequence, now) }
+    guard let mark = message.mark else { return }
+    // A member that has read this place before the message was stored has read another one there.
+    guard mark.position < sequence else { return dispute() }
+    told = max(told, mark.position)
+    if let record = records.record(of: mark.position), record.chain != mark.chain { dispute() }
   }
 
-  /// Records the next message. Returns false if it was read before and was another one.
-  mutating func read(_ sequence: UInt64, _ checksum: UInt32) -> Bool {
-    guard let last = records.last, last.sequence >= sequence else {
-      // After a start in the middle of the log, the chain is not known before the place of the image.
-      if records.last.map({ $0.sequence &+ 1 != sequence }) ?? (sequence != 1) { return true }
-      if records.count >= Self.maxRecords { records.removeFirst(Self.maxRecords / 2) }
-      records.append(
-        Record(
-          sequence: sequence, checksum: checksum, chain: Self.chain(checksum, after: records.last?.chain ?? 0)))
-      return true
-    }
-    return place(of: sequence).map { records[$0].checksum == checksum } ?? true
+  /// Lets the records be compared with the messages of the servers.
+  mutating func dispute() { isDue = true }
+
+  /// Whether another member has read something else, and it is not known yet which one the servers have.
+  var isDisputed: Bool { isDue || isUnderWay }
+
+  /// Begins to compare the records with the messages of the servers if another member has read something else. Returns whether it is
+  /// to be told what this one has read.
+  /// - Parameter first: the first message of the stream.
+  mutating func beginDispute(_ records: LogRecords, first: UInt64, now: UInt64) -> Bool {
+    guard isDue, !isComparing, now >= dueAt else { return false }
+    isDue = false
+    dueAt = now &+ Self.disputePause
+    compare(records.newest(Self.depth, first: first), now)
+    isUnderWay = isComparing
+    return true
   }
 
-  private func place(of sequence: UInt64) -> Int? {
-    guard let first = records.first?.sequence, sequence >= first, sequence - first < UInt64(records.count) else {
-      return nil
-    }
-    return Int(sequence - first)
+  /// Whether this member should tell what it has read, because the newest message is not followed by one that does.
+  /// - Parameter rank: the number of members that do so before it.
+  mutating func isTellingDue(_ records: LogRecords, rank: UInt64, now: UInt64) -> Bool {
+    guard newest > told, records.mark != nil, now &- toldAt >= Self.silence &+ rank &* Self.second else { return false }
+    toldAt = now
+    return true
   }
 
-  // MARK: Comparing
-
-  /// Whether another member has read the same messages as this one, as far as that is known.
-  func agrees(with mark: Mark) -> Bool {
-    place(of: mark.position).map { records[$0].chain == mark.chain } ?? true
-  }
+  // MARK: The servers
 
   var isComparing: Bool { !asked.isEmpty }
 
-  /// Begins to compare the messages up to a place with those of the servers, unless that is under way.
-  /// - Parameters:
-  ///   - first: the first message of the stream.
-  ///   - depth: the messages to compare, at most.
-  mutating func compare(upTo position: UInt64, first: UInt64, depth: Int = Self.depth, now: UInt64) {
-    guard !isComparing, let place = place(of: position) else { return }
-    left = records[max(0, place + 1 - depth)...place].drop { $0.sequence < first }
-    ask(now)
+  /// Begins to compare the last message, instead of others. Returns false if its checksum is not known.
+  mutating func compareLast(_ records: LogRecords, first: UInt64, now: UInt64) -> Bool {
+    if isUnderWay { (isDue, isUnderWay) = (true, false) }
+    (left, asked) = ([], [])
+    compare(records.newest(1, first: first), now)
+    return isComparing
   }
 
-  /// Begins to compare the last message. Returns false if its checksum is not known.
-  mutating func compareLast(next: UInt64, first: UInt64, now: UInt64) -> Bool {
-    (left, asked) = ([], [])
-    guard let last = records.last?.sequence, last == next &- 1 else { return false }
-    compare(upTo: last, first: first, depth: 1, now: now)
-    return isComparing
+  /// Compares the last message if the servers have one that was not compared yet.
+  mutating func compare(_ records: LogRecords, _ end: StreamState.End, now: UInt64) {
+    if isComparing || end == comparedEnd || records.mark?.position != end.sequence { return }
+    comparedEnd = end
+    compare(records.newest(1), now)
+  }
+
+  private mutating func compare(_ records: ArraySlice<LogRecords.Record>, _ now: UInt64) {
+    left = records
+    ask(now)
   }
 
   private mutating func ask(_ now: UInt64) {
     while asked.count < Self.window, let record = left.popLast() {
       asked.insert(record.sequence)
-      askedAt = now
-      transport.request(
-        JetStream.message(settings.stream), reply: "\(inbox).audit.\(record.sequence)", "{\"seq\":\(record.sequence)}")
+      ask(for: record.sequence, now)
     }
   }
 
-  /// Handles a message of the servers. Returns false if another one was read in its place.
-  mutating func receive(_ answer: JSONObject?, _ sequence: UInt64, now: UInt64) -> Bool {
-    guard asked.remove(sequence) != nil, let place = place(of: sequence) else { return true }
-    // A message that is gone was trimmed.
-    let bytes = answer?.object("message")?.string("data").flatMap(Base64.decode)
-    if let bytes, bytes.withUnsafeBytes(GroupMessage.checksum) != records[place].checksum { return false }
-    ask(now)
-    return true
+  private mutating func ask(for sequence: UInt64, _ now: UInt64) {
+    askedAt = now
+    transport.request(JetStream.message(settings.stream), reply: "\(inbox).audit.\(sequence)", "{\"seq\":\(sequence)}")
   }
 
-  /// Gives a comparison up whose answers do not come.
+  /// Handles a message of the servers.
+  mutating func receive(_ answer: JSONObject?, _ sequence: UInt64, _ records: LogRecords, now: UInt64) -> Finding {
+    guard asked.contains(sequence) else { return .nothing }
+    if let checksum = JetStream.checksum(answer) {
+      if let record = records.record(of: sequence), record.checksum != checksum { return .difference }
+    } else if JetStream.failure(answer)?.error != JetStream.Failure.messageNotFound {
+      // It is asked for again. One that is gone was trimmed.
+      return .nothing
+    }
+    asked.remove(sequence)
+    ask(now)
+    guard isUnderWay, !isComparing else { return .nothing }
+    isUnderWay = false
+    return .agreement
+  }
+
+  /// Asks the servers again if they do not answer.
   mutating func attend(_ now: UInt64) {
-    if isComparing && now &- askedAt > 2_000_000_000 { (left, asked) = ([], []) }
+    if isComparing && now &- askedAt > Self.patience { for sequence in asked { ask(for: sequence, now) } }
   }
 }

@@ -28,13 +28,6 @@ struct MemberTable: Equatable {
     var bytes: [UInt8]
   }
 
-  /// The last message: its checksum, and that of all messages up to it.
-  struct Tail: Equatable {
-    let sequence: UInt64
-    let checksum: UInt32
-    let chain: UInt32
-  }
-
   /// The newest image that was published.
   struct Image: Equatable {
     /// The last message that it covers.
@@ -105,8 +98,8 @@ struct MemberTable: Equatable {
   private(set) var members: [UInt64: Member] = [:]
   /// The last message that was looked at.
   private(set) var position: UInt64 = 0
-  /// That message; nil if it is not known.
-  private(set) var tail: Tail?
+  /// The last messages that were read.
+  private(set) var records = LogRecords()
   /// The moment of the newest batch. It never decreases.
   private(set) var moment: UInt64 = 0
   private(set) var batchesSinceMark = 0
@@ -138,14 +131,9 @@ struct MemberTable: Equatable {
     position = max(position, sequence)
   }
 
-  /// Records the checksum of the message that was looked at last.
-  mutating func note(checksum: UInt32, of sequence: UInt64) {
-    guard sequence == position, tail?.sequence != sequence else { return }
-    let isNext = sequence == (tail?.sequence ?? 0) &+ 1
-    tail =
-      isNext
-      ? Tail(
-        sequence: sequence, checksum: checksum, chain: LogAudit.chain(checksum, after: tail?.chain ?? 0)) : nil
+  /// Records the checksum of the message that is looked at next. Returns false if it was read before and was another one.
+  mutating func record(_ bytes: UnsafeRawBufferPointer, at sequence: UInt64) -> Bool {
+    records.add(sequence, GroupMessage.checksum(bytes))
   }
 
   /// Returns the effect of a message.
@@ -262,16 +250,6 @@ struct MemberTable: Equatable {
   }
 }
 
-extension MemberTable.Tail {
-  init?(_ facts: JSONObject) {
-    guard let sequence = facts.unsigned("sequence"), let checksum = facts.unsigned("checksum"),
-      let chain = facts.unsigned("chain")
-    else { return nil }
-    self.init(
-      sequence: sequence, checksum: UInt32(truncatingIfNeeded: checksum), chain: UInt32(truncatingIfNeeded: chain))
-  }
-}
-
 extension MemberTable.Image {
   init?(_ facts: JSONObject?, host: String, moment: UInt64) {
     guard let facts, let position = facts.unsigned("position"), let from = facts.unsigned("from"),
@@ -320,14 +298,9 @@ extension MemberTable {
     var out = ByteBuffer()
     out.append("{\"position\":")
     out.append(integer: position)
-    if let tail {
-      out.append(",\"tail\":{\"sequence\":")
-      out.append(integer: tail.sequence)
-      out.append(",\"checksum\":")
-      out.append(integer: tail.checksum)
-      out.append(",\"chain\":")
-      out.append(integer: tail.chain)
-      out.append(UInt8(ascii: "}"))
+    if records.mark != nil {
+      out.append(",\"tail\":")
+      records.append(to: &out)
     }
     out.append(",\"from\":")
     out.append(integer: firstNeeded)
@@ -380,7 +353,7 @@ extension MemberTable {
     else { return nil }
     self.position = position
     self.moment = moment
-    tail = facts.object("tail").flatMap(Tail.init)
+    records = facts.object("tail").flatMap(LogRecords.init) ?? LogRecords()
     needed = facts.unsigned("from")
     batchesSinceMark = facts.int("batchesSinceMark") ?? 0
     mark = facts.unsigned("mark") ?? 0

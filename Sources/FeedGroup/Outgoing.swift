@@ -22,8 +22,8 @@ struct Outgoing {
     var sentAt: UInt64 = 0
     /// Whether it was ever given to a connection.
     var wasSent = false
-    /// Whether a server acknowledged it.
-    var isAcknowledged = false
+    /// The place where a server has stored it, and when it said so; nil if none did.
+    var stored: (place: UInt64, at: UInt64)?
   }
 
   private(set) var messages: [Message] = []
@@ -32,7 +32,7 @@ struct Outgoing {
 
   var isEmpty: Bool { messages.isEmpty }
   /// The monotonic time at which the oldest batch is refused that no server acknowledged. One that is stored is awaited.
-  var deadline: UInt64? { messages.first { $0.deadline != nil && !$0.isAcknowledged }?.deadline }
+  var deadline: UInt64? { messages.first { $0.deadline != nil && $0.stored == nil }?.deadline }
 
   mutating func add(
     _ kind: GroupMessage.Kind, _ payload: [UInt8], time: UInt64, isLast: Bool = true, batch: UInt64? = nil,
@@ -63,7 +63,7 @@ struct Outgoing {
   func unsent(since time: UInt64) -> [Int] {
     messages.indices.filter { place in
       let message = messages[place]
-      return !message.isAcknowledged && (message.sentAt < time || !message.wasSent)
+      return message.stored == nil && (message.sentAt < time || !message.wasSent)
     }
   }
 
@@ -72,9 +72,9 @@ struct Outgoing {
     messages[place].wasSent = true
   }
 
-  mutating func didAcknowledge(_ identity: UInt64) {
+  mutating func didAcknowledge(_ identity: UInt64, storedAt sequence: UInt64, now: UInt64) {
     guard let place = messages.firstIndex(where: { $0.identity == identity }) else { return }
-    messages[place].isAcknowledged = true
+    messages[place].stored = (sequence, now)
   }
 
   func message(identity: UInt64) -> Message? { messages.first { $0.identity == identity } }
@@ -102,7 +102,7 @@ struct Outgoing {
       messages[place].round &+= 1
       messages[place].identity = identities
       messages[place].sentAt = 0
-      messages[place].isAcknowledged = false
+      messages[place].stored = nil
     }
     return true
   }

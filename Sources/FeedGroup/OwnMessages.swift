@@ -7,9 +7,21 @@ import FeedModel
 /// They are sent until the stream shows that they had their effect. A batch that the stream does not store in time is refused, and
 /// with it all later ones; another origin begins then, so that what is stored later has no effect.
 struct OwnMessages {
+  /// What became of the announcement of the feeds that a configuration defines.
+  struct Announcement: Equatable {
+    /// Counted by the caller.
+    let number: Int
+    /// Whether the log has it.
+    var isDecided = false
+    /// The reason why it was not accepted: the configuration of another host defines a feed differently.
+    var refusal: String?
+  }
+
   private static let second: UInt64 = 1_000_000_000
   /// Nanoseconds without an acknowledgement after which a message is sent again.
   private static let patience = second
+  /// Nanoseconds after which the servers must know of a message that they acknowledged.
+  private static let lossPatience = 5 * second
   /// The time before its deadline after which a message has no effect, so that the news of one in time arrives in time.
   private static let margin = second / 4
 
@@ -29,6 +41,8 @@ struct OwnMessages {
   private var refusal: (reason: String, at: UInt64)?
   /// The feeds that the configuration of this host defines; nil until it was read.
   private(set) var configured: [String: UInt32]?
+  /// What became of the last announcement of them.
+  private(set) var announcement = Announcement(number: 0)
 
   init(
     _ settings: GroupSettings, inbox: String, _ transport: any GroupTransport, makeOrigin: @escaping () -> UInt64
@@ -57,7 +71,8 @@ struct OwnMessages {
   mutating func add(_ kind: GroupMessage.Kind, _ text: String) { outgoing.add(kind, Array(text.utf8), time: 0) }
 
   /// Tells the others which feeds the configuration of this host defines, now and with each new origin.
-  mutating func configure(_ feeds: [String: UInt32]) {
+  mutating func configure(_ feeds: [String: UInt32], number: Int) {
+    announcement = Announcement(number: number)
     configured = feeds
     if hasBegun { addConfigured() }
   }
@@ -93,7 +108,7 @@ struct OwnMessages {
   /// - Parameters:
   ///   - mark: what was read last.
   ///   - isNamed: whether the servers are to discard a message that is sent again. Otherwise the members do.
-  mutating func flush(_ now: UInt64, after mark: LogAudit.Mark?, isNamed: Bool) {
+  mutating func flush(_ now: UInt64, after mark: LogRecords.Mark?, isNamed: Bool) {
     for place in outgoing.unsent(since: now > Self.patience ? now - Self.patience : 0) {
       let item = outgoing.messages[place]
       // The first message tells the offset of the stream's clock, from which deadlines are computed.
@@ -117,8 +132,11 @@ struct OwnMessages {
   /// Handles the server's answer to a message. Returns whether it is stored; nil if the answer tells nothing.
   mutating func acknowledge(_ input: GroupInput, _ identity: UInt64, now: UInt64) -> Bool? {
     guard let item = outgoing.message(identity: identity), input.status == nil else { return nil }
-    guard let failure = JetStream.failure(JSONObject(input.bytes)) else {
-      outgoing.didAcknowledge(identity)
+    let answer = JSONObject(input.bytes)
+    guard let failure = JetStream.failure(answer) else {
+      // Old servers do not know where the message is that they do not store again.
+      let place = answer?.unsigned("seq") ?? 0
+      outgoing.didAcknowledge(identity, storedAt: place == 0 ? .max : place, now: now)
       return true
     }
     let reason =
@@ -142,6 +160,9 @@ struct OwnMessages {
     clockOffset = time &- now
   }
 
+  /// The stream has the last message of the origin.
+  mutating func didLeave() { isJoined = false }
+
   /// The messages up to a number had their effect. Returns the one with the number.
   mutating func resolve(through number: UInt64) -> Outgoing.Message? {
     guard let message = outgoing.resolve(through: number) else { return nil }
@@ -154,6 +175,29 @@ struct OwnMessages {
   mutating func renew(_ message: GroupMessage, next: UInt64, isLate: Bool, at time: UInt64, now: UInt64) {
     if isLate { clockOffset = time &- now }
     _ = outgoing.renew(from: next, failed: (message.number, message.round))
+  }
+
+  /// Sends messages anew that are not where the servers had stored them. Returns whether there are any.
+  /// - Parameters:
+  ///   - position: the last message that was read.
+  ///   - state: what the servers told last of the stream, and when.
+  mutating func renewLost(after position: UInt64, _ state: StreamState?, answeredAt: UInt64) -> Bool {
+    let last = state?.last ?? .max
+    for message in outgoing.messages {
+      guard let (place, at) = message.stored else { continue }
+      let isBehindEnd = place > last && place < .max && answeredAt > at &+ Self.lossPatience
+      guard place <= position || isBehindEnd else { continue }
+      _ = outgoing.renew(from: message.number, failed: (message.number, message.round))
+      return true
+    }
+    return false
+  }
+
+  /// The log has an announcement of this member, which another one may have replaced since.
+  mutating func didConfigure(_ refusal: String?) {
+    if has(.configured) || announcement.isDecided { return }
+    announcement.isDecided = true
+    announcement.refusal = refusal
   }
 
   // MARK: Refusing

@@ -48,8 +48,18 @@ struct Upkeep {
 
   /// Proposes a mark after some thousand batches, unless another member is faster.
   mutating func proposeMark(_ table: MemberTable, rank: UInt64, now: UInt64) {
-    if table.batchesSinceMark < settings.markBatches || markDueAt != nil { return }
-    markDueAt = now &+ rank * Self.second
+    if table.batchesSinceMark >= settings.markBatches { scheduleMark(rank: rank, now: now) }
+  }
+
+  private mutating func scheduleMark(rank: UInt64, now: UInt64) {
+    if markDueAt == nil { markDueAt = now &+ rank * Self.second }
+  }
+
+  /// Another member has read something else, and this one what the servers have, as far as they have it. The digests tell which one
+  /// is right, and the other one needs an image to begin with.
+  mutating func didAgree(rank: UInt64, now: UInt64) {
+    scheduleMark(rank: rank, now: now)
+    scheduleImage(rank: rank, now: now)
   }
 
   /// Whether the mark that was proposed is due.
@@ -136,11 +146,14 @@ struct Upkeep {
         && counts[PublishedImage.subject(settings, image.name)] != nil
     }
     if isWhole(image) { return table.formerImage.flatMap { isWhole($0) ? $0 : nil } }
-    if imageDueAt == nil && !imageIsUnderWay {
-      // The news of an image that was just published may be on its way.
-      imageDueAt = now &+ 3 &* Self.second &+ rank * 5 * Self.second
-    }
+    scheduleImage(rank: rank, now: now)
     return nil
+  }
+
+  /// Publishes an image soon, unless another member is faster: one that was just published may be on its way.
+  private mutating func scheduleImage(rank: UInt64, now: UInt64) {
+    if imageDueAt != nil || imageIsUnderWay { return }
+    imageDueAt = now &+ 3 &* Self.second &+ rank * 5 * Self.second
   }
 
   /// Returns a mark for an image that is due: one for all, or one for the next start of this host.

@@ -159,6 +159,27 @@ import Testing
     #expect(MemberTable(text: "{}") == nil)
   }
 
+  @Test(arguments: [0, 1, 2, 3, 200]) func anImageHasTheLastRecords(count: Int) throws {
+    var records = LogRecords()
+    for place in 0..<count { _ = records.add(UInt64(place) + 1, UInt32(place) &* 0x9e37_79b9) }
+    let again = JSONObject(records.text).flatMap(LogRecords.init)
+    #expect(again == nil || count > 0)
+    guard let again else { return }
+    #expect(again.mark == records.mark)
+    #expect(Array(again.newest()) == Array(records.newest(129)))
+    // Versions before had the last one only.
+    let last = try #require(records.newest(1).first)
+    let old = JSONObject("{\"sequence\":\(count),\"checksum\":\(last.checksum),\"chain\":\(last.chain)}")
+    #expect(old.flatMap(LogRecords.init).map { Array($0.newest()) } == [last])
+  }
+
+  @Test func aMessageThatIsReadAgainMustBeTheSame() {
+    var records = LogRecords()
+    let answers = [(1, 1), (2, 2), (3, 3), (2, 2), (2, 7)].map { records.add($0, $1) }
+    #expect(answers == [true, true, true, true, false])
+    #expect(records.mark?.position == 3)
+  }
+
   @Test mutating func twoHostsThatDefineAFeedDifferentlyConflict() {
     join(1)
     _ = receive(.configured, 2, origin: 1, "{\"feeds\":{\"inbox\":17,\"tabs\":3}}")

@@ -32,10 +32,13 @@ final class SimulatedStream {
   var random: SeededRandom
   private(set) var now: UInt64 = 1_000_000_000_000
   private(set) var stored: [Stored] = []
-  private var identities: Set<String> = []
+  /// The places of the messages by their identities, also of those that were lost since.
+  private var places: [String: Int] = [:]
   private var consumers: [Int: Consumer] = [:]
   private var onItsWay: [OnItsWay] = []
   private var order = 0
+  /// The images that members published.
+  var images: [SimulatedImage] = []
   /// Until when nothing is stored, because there is no leader.
   private var leaderlessUntil: UInt64 = 0
   /// How likely a message or an answer is lost, and a consumer's message.
@@ -67,6 +70,15 @@ final class SimulatedStream {
   /// Loses the last messages, as servers that crash together may.
   func loseTail(of count: Int) { stored.removeLast(min(count, stored.count)) }
 
+  /// Whether an image was made of what is stored.
+  func has(_ image: SimulatedImage) -> Bool {
+    guard let records = MemberTable(text: image.text)?.records else { return false }
+    return image.position <= stored.count
+      && records.newest().allSatisfy { record in
+        stored[Int(record.sequence) - 1].bytes.withUnsafeBytes(GroupMessage.checksum) == record.checksum
+      }
+  }
+
   /// Whether nothing is on its way, and there is a leader.
   var isIdle: Bool { onItsWay.isEmpty && now >= leaderlessUntil }
 
@@ -89,11 +101,11 @@ final class SimulatedStream {
   /// Handles a publication that has arrived. Returns the answer; nil for none.
   func receive(_ member: Int, _ subject: String, identity: String?, _ bytes: [UInt8]) -> String? {
     if now < leaderlessUntil { return nil }
-    if subject.hasPrefix("$JS.API.STREAM.INFO") {
+    if subject.hasPrefix("$JS.API.STREAM.INFO.feedd_") {
       let metadata = discardsRepeats ? ",\"metadata\":{\"_nats.ver\":\"2.15.1\"}" : ""
       let description = self.identity.text.quotedAsJSON
       return "{\"config\":{\"description\":\(description),\"num_replicas\":3\(metadata)},\"state\":"
-        + "{\"first_seq\":\(stored.isEmpty ? 0 : 1),\"last_seq\":\(stored.count),\"messages\":\(stored.count)}}"
+        + "{\"first_seq\":\(stored.isEmpty ? 0 : 1),\"last_seq\":\(stored.count),\"last_ts\":\"\(stored.last?.time ?? 0)\",\"messages\":\(stored.count)}}"
     }
     if subject.hasPrefix("$JS.API.CONSUMER.CREATE") {
       guard let config = bytes.withUnsafeBytes({ JSONObject($0) })?.object("config"),
@@ -109,10 +121,11 @@ final class SimulatedStream {
     }
     if subject.hasPrefix("$JS.API") { return nil }
     // Sometimes the window for duplicates has passed.
-    if let identity, !identities.insert(identity).inserted, !random.chance(0.1) {
-      return "{\"seq\":1,\"duplicate\":true}"
+    if let identity, let place = places[identity], !random.chance(0.1) {
+      return "{\"seq\":\(place),\"duplicate\":true}"
     }
     stored.append(Stored(bytes: bytes, time: now + clockOffset))
+    if let identity { places[identity] = stored.count }
     return "{\"seq\":\(stored.count)}"
   }
 
@@ -136,6 +149,17 @@ final class SimulatedStream {
       if consumer.next == stored.count { heartbeat(consumer.subject, consumer.sequence) }
     }
     consumers[member] = consumer
+  }
+}
+
+/// An image in the simulation: the table of the members as text, and the batches up to its position.
+struct SimulatedImage {
+  let text: String
+  let position: UInt64
+  let executed: [String]
+
+  init(table: MemberTable, executed: [String]) {
+    (text, position, self.executed) = (table.text, table.position, executed)
   }
 }
 
@@ -163,8 +187,8 @@ final class SimulatedMember: GroupTransport {
   /// What arrives at once is in order, as on a connection.
   private var connection = 0
   private let settings: GroupSettings
-  /// The last image: the table of the members as text, and the number of batches before it.
-  private var image: (table: String, executed: Int)?
+  /// The last image of this host.
+  private var image: SimulatedImage?
   private var starts = 0
 
   init(_ index: Int, _ stream: SimulatedStream) throws {
@@ -190,22 +214,24 @@ final class SimulatedMember: GroupTransport {
   }
 
   /// Keeps the state as it is now, for the next start.
-  func writeImage() { image = (machine.table.text, executed.count) }
+  func writeImage() { image = SimulatedImage(table: machine.table, executed: executed) }
 
   /// Is killed, and begins again from the last image.
   func restart() {
     if isConnected { disconnect() }
     for number in inFlight { outcomes[number, default: Outcome()].isForgotten = true }
     inFlight = []
-    executed.removeLast(executed.count - (image?.executed ?? 0))
-    start(image.flatMap { MemberTable(text: $0.table) } ?? MemberTable())
+    image = (stream.images + [image].compactMap(\.self)).last(where: stream.has)
+    executed = image?.executed ?? []
+    start(image.flatMap { MemberTable(text: $0.text) } ?? MemberTable())
     tickAt = 0
     connect()
   }
 
-  /// Begins again without an image, after its state was found to be wrong.
+  /// Begins again after it left the log. It keeps its image if the stream continues that.
   func startOver() {
-    (lost, image) = (nil, nil)
+    if lost?.contains(GroupLog.divergence) == true { image = nil }
+    lost = nil
     restart()
   }
 
@@ -256,6 +282,12 @@ final class SimulatedMember: GroupTransport {
     inFlight.isEmpty && machine.unreachableSince == nil && machine.table.position == stream.stored.count
   }
 
+  /// What it has read, and which batches have no outcome.
+  var progress: String {
+    "read up to \(machine.table.position) of \(stream.stored.count), no outcome of \(inFlight.sorted()), "
+      + (machine.unreachableSince == nil ? "connected" : "unreachable")
+  }
+
   func step() {
     if isConnected {
       let here = connection
@@ -297,9 +329,38 @@ final class SimulatedMember: GroupTransport {
           inFlight.remove(number)
         }
       case .lost(let reason): lost = reason
-      case .stored, .mark: break
+      case .mark(let mark): reach(mark)
+      case .stored: break
       }
     }
+  }
+
+  /// Computes the digest of the state at a mark, or makes an image.
+  private func reach(_ mark: UInt64) {
+    let (here, executed) = (starts, executed)
+    let purpose = machine.takePurpose(mark)
+    stream.send { [unowned self] in
+      if here != starts { return }
+      switch purpose {
+      case .digest(let place): machine.didDigest(place, "\(executed.hashValue)", now: stream.now)
+      case .image(let table, let isShared): write(SimulatedImage(table: table, executed: executed), table, isShared)
+      case nil: break
+      }
+    }
+  }
+
+  private func write(_ image: SimulatedImage, _ table: MemberTable, _ isShared: Bool) {
+    self.image = image
+    machine.didWriteImage(
+      WrittenImage(
+        path: "", bytes: 1, position: table.position, from: table.firstNeeded, isShared: isShared, note: image.text),
+      now: stream.now)
+    guard isShared else { return }
+    stream.images.append(image)
+    machine.didPublishImage(
+      PublishedImage(
+        name: machine.nextImageName, id: "i", size: 1, chunks: 1, digest: "", epoch: "e", position: table.position,
+        from: table.firstNeeded, records: table.records), first: 1, now: stream.now)
   }
 
   // MARK: GroupTransport

@@ -46,6 +46,24 @@ class CutOff(GroupTest):
         self.assertIn("after", texts)
         self.assertNotIn("refused", texts)
 
+    def test_a_start_waits_for_the_servers_once(self):
+        daemon, a = self.start("a", "--log-timeout", "4s")
+        a.call("define", **collection())
+        before = state(a)
+        daemon.end()
+        for server in self.servers.processes:
+            server.stop()
+        start = time.monotonic()
+        daemon.start()
+        a = daemon.ready()
+        self.assertEqual(state(a), before)
+        self.assertGreater(time.monotonic() - start, 3.9)
+        self.assertLess(time.monotonic() - start, 7)
+        self.assertTrue(a.call("hello")["log"].startswith("unreachable since "))
+        for server in self.servers.processes:
+            server.resume()
+        wait_for(lambda: a.error("update", feed="inbox", element={"id": "after", "n": 1}) is None, 30, "storing")
+
     @staticmethod
     def refusal(client):
         """The seconds after which a change is refused, and the error."""
@@ -65,8 +83,9 @@ class CutOff(GroupTest):
         self.assertEqual(b.call("describe", feed="list")["count"], 1)
         # The server knows a message that is sent again by its header.
         last = request(self.port, f"$JS.API.STREAM.INFO.{self.stream}", {})["state"]["last_seq"]
-        found = request(self.port, f"$JS.API.STREAM.MSG.GET.{self.stream}", {"seq": last})["message"]
-        self.assertIn("Nats-Msg-Id: ", base64.b64decode(found["hdrs"]).decode())
+        messages = [request(self.port, f"$JS.API.STREAM.MSG.GET.{self.stream}", {"seq": place})["message"] for place in range(1, last + 1)]
+        batch = [message for message in messages if base64.b64decode(message["data"])[12] == 1][-1]
+        self.assertIn("Nats-Msg-Id: ", base64.b64decode(batch["hdrs"]).decode())
 
     def test_a_killed_server_comes_back_with_everything(self):
         (_, a), (_, b) = self.start("a", "--log-timeout", "20s"), self.start("b")

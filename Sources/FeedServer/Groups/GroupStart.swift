@@ -67,8 +67,11 @@ final class GroupMember {
     }
   }
 
-  /// Removes the image of this host, because the state that it was made of is wrong.
-  func discardImage() { unlink(StateFile.path(in: imageDirectory)) }
+  /// Removes the image of this host if the state that it was made of is wrong.
+  /// - Parameter reason: why the log cannot be followed further.
+  func didLose(_ reason: String) {
+    if reason.contains(GroupLog.divergence) { unlink(StateFile.path(in: imageDirectory)) }
+  }
 
   /// Writes a last image of this host, of the place up to which everything was read.
   /// - Parameters:
@@ -237,7 +240,9 @@ enum GroupStart {
           batches += 1
           moment = max(moment, batch.at.nanoseconds)
         case .mark(let mark): log.didReach(mark) { engine.catalog.makeImage() }
-        case .lost(let reason): throw RejoinNeeded(reason: reason)
+        case .lost(let reason):
+          member.didLose(reason)
+          throw RejoinNeeded(reason: reason)
         case .ordered, .stored, .failed: break
         }
       }
@@ -250,7 +255,7 @@ enum GroupStart {
           .extendTimeout(.seconds(60)), .watchdog)
       }
       let status = log.status
-      if status.unreachable != nil, now &- start > log.settings.timeout {
+      if status.unreachable != nil, log.hasWaited || now &- start > log.settings.timeout {
         if log.image == .cached { return (batches, moment) }
         throw GroupError.unreachable(
           servers: log.settings.nats.publicServers,

@@ -221,7 +221,7 @@ package struct EventLoop: ~Copyable {
     if let reason = turn.lossReason, !isOver, member != nil {
       log.write(.error, "\(reason); the daemon stops serving and begins again from an image of the group")
       shutdown.mustRejoin = true
-      if reason.contains(GroupLog.divergence) { member?.discardImage() }
+      member?.didLose(reason)
       turn.abandon(
         &link, reason: "shutdown", message: "feedd loads the state of its group again; connect again in a few seconds.")
       return endDraining()
