@@ -18,6 +18,8 @@ struct GroupJoining: ~Copyable {
     let image: GroupLog.Image
     /// What the members knew of each other there; empty if the image tells.
     let table: MemberTable
+    /// Whether the image of this host was made of messages that the servers lost.
+    var hasLostImage = false
     /// Whether the servers did not answer in time, so that the image of this host is used without them.
     var hasWaited = false
     /// What arrived and is not answered to the steps.
@@ -147,14 +149,16 @@ struct GroupJoining: ~Copyable {
   private mutating func place(
     _ state: StreamState, _ identity: StreamIdentity, _ cached: Cached?, _ path: String
   ) throws(GroupError) -> Found {
-    if let cached, cached.epoch == identity.epoch, cached.table.firstToRead >= state.first,
-      try isOfStream(cached.table.records, state)
-    {
-      guard cached.table.position <= state.last else {
+    var hasLostImage = false
+    if let cached, cached.epoch == identity.epoch, cached.table.firstToRead >= state.first {
+      hasLostImage = try !isOfStream(cached.table.records, state)
+      if !hasLostImage && cached.table.position > state.last {
         throw .gap(stream: settings.stream, from: state.last + 1, to: cached.table.position)
       }
-      return Found(
-        identity: identity, replicas: state.replicas, image: .cached, table: cached.table, rest: rest)
+      if !hasLostImage {
+        return Found(
+          identity: identity, replicas: state.replicas, image: .cached, table: cached.table, rest: rest)
+      }
     }
     var (found, flaw) = try findImages()
     for published in found where published.epoch == identity.epoch {
@@ -170,12 +174,14 @@ struct GroupJoining: ~Copyable {
         continue
       }
       return Found(
-        identity: identity, replicas: state.replicas, image: .loaded(path), table: MemberTable(), rest: rest)
+        identity: identity, replicas: state.replicas, image: .loaded(path), table: MemberTable(),
+        hasLostImage: hasLostImage, rest: rest)
     }
     if let flaw { throw flaw }
     guard state.first <= 1 else { throw .gap(stream: settings.stream, from: 1, to: state.first - 1) }
     return Found(
-      identity: identity, replicas: state.replicas, image: .none, table: MemberTable(), rest: rest)
+      identity: identity, replicas: state.replicas, image: .none, table: MemberTable(), hasLostImage: hasLostImage,
+      rest: rest)
   }
 
   // MARK: The stream

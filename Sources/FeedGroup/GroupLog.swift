@@ -121,6 +121,8 @@ public final class GroupLog: CommitLog {
   /// The identity of the stream's history: the same on all members.
   public var epoch: String { found.identity.epoch }
   public var image: Image { found.image }
+  /// Whether the image of this host is not used because it was made of messages that the servers lost.
+  public var hasLostImage: Bool { found.hasLostImage }
   /// Whether joining waited for the servers in vain, so that the member begins cut off.
   public var hasWaited: Bool { found.hasWaited }
 

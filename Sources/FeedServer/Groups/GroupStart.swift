@@ -165,6 +165,9 @@ enum GroupStart {
     let loaded = "\(images)/loaded"
     let shared = try GroupLog.join(
       settings, limits: options.limits, image: loaded, cached: cached, freshEpoch: try Random.hex128())
+    if shared.hasLostImage {
+      log.write(.warning, "the image of this host was made of messages that the servers lost; it is not used")
+    }
     switch shared.image {
     case .none:
       if let cached, cached.epoch != shared.epoch {

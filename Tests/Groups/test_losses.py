@@ -1,0 +1,69 @@
+"""A server that loses the end of the log and stores other messages in its place."""
+
+import json
+import os
+import shutil
+import unittest
+
+from group_processes import publish, request, wait_for
+from group_testing import GroupTest, collection, state
+
+
+class Losses(GroupTest):
+    def folder(self):
+        return os.path.join(self.servers.processes[0].directory, "store", "jetstream", "$G", "streams", self.stream)
+
+    def saved(self):
+        return os.path.join(self.directory, "saved")
+
+    def last(self):
+        return request(self.port, f"$JS.API.STREAM.INFO.{self.stream}", {})["state"]["last_seq"]
+
+    def image(self, client):
+        return client.call("group").get("image", {}).get("position", 0)
+
+    def test_an_image_that_was_made_of_lost_messages_is_not_used(self):
+        (first, a), (second, b), (third, d) = self.start("a"), self.start("b"), self.start("d")
+        a.call("define", **collection())
+        a.call("update", feed="inbox", element={"id": "kept", "n": 1})
+        self.await_same(a, b)
+        self.servers.processes[0].end()
+        shutil.copytree(self.folder(), self.saved())
+        self.servers.start()
+        for place in range(3):
+            wait_for(lambda: a.error("update", feed="inbox", element={"id": f"lost {place}", "n": place}) is None, 30, "storing")
+        a.call("group", action="image")
+        position = wait_for(lambda: self.image(a), 20, "image")
+        self.await_same(a, b, d)
+        third.end()
+        # The server has what it had before, and stores more than it lost.
+        end = self.last()
+        self.servers.processes[0].end()
+        shutil.rmtree(self.folder())
+        shutil.copytree(self.saved(), self.folder())
+        self.servers.start()
+        self.assertLess(self.last(), position)
+        while self.last() < end + 2:
+            publish(self.port, self.subject, b"another message")
+        # Both notice it without a push, and so does a member that begins with nothing.
+        for daemon in (first, second):
+            wait_for(lambda: "stops serving and begins again" in daemon.text(), 60, "the loss")
+        _, c = self.start("c")
+        third.start()
+        clients = []
+        for daemon in (first, second, third):
+            clients.append(wait_for(lambda: (client := daemon.connect()) and "lost" not in self.text(client) and client, 60, "the log"))
+        self.assertIn("was made of messages that the servers lost; it is not used", third.text())
+        self.await_same(*clients, c)
+        self.assertIn("kept", self.text(c))
+        clients[0].call("update", feed="inbox", element={"id": "after", "n": 2})
+        self.await_same(*clients, c)
+        self.assertEqual(state(c), state(clients[1]))
+
+    @staticmethod
+    def text(client):
+        return json.dumps(client.call("snapshot", feed="inbox"))
+
+
+if __name__ == "__main__":
+    unittest.main()
