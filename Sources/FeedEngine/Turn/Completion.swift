@@ -202,44 +202,54 @@ struct Completion: ~Copyable {
     didExecute = true
     let batch = progress.batch
     if batch.number > 0 { engine.time.moment = batch.at }
-    var session: Session?
-    var isDone = true
     var next = progress.next
     if batch.count &- next > 1 { looks.begin(engine.longWork) }
-    while next < batch.count {
-      // At least one request is executed: otherwise a slow turn would repeat itself.
-      if next > progress.next, engine.hasLongAnswers || looks.isTurnOver(engine.longWork) {
-        isDone = false
-        break
-      }
-      let entry = batch[next]
-      batch.lookAhead(from: next, session)
-      next &+= 1
-      if session?.handle != entry.session {
-        if let session { leave(session) }
-        session = engine.sessions[entry.session]
-      }
-      guard execute(entry, of: batch, session, &dispatcher, failure: progress.failure) else {
-        session = nil
-        isDone = false
-        break
-      }
+    var end = End.reached
+    while end == .reached && next < batch.count {
+      // A session that is certainly there: to look into an optional one counts a reference for each request.
+      let session = engine.sessions[batch[next].session] ?? engine.sessions.nobody
+      end = execute(progress, &next, session, &dispatcher)
+      if end != .underWay && session !== engine.sessions.nobody { leave(session) }
     }
-    if let session { leave(session) }
     engine.time.moment = engine.now
-    if isDone {
+    if end == .reached {
       self.progress = nil
       dispatcher.commits.didExecute(batch, in: engine.now.since(progress.start))
     } else {
       progress.next = next
       self.progress = progress
     }
-    return isDone
+    return end == .reached
+  }
+
+  /// Why the execution of requests ended: after the last one, because the time of the turn is over, or because the last one takes
+  /// another turn.
+  private enum End {
+    case reached, turnOver, underWay
+  }
+
+  /// Executes the requests of one connection that follow each other from `next` on.
+  ///
+  /// - Parameter session: ``Sessions/nobody`` if the connection is gone.
+  private mutating func execute(
+    _ progress: Progress, _ next: inout Int, _ session: Session, _ dispatcher: inout Dispatcher
+  ) -> End {
+    let batch = progress.batch
+    let handle = batch[next].session
+    repeat {
+      // At least one request is executed: otherwise a slow turn would repeat itself.
+      if next > progress.next, engine.hasLongAnswers || looks.isTurnOver(engine.longWork) { return .turnOver }
+      let entry = batch[next]
+      batch.lookAhead(from: next, session)
+      next &+= 1
+      guard execute(entry, of: batch, session, &dispatcher, failure: progress.failure) else { return .underWay }
+    } while next < batch.count && batch[next].session == handle
+    return .reached
   }
 
   /// Executes one request. Returns false if it takes another turn.
   private mutating func execute(
-    _ entry: RequestBatch.Entry, of batch: RequestBatch, _ session: Session?, _ dispatcher: inout Dispatcher,
+    _ entry: RequestBatch.Entry, of batch: RequestBatch, _ session: Session, _ dispatcher: inout Dispatcher,
     failure: String?
   ) -> Bool {
     if entry.kind == .internal {
@@ -250,7 +260,7 @@ struct Completion: ~Copyable {
       engine.complete(request, failure: failure)
       return true
     }
-    guard let session, !session.isClosing else {
+    guard session !== engine.sessions.nobody, !session.isClosing else {
       // The client is gone.
       let isDone = failure != nil || executeSilently(entry, of: batch)
       if isDone { remove(entry) } else { chargeWork(of: entry) }
@@ -263,36 +273,23 @@ struct Completion: ~Copyable {
     }
     let (id, parameters) = batch.request(entry)
     if failure == nil, let steps = steps(of: entry, parameters) {
-      let engine = engine
-      let isDone = engine.longWork.run(steps: steps) {
-        engine.perform(entry.method, id, parameters, of: session, checksAccess: entry.kind == .waiting)
-      }
-      if isDone { remove(entry) } else { chargeWork(of: entry) }
-      return isDone
+      return executeLong(entry, id, parameters, session, steps: steps)
     }
     Self.removeFromLine(entry, of: session)
-    execute(entry, id, parameters, session, failure: failure)
+    engine.execute(entry, id, parameters, session, failure: failure)
     return true
   }
 
-  /// Executes a request that its connection waited for, or refuses it because it could not be stored.
-  private func execute(
-    _ entry: RequestBatch.Entry, _ id: JSONView?, _ parameters: Parameters, _ session: Session, failure: String?
-  ) {
-    let isLogged = entry.kind == .logged
-    // A watch that goes back to a former state would mislead its client.
-    if isLogged, let failure, entry.method.isLogged || engine.isAhead(parameters) {
-      let error: FeedError = entry.method.isLogged ? .storageFailed(reason: failure) : .behind(reason: failure)
-      guard let id else { return }
-      let feed = parameters.member("feed")?.truncatedName
-      return engine.refuse(engine.makeReply(to: session, id: id.text), error.naming(feed))
+  /// Executes a request that may take several turns. Returns whether it is done.
+  @inline(never)
+  private mutating func executeLong(
+    _ entry: RequestBatch.Entry, _ id: JSONView?, _ parameters: Parameters, _ session: Session, steps: Int
+  ) -> Bool {
+    let isDone = engine.longWork.run(steps: steps) { [engine] in
+      engine.perform(entry.method, id, parameters, of: session, checksAccess: entry.kind == .waiting)
     }
-    // A peer that stopped reading gets no answers. Its requests that change feeds are still executed.
-    if !isLogged && session.input.isDeaf && !entry.method.isLogged { return }
-    // A request that may only begin a history is treated as a read, also if it could not be stored: rules and feeds may have
-    // changed since it was taken.
-    engine.perform(
-      entry.method, id, parameters, of: session, checksAccess: !isLogged || !entry.method.isLogged)
+    if isDone { remove(entry) } else { chargeWork(of: entry) }
+    return isDone
   }
 
   /// The steps that a request is expected to take, if it may take several turns; otherwise nil.
@@ -368,5 +365,26 @@ struct Completion: ~Copyable {
     guard session.line.isEmpty, !session.isClosing else { return }
     engine.recount(session)
     if session.line.work == nil && session.line.batch == nil { engine.finishWork(of: session) }
+  }
+}
+
+extension Engine {
+  /// Executes a request that its connection waited for, or refuses it because it could not be stored.
+  fileprivate func execute(
+    _ entry: RequestBatch.Entry, _ id: JSONView?, _ parameters: Parameters, _ session: Session, failure: String?
+  ) {
+    let isLogged = entry.kind == .logged
+    // A watch that goes back to a former state would mislead its client.
+    if isLogged, let failure, entry.method.isLogged || isAhead(parameters) {
+      let error: FeedError = entry.method.isLogged ? .storageFailed(reason: failure) : .behind(reason: failure)
+      guard let id else { return }
+      let feed = parameters.member("feed")?.truncatedName
+      return refuse(makeReply(to: session, id: id.text), error.naming(feed))
+    }
+    // A peer that stopped reading gets no answers. Its requests that change feeds are still executed.
+    if !isLogged && session.input.isDeaf && !entry.method.isLogged { return }
+    // A request that may only begin a history is treated as a read, also if it could not be stored: rules and feeds may have
+    // changed since it was taken.
+    perform(entry.method, id, parameters, of: session, checksAccess: !isLogged || !entry.method.isLogged)
   }
 }

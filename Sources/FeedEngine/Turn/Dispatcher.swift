@@ -182,7 +182,7 @@ struct Dispatcher: ~Copyable {
         engine.sessions.addResumable(session)
         return leave(session)
       }
-      let isLogged = !commits.storesAtOnce && isLogged(method, request, of: session)
+      let isLogged = !commits.storesAtOnce && engine.isLogged(method, request, of: session)
       if isLogged, method.isLogged, let shortage = commits.log.shortage, request.mayGrow(method) {
         throw .storageFailed(reason: shortage)
       }
@@ -226,14 +226,6 @@ struct Dispatcher: ~Copyable {
     isTurnOver = isTurnOver || looks.isTurnOver(engine.longWork)
     if isTurnOver { return true }
     return engine.mayBeLong(method, parameters, bytes: payload.count)
-  }
-
-  /// Whether a request must be stored before it is executed.
-  private func isLogged(_ method: Method, _ request: Request, of session: Session) -> Bool {
-    if method.isLogged { return true }
-    // The first watch begins the feed's history. Recovery must know this to keep the history too. Earlier waiting
-    // requests may still affect the feed.
-    return method.rules.effect == .mayBeginHistory && (!session.line.isEmpty || engine.mayBeginHistory(request))
   }
 
   private mutating func add(
@@ -431,5 +423,15 @@ struct Dispatcher: ~Copyable {
       engine.resumeIfPossible(session)
     }
     stalled.removeAll(keepingCapacity: true)
+  }
+}
+
+extension Engine {
+  /// Whether a request must be stored before it is executed.
+  fileprivate func isLogged(_ method: Method, _ request: Request, of session: Session) -> Bool {
+    if method.isLogged { return true }
+    // The first watch begins the feed's history. Recovery must know this to keep the history too. Earlier waiting
+    // requests may still affect the feed.
+    return method.rules.effect == .mayBeginHistory && (!session.line.isEmpty || mayBeginHistory(request))
   }
 }

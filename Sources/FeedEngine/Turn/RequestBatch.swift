@@ -280,9 +280,9 @@ final class RequestBatch {
 
   /// Lets the collection that a connection updates look at a coming request of it.
   @inline(__always)
-  func lookAhead(from index: Int, _ session: Session?) {
+  func lookAhead(from index: Int, _ session: Session) {
     let ahead = index &+ CollectionKind.lookahead
-    guard ahead < entries.count, let session, entries[ahead].session == session.handle, entries[ahead].method == .update
+    guard ahead < entries.count, entries[ahead].session == session.handle, entries[ahead].method == .update
     else { return }
     session.named.withLargeCollection { $0.lookAhead(at: bytes(of: entries[ahead])) }
   }
