@@ -96,7 +96,7 @@ let package = Package(
       isHot: false),
     module(
       "FeedStorage", ["FeedJSON", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem"], settings: daemonSettings),
-    module("FeedSystem", ["CLinux", "FeedJSON"], isHot: false),
+    module("FeedSystem", ["CLinux", "CProcessor", "FeedJSON"], isHot: false),
     module(
       "FeedGroup", ["CNats", "FeedJSON", "FeedChange", "FeedModel", "FeedSystem"], settings: daemonSettings,
       isHot: false),

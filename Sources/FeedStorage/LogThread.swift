@@ -26,7 +26,7 @@ final class LogThread: @unchecked Sendable {
 
   /// Work that may wait for the disk, and needs no lock.
   private enum Chore {
-    case allocate(SegmentFiles.Wanted)
+    case allocate(SegmentFiles.Wanted, isSoon: Bool)
     case remove(SegmentFiles.Covered)
   }
 
@@ -40,6 +40,8 @@ final class LogThread: @unchecked Sendable {
 
   /// Nanoseconds between attempts to erase a failed batch: the first pause doubles up to the last.
   private static let settlePauses: (first: UInt64, last: UInt64) = (1_000_000, 128_000_000)
+  /// Nanoseconds in which a segment is filled soon: before the system writes its zeros to the disk.
+  private static let soon: UInt64 = 2_000_000_000
   /// Nanoseconds between attempts to allocate a spare segment.
   private static let sparePause: UInt64 = 200_000_000
 
@@ -55,6 +57,8 @@ final class LogThread: @unchecked Sendable {
   /// A batch without room. Guarded by `lock`.
   private var waiting: LogBatch?
   private var spareResumesAt: UInt64 = 0
+  /// The times of the last batch that was stored, and of the one before the last allocation. Guarded by `lock`.
+  private var times = (stored: Instant(nanoseconds: 0), allocated: Instant(nanoseconds: 0))
   private let inbox = Guarded<Inbox>(Inbox())
   private let wakeUps: (task: WakeUp, end: WakeUp)
   private let isRunning = Atomic<Bool>(false)
@@ -205,8 +209,8 @@ final class LogThread: @unchecked Sendable {
 
   private func perform(_ chore: Chore) {
     switch chore {
-    case .allocate(let wanted):
-      if let file = try? files.create(wanted) {
+    case .allocate(let wanted, let isSoon):
+      if let file = try? files.create(wanted, isSoon: isSoon) {
         lock.withLock { _ in segments?.writer.add(wanted, file) }
       } else {
         spareResumesAt = MonotonicClock.now &+ Self.sparePause
@@ -247,7 +251,10 @@ final class LogThread: @unchecked Sendable {
     if now < spareResumesAt { return (.pause(spareResumesAt - now), nil) }
     segments.writer.reserve = reserve.load(ordering: .relaxed)
     guard let missing = segments.writer.missing else { return (.pause(Self.sparePause), nil) }
-    return (.chore(.allocate(missing)), nil)
+    // If the segments before were filled in a short time, this one will be, too.
+    let isSoon = times.allocated.nanoseconds > 0 && times.stored.since(times.allocated) < Self.soon
+    times.allocated = times.stored
+    return (.chore(.allocate(missing, isSoon: isSoon)), nil)
   }
 
   private func note(_ segments: Box) -> LogNotices.Notice {
@@ -257,6 +264,7 @@ final class LogThread: @unchecked Sendable {
   /// Stores a batch, and returns what became of it.
   private func store(_ batch: LogBatch, in segments: Box, mayWait: Bool = true) -> LogNotices.Notice {
     segments.writer.reserve = reserve.load(ordering: .relaxed)
+    times.stored = batch.at
     switch segments.writer.append(batch) {
     case .stored: return .stored(batch.number, batch: segments.writer.nextBatch - 1)
     case .refused(let error): return .failed(batch.number, error)

@@ -57,6 +57,23 @@ import Testing
     expectEqual(rest.withUnsafeBytes { CRC32C.of($0, after: begun) }, 0xE306_9283)
   }
 
+  /// Inputs of all lengths, and from places that are not aligned, against one bit at a time.
+  @Test func checksumOfLongInputs() {
+    var random = SeededRandom(seed: 32)
+    let bytes = (0..<1200).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+    for start in [0, 1, 7] {
+      var state = UInt32.max
+      for count in 0..<(bytes.count - start) {
+        let piece = Array(bytes[start..<start + count])
+        expectEqual(piece.withUnsafeBytes { CRC32C.of($0) }, ~state, "\(count) bytes")
+        let half = piece[..<(count / 3)].withUnsafeBytes { CRC32C.of($0) }
+        expectEqual(piece[(count / 3)...].withUnsafeBytes { CRC32C.of($0, after: half) }, ~state, "\(count) bytes")
+        state ^= UInt32(bytes[start + count])
+        for _ in 0..<8 { state = state >> 1 ^ (state & 1 == 0 ? 0 : 0x82F6_3B78) }
+      }
+    }
+  }
+
   @Test func headerIsReadAsWritten() throws {
     for limits in ["", "{}", String(repeating: "y", count: 5000)] {
       let header = Self.header(limits: limits)

@@ -186,9 +186,8 @@ struct Dispatcher: ~Copyable {
       if isLogged, method.isLogged, let shortage = commits.log.shortage, request.mayGrow(method) {
         throw .storageFailed(reason: shortage)
       }
-      let parameters = Parameters(object: request.params)
-      if isLogged || !session.line.isEmpty || waits(method, parameters, payload) {
-        let work = engine.work(of: method, parameters, bytes: payload.count)
+      if isLogged || !session.line.isEmpty || waits(method, Parameters(object: request.params), payload) {
+        let work = engine.work(of: method, Parameters(object: request.params), bytes: payload.count)
         guard commits.takeRoom(bytes: payload.count, work: work, for: session.peer.uid) else {
           return postpone(session)
         }
@@ -196,7 +195,8 @@ struct Dispatcher: ~Copyable {
         add(method, request, message, payload, isLogged: isLogged, of: session)
         return true
       }
-      try engine.execute(method, parameters, engine.makeReply(to: session, id: request.id?.text))
+      let reply = engine.makeReply(to: session, id: request.id?.text)
+      try engine.execute(method, Parameters(object: request.params), reply)
     } catch {
       guard error.isAnswered(with: id, message: message) else { return true }
       refuse(session, error.naming(message.member("params")?.member("feed")?.truncatedName), id: id)
@@ -219,13 +219,13 @@ struct Dispatcher: ~Copyable {
   /// Whether a request that need not be stored joins the open batch, because it changes feeds and may take several turns,
   /// because another one does, or because the requests before it took long in this turn.
   private mutating func waits(
-    _ method: Method, _ parameters: Parameters, _ payload: UnsafeRawBufferPointer
+    _ method: Method, _ parameters: @autoclosure () -> Parameters, _ payload: UnsafeRawBufferPointer
   ) -> Bool {
     guard commits.storesAtOnce, method.isLogged else { return false }
     if engine.longWork.isUnderWay || commits.open.count > 0 { return true }
     isTurnOver = isTurnOver || looks.isTurnOver(engine.longWork)
     if isTurnOver { return true }
-    return engine.mayBeLong(method, parameters, bytes: payload.count)
+    return engine.mayBeLong(method, parameters(), bytes: payload.count)
   }
 
   private mutating func add(

@@ -230,13 +230,14 @@ final class RequestBatch {
     _ kind: Entry.Kind, _ method: Method, _ request: Request, _ message: JSONView, of session: SessionHandle,
     start: Int, length: Int
   ) -> Int {
+    assert(scanner.place(of: message) == kept, "another text was scanned since")
     let id = request.id.map { UInt32(truncatingIfNeeded: scanner.place(of: $0)) } ?? Entry.none
     let params = request.params.map { UInt32(truncatingIfNeeded: scanner.place(of: $0)) } ?? Entry.none
     // The tape of a long text holds no other tokens.
     let tape = kept == 0 && LongTexts.isLong(length) ? scanner.capacity : 0
     let entry = Entry(
       session: session, kind: kind, method: method, start: UInt32(truncatingIfNeeded: start),
-      length: UInt32(truncatingIfNeeded: length), token: UInt32(truncatingIfNeeded: scanner.place(of: message)),
+      length: UInt32(truncatingIfNeeded: length), token: UInt32(truncatingIfNeeded: kept),
       id: id, params: params, tape: UInt32(truncatingIfNeeded: tape))
     append(entry)
     if kind == .logged && !grows { grows = request.mayGrow(method) }

@@ -203,8 +203,7 @@ public final class Catalog {
   /// The bytes of the histories of all feeds. O(feeds).
   public var historyBytes: Int { recording.reduce(0) { $0 &+ ($1.history?.bytes ?? 0) } }
 
-  /// Whether commits of several feeds recorded so many changes since the last ``trimHistories(before:)`` that these may
-  /// take much memory. O(1).
+  /// Whether commits recorded so many changes since the last ``trimHistories(before:)`` that these may take much memory. O(1).
   public var hasManyChanges: Bool { commit.publisher.publishedChanges &- changesAtTrim >= Self.manyChanges }
 
   /// Discards recorded changes older than `moment`, and the oldest ones beyond `historyBytes` for a feed or

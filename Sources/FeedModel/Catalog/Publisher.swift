@@ -16,8 +16,7 @@ final class Publisher {
   private var revision: UInt64 = 0
   private var moment = Instant(nanoseconds: 0)
   private var start = Instant(nanoseconds: 0)
-  /// The number of changes that were published, without those of commits that changed one feed. Most are recorded in
-  /// histories.
+  /// The number of changes that were published. Most are recorded in histories.
   private(set) var publishedChanges = 0
 
   init(graph: FeedGraph, log: UndoLog) {
@@ -171,6 +170,7 @@ final class Publisher {
     _ operation: inout Operation, as revision: UInt64, at moment: Instant, to observer: (any CommitObserver)?
   ) {
     (self.revision, self.moment) = (revision, moment)
+    publishedChanges &+= 1
     let feed = graph.table.unretained(operation.pending)
     // The short ways do not stop for others.
     let mayStop = log.pace.isActive

@@ -500,8 +500,14 @@ struct SegmentFiles {
     self.durability = durability
   }
 
-  func create(_ wanted: Wanted) throws(SystemError) -> any LogFile {
-    try files.create(wanted.name, size: wanted.bytes, isZeroed: durability == .disk)
+  /// Creates a segment.
+  ///
+  /// - Parameter isSoon: whether it is filled soon. Its memory is then prepared, so that the thread that stores a batch need not.
+  ///   Later, the zeros would have gone to the disk for nothing.
+  func create(_ wanted: Wanted, isSoon: Bool = false) throws(SystemError) -> any LogFile {
+    let file = try files.create(wanted.name, size: wanted.bytes, isZeroed: durability == .disk)
+    if isSoon && durability == .process { try file.writeZeros(0..<wanted.bytes) }
+    return file
   }
 
   func remove(_ covered: Covered) {

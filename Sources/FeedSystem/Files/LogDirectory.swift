@@ -1,15 +1,6 @@
 import CLinux
 import Glibc
 
-/// A CRC-32C (Castagnoli), the checksum of the log's files. It detects any changed bit.
-public enum CRC32C {
-  /// Continues the checksum of some bytes, 0 of none, with more bytes.
-  @inline(__always)
-  public static func of(_ bytes: UnsafeRawBufferPointer, after crc: UInt32 = 0) -> UInt32 {
-    clinux_crc32c(crc, bytes.baseAddress, bytes.count)
-  }
-}
-
 /// The files of a directory, as a log uses them. Tests replace it by a disk that fails.
 ///
 /// Threads may call it at the same time for different files.
