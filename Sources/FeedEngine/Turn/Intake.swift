@@ -75,9 +75,9 @@ package struct Intake: ~Copyable {
   private(set) var room = turnCapacity
 
   /// The maximum bytes of short requests that a turn takes from one connection, so that a fast sender does not delay the others.
-  package static let bytesPerTurn = 96 << 10
+  package static let bytesPerTurn = 64 << 10
   /// The maximum bytes that a turn takes from all connections. Requests of so many bytes are executed within a few milliseconds.
-  package static let turnCapacity = 192 << 10
+  package static let turnCapacity = 128 << 10
   /// The length from which frames are long. A turn may take more bytes of a connection whose frames are long: a byte of theirs
   /// takes less time than one of short requests.
   static let longFrame = 4096
