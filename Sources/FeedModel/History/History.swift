@@ -75,7 +75,7 @@ public final class History {
   /// Appends the change of one row.
   @inline(__always)
   func append(_ row: ChangeOfOne, to revision: UInt64, at now: Instant) {
-    guard appendShort(row, to: revision, at: now) else { return appendLong(row, to: revision, at: now) }
+    if !appendShort(row, to: revision, at: now) { appendLong(row, to: revision, at: now) }
     finish(plainWords: 4 &+ 4 &* row.size)
   }
 
@@ -83,7 +83,6 @@ public final class History {
   private func appendLong(_ row: ChangeOfOne, to revision: UInt64, at now: Instant) {
     begin(revision, at: now)
     words.append(row)
-    finish(plainWords: 4 &+ 4 &* row.size)
   }
 
   /// Appends a record of three words, as most are, without the count. Returns false, without any effect, if the record is longer,

@@ -145,38 +145,35 @@ extension WordRing {
   /// takes more, or if the words do not fit the ring as it is.
   @inline(__always)
   mutating func append(_ word: UInt32, short row: ChangeOfOne) -> Bool {
-    let (path, kind): (IndexPath, UInt32)
-    switch row {
-    case .deleted(let place): (path, kind) = (place, Self.deleted)
-    case .added(let place): (path, kind) = (place, Self.added)
-    case .updated(let place): (path, kind) = (place, Self.updated)
-    case .moved: return false
-    }
-    guard path.section <= UInt32.max &>> Self.kindBits else { return false }
-    return append(word, path.section &<< Self.kindBits | kind, path.row)
+    if case .moved = row { return false }
+    guard let head = Self.head(of: row) else { return false }
+    return append(word, head.word, head.row)
   }
 
   /// Appends the change of one row in the short form. Returns false if the section is too large for it.
   @inline(__always)
   private mutating func append(short row: ChangeOfOne) -> Bool {
-    switch row {
-    case .deleted(let path): return append(path, Self.deleted)
-    case .added(let path): return append(path, Self.added)
-    case .updated(let path): return append(path, Self.updated)
-    case .moved(let from, let to):
-      guard append(from, Self.moved) else { return false }
+    guard let head = Self.head(of: row) else { return false }
+    append(head.word)
+    append(head.row)
+    if case .moved(_, let to) = row {
       append(to.section)
       append(to.row)
-      return true
     }
+    return true
   }
 
+  /// The first two words of the short form; nil if the section is too large for it.
   @inline(__always)
-  private mutating func append(_ path: IndexPath, _ kind: UInt32) -> Bool {
-    guard path.section <= UInt32.max &>> Self.kindBits else { return false }
-    append(path.section &<< Self.kindBits | kind)
-    append(path.row)
-    return true
+  private static func head(of row: ChangeOfOne) -> (word: UInt32, row: UInt32)? {
+    let (path, kind): (IndexPath, UInt32)
+    switch row {
+    case .deleted(let place): (path, kind) = (place, deleted)
+    case .added(let place): (path, kind) = (place, added)
+    case .updated(let place): (path, kind) = (place, updated)
+    case .moved(let from, _): (path, kind) = (from, moved)
+    }
+    return path.section <= UInt32.max &>> kindBits ? (path.section &<< kindBits | kind, path.row) : nil
   }
 
   private mutating func append(name: UnsafeRawBufferPointer, _ kind: UInt32) {
