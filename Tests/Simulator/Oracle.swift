@@ -40,6 +40,9 @@ struct Oracle {
     var views: [String: TreeView] = [:]
     var revision = 0
     var contents: [String: [Content]] = [:]
+    /// The revisions of commits that redefined a feed twice. If it was put back, it and others may have the revision although they
+    /// show the same.
+    var redefinedTwice: Set<Int> = []
   }
 
   private var state = State()
@@ -90,6 +93,25 @@ struct Oracle {
   func revision(of feed: String) -> Int? {
     guard let last = contents[feed]?.last, last.sections != nil else { return nil }
     return last.revision
+  }
+
+  /// Whether a feed or bin may be at a revision, according to what it shows.
+  func allows(_ feed: String, at revision: Int?) -> Bool {
+    revision == self.revision(of: feed) || isPutBack(feed, at: revision)
+  }
+
+  private func isPutBack(_ feed: String, at revision: Int?) -> Bool {
+    guard let revision, let known = self.revision(of: feed) else { return false }
+    return known < revision && state.redefinedTwice.contains(revision)
+  }
+
+  /// Whether a feed may have been put back.
+  var mayLearn: Bool { !state.redefinedTwice.isEmpty }
+
+  /// Learns the revision of a feed that was put back.
+  mutating func learn(_ feed: String, at revision: Int?) {
+    guard let revision, isPutBack(feed, at: revision) else { return }
+    state.contents[feed, default: []].append(Content(revision: revision, sections: content(of: feed)))
   }
 
   /// The feeds and bins that are there.
@@ -164,6 +186,10 @@ struct Oracle {
       }
     }
     adopt(next, changed: Set(operations.map(\.feed)))
+    let redefined = operations.compactMap { operation in
+      if case .define(let definition, replace: true) = operation { definition.name } else { nil }
+    }
+    if Set(redefined).count < redefined.count { state.redefinedTwice.insert(revision) }
     return .done(revision: revision)
   }
 

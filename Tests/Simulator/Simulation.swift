@@ -131,7 +131,10 @@ final class Simulation {
     guard Int(daemon.engine.catalog.revision) == oracle.revision else {
       throw SimulationFailure("the daemon is at revision \(daemon.engine.catalog.revision), not \(oracle.revision)")
     }
-    if oracle.revision != before { try daemon.compareRevisions(with: oracle) }
+    if oracle.revision != before {
+      try daemon.compareRevisions(with: oracle)
+      if oracle.mayLearn { for name in oracle.names { oracle.learn(name, at: daemon.revision(of: name)) } }
+    }
     for client in clients { try receive(client) }
   }
 
