@@ -149,11 +149,12 @@ struct FeedRecovery {
     }
   }
 
-  /// Restores the histories. Those that are not whole changes in ascending order, possible in an image without checksums, are
-  /// ignored: watchers then start with a snapshot. Whether their rows fit the feed is not verified.
+  /// Restores the histories. Those of an image without checksums are ignored, so that no watcher gets a change that does not fit
+  /// the feed: all start with a snapshot.
   private func readHistories(
     of feed: Feed, _ row: Int64, bases: String?, _ checksum: inout FeedChecksum
   ) throws(StorageError) {
+    if !isChecked { return }
     var records: [Int: [HistoryDump.Record]] = [:]
     let read = try database.reading(
       "SELECT bin, records FROM history WHERE id BETWEEN ? AND ? ORDER BY id", Schema.base(of: row),
