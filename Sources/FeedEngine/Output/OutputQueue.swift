@@ -109,6 +109,12 @@ struct OutputQueue: ~Copyable {
     }
   }
 
+  /// The number of unwritten bytes of the first frame. Only if there is output.
+  var firstFrame: Int {
+    var reached = (part: first, start: 0)
+    return frameRest > 0 ? frameRest : length(at: 0, &reached)
+  }
+
   /// Keeps all frames that are queued now from being discarded.
   mutating func pin() { pinned = count }
 
@@ -222,11 +228,18 @@ struct OutputQueue: ~Copyable {
     var next = frameRest
     var reached = (part: first, start: 0)
     while next < offset {
-      var length: UInt32 = 0
-      for place in next..<(next &+ 4) { length = length << 8 | UInt32(byte(at: place, &reached)) }
-      next &+= 4 &+ Int(length)
+      next &+= length(at: next, &reached)
     }
     frameRest = next &- offset
+  }
+
+  /// Returns the number of bytes of the frame that begins at an offset.
+  ///
+  /// - Precondition: as of `byte(at:_:)`.
+  private func length(at offset: Int, _ reached: inout (part: Int, start: Int)) -> Int {
+    var length: UInt32 = 0
+    for place in offset..<(offset &+ 4) { length = length << 8 | UInt32(byte(at: place, &reached)) }
+    return 4 &+ Int(length)
   }
 
   /// Returns the byte at an offset.

@@ -24,6 +24,8 @@ struct Delivery: ~Copyable {
   private static let share = 512 << 10
   /// The watches after which a turn closes no other connection. To end one takes about half a microsecond.
   private static let watchesPerTurn = 4096
+  /// A socket holds only a few frames of this size, unless the link makes room.
+  private static let longFrame = 16 << 10
   /// Output of this size is offered whatever the budget.
   private static let smallOutput = 16 << 10
 
@@ -85,10 +87,10 @@ struct Delivery: ~Copyable {
       switch link.write(session.id, UnsafeBufferPointer(rebasing: slices[..<count])) {
       case .bytes(let written):
         engine.didWrite(session, written)
-        if written < offered { session.output.isBlocked = true }
+        if written < offered { didBlock(session, &link) }
       case .wouldBlock:
         engine.didWrite(session, 0)
-        session.output.isBlocked = true
+        didBlock(session, &link)
       case .failed:
         session.input.isDeaf = true
         engine.stopAnswering(session)
@@ -104,6 +106,12 @@ struct Delivery: ~Copyable {
       if session.output.count == 0 { note(session) }
     }
     updateWatch(session, &link)
+  }
+
+  /// Notes that a connection did not accept all that it was offered.
+  private func didBlock(_ session: Session, _ link: inout some Link & ~Copyable) {
+    session.output.isBlocked = true
+    if session.output.firstFrame >= Self.longFrame { link.makeRoom(session.id) }
   }
 
   /// Returns how many of a connection's bytes are offered in this turn; 0 or less if it must wait.

@@ -75,7 +75,9 @@ package struct Intake: ~Copyable {
   private(set) var room = turnCapacity
 
   /// The maximum bytes of short requests that a turn takes from one connection, so that a fast sender does not delay the others.
-  package static let bytesPerTurn = 64 << 10
+  package static let bytesPerTurn = 96 << 10
+  /// The same behind an incomplete long frame: what is left of the last frame of a read is held until the next turn.
+  private static let bytesOfLongFrames = 64 << 10
   /// The maximum bytes that a turn takes from all connections. Requests of so many bytes are executed within a few milliseconds.
   package static let turnCapacity = 128 << 10
   /// The length from which frames are long. A turn may take more bytes of a connection whose frames are long: a byte of theirs
@@ -104,9 +106,11 @@ package struct Intake: ~Copyable {
 
   /// Returns memory to read the input of a connection into, after a gap for its held bytes: its share of the turn.
   ///
+  /// - Parameter isLong: whether the held bytes begin a long frame.
   /// - Precondition: the turn has room, and ``fits(held:)``.
-  func space(behind held: Int) -> UnsafeMutableRawBufferPointer {
-    UnsafeMutableRawBufferPointer(rebasing: memory[(used &+ held)..<(used &+ share)])
+  func space(behind held: Int, isLong: Bool) -> UnsafeMutableRawBufferPointer {
+    let share = isLong ? min(room, Self.bytesOfLongFrames) : share
+    return UnsafeMutableRawBufferPointer(rebasing: memory[(used &+ held)..<(used &+ share)])
   }
 
   /// Returns memory for more of the input of a connection, after so many bytes of it: all that the turn may take. Nil if there

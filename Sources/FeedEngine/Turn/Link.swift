@@ -23,11 +23,19 @@ public protocol Link: ~Copyable {
   /// turn may repeat the call; the link ignores a call that changes nothing.
   mutating func watch(_ id: ConnectionID, reading: Bool, writing: Bool)
 
+  /// Prepares for long frames to a connection that did not accept all that it was offered. A link may ignore the call; the
+  /// turn repeats it.
+  mutating func makeRoom(_ id: ConnectionID)
+
   /// Assigns a number to the connection that was just reported as accepted. It is watched for reading.
   mutating func assign(_ id: ConnectionID)
 
   /// Closes a connection. Unread input is discarded in such a way that the peer can still read the written output.
   mutating func close(_ id: ConnectionID)
+}
+
+extension Link where Self: ~Copyable {
+  public mutating func makeRoom(_ id: ConnectionID) {}
 }
 
 /// An event of a link.

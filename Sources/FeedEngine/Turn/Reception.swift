@@ -82,9 +82,10 @@ struct Reception: ~Copyable {
   private mutating func readShort(
     _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
-    let space = intake.space(behind: session.input.held.count)
+    let held = session.input.held.bytes
+    let space = intake.space(behind: held.count, isLong: beginsLongFrame(held))
     switch link.read(session.id, into: space) {
-    case .bytes(let count) where count == space.count && hasLongFrames(session, space):
+    case .bytes(let count) where count == space.count && beginsLongFrame(held.isEmpty ? .init(space) : held):
       intake.didRead(count + readMore(session, behind: count, &link, &delivery), of: session)
     case .bytes(let count): intake.didRead(count, of: session)
     case .wouldBlock: updateReading(session, &link, &delivery)
@@ -93,11 +94,9 @@ struct Reception: ~Copyable {
     }
   }
 
-  /// Whether the first frame of the held bytes and of those behind them is long.
-  private func hasLongFrames(_ session: Session, _ space: UnsafeMutableRawBufferPointer) -> Bool {
-    let held = session.input.held
-    let start = held.count > 0 ? held.bytes : UnsafeRawBufferPointer(space)
-    return switch Frame.first(in: start, maxFrame: engine.limits.maxFrame) {
+  /// Whether the first frame of some bytes is long.
+  private func beginsLongFrame(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    switch Frame.first(in: bytes, maxFrame: engine.limits.maxFrame) {
     case .complete(let payload): payload.count >= Intake.longFrame
     case .incomplete(let total): total ?? 0 >= Intake.longFrame
     case .badLength: false

@@ -174,6 +174,16 @@ struct SocketLink: ~Copyable, Link {
     }
   }
 
+  /// Otherwise a socket holds three frames of 60 kB, and daemon and client wait for each other again and again.
+  mutating func makeRoom(_ id: ConnectionID) {
+    guard let slot = slots[id], !slot.pointee.isWide else { return }
+    slot.pointee.isWide = true
+    SocketIO.setSendBuffer(slot.pointee.descriptor, Self.wideBuffer)
+  }
+
+  /// The bytes of a socket's buffer for long frames, of which the kernel allows twice as many for its own needs.
+  private static let wideBuffer = 192 << 10
+
   mutating func watch(_ id: ConnectionID, reading: Bool, writing: Bool) {
     guard let slot = slots[id] else { return }
     var interest: EventInterest = []
@@ -272,6 +282,8 @@ private struct SocketSlot {
   var isDetached = false
   /// Whether a read reached the end of the input.
   var inputEnded = false
+  /// Whether the socket has room for long frames.
+  var isWide = false
 }
 
 /// The address of a slot, used as the token in the event queue.

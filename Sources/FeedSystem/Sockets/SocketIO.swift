@@ -33,6 +33,13 @@ public enum SocketIO {
     return transfer(retryingInterrupts { send(descriptor, bytes.baseAddress, bytes.count, flags) })
   }
 
+  /// Sets how many bytes the socket holds that its peer has not read, up to `net.core.wmem_max`. Without effect if the kernel
+  /// refuses.
+  public static func setSendBuffer(_ descriptor: Int32, _ bytes: Int) {
+    var value = Int32(clamping: bytes)
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &value, socklen_t(MemoryLayout<Int32>.size))
+  }
+
   /// Closes a descriptor that the caller owns. Errors are ignored: the descriptor is closed in any case.
   public static func close(_ descriptor: Int32) { _ = Glibc.close(descriptor) }
 

@@ -105,6 +105,7 @@ import Testing
           #expect(line.expected.starts(with: slices), "seed \(seed)")
           line.consume(Int.random(in: 0...slices.count, using: &random))
           expectEqual(line.queue.count, line.expected.count, "seed \(seed)")
+          if let frame = line.frames.first { expectEqual(line.queue.firstFrame, frame.end, "seed \(seed)") }
         }
         if Int.random(in: 0..<9, using: &random) == 0 { line.pin() }
       }

@@ -185,6 +185,21 @@ struct SocketLinkTests {
     try expectEqual(place.events(&link), [.readable(Self.first, hungUp: false)])
   }
 
+  @Test("a socket for long frames holds more of them")
+  func roomForLongFrames() throws {
+    let place = try Place()
+    var link = try place.makeLink()
+    let clients = [try place.connect(&link, 0), try place.connect(&link, 1)]
+    link.makeRoom(Self.first)
+    let frame = [UInt8](repeating: 9, count: 60_000)
+    let held = clients.indices.map { client in
+      var count = 0
+      while case .bytes(frame.count) = write(&link, ConnectionID(rawValue: client), [frame]) { count += 1 }
+      return count
+    }
+    #expect(held[0] > held[1])
+  }
+
   @Test("an event of a connection that was closed in the same turn is dropped, even if its number is reused")
   func staleEvents() throws {
     let place = try Place()
