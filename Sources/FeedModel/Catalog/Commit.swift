@@ -218,6 +218,7 @@ public final class Commit {
   /// Starts the next operation.
   func startOperation() {
     log.pace.spend(2)
+    if operation.isNew { return }
     if operation.pending >= 0 {
       operation.expand()
       publisher.add(operation)
@@ -317,8 +318,7 @@ public final class Commit {
 
   /// Ends an operation with one change of `feed`.
   func finishOperation(on feed: FeedNumber, result: Change) {
-    operation.redefined = feed
-    operation.result = result
+    operation.set(result, redefining: feed)
     finishOperation(on: feed)
   }
 

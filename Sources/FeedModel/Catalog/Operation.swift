@@ -22,6 +22,8 @@ struct Operation {
   private(set) var flat = Change()
   private var steps = ChangeAccumulator()
   private(set) var stepCount = 0
+  /// Whether nothing was added since `begin`.
+  private(set) var isNew = false
 
   var isEmpty: Bool { row == nil && result.isEmpty }
   /// The number of rows and sections of the change.
@@ -37,6 +39,14 @@ struct Operation {
     pending = -1
     redefined = -1
     forgetDivision()
+    isNew = true
+  }
+
+  /// Lets `change` be the change of an operation that redefined a feed or gave it other children.
+  mutating func set(_ change: Change, redefining feed: FeedNumber) {
+    isNew = false
+    redefined = feed
+    result = change
   }
 
   /// Takes the sections that the last operation added out of its change, if freeing their names takes long. The change is no
@@ -53,6 +63,7 @@ struct Operation {
   @inline(__always)
   mutating func add(_ row: ChangeOfOne, _ element: ElementText?) {
     assert(stepCount == 0 && result.isEmpty, "another step came before")
+    isNew = false
     stepCount = 1
     self.row = row
     self.element = element
@@ -70,6 +81,7 @@ struct Operation {
   @inline(__always)
   mutating func add(_ step: inout Change, _ pace: Pace) {
     if step.isEmpty { return }
+    isNew = false
     stepCount &+= 1
     if stepCount == 1 { return swap(&step, &result) }
     expand()
@@ -82,6 +94,7 @@ struct Operation {
   /// - Parameter division: converts a change of rows, its first argument, to one of sections, its second, which is empty.
   @inline(__always)
   mutating func divide(by sections: KeyedSections, _ division: (borrowing Change, inout Change) -> Void) {
+    isNew = false
     dividedBy = sections
     expand()
     swap(&flat, &result)

@@ -220,17 +220,16 @@ final class Publisher {
   private func concernsNoBin(_ collection: CollectionKind, _ row: ChangeOfOne) -> Bool {
     if !collection.hasBins { return true }
     switch row {
-    case .updated(let path), .added(let path), .deleted(let path): return skip(collection, path, path)
-    case .moved(let from, let to): return skip(collection, from, to)
+    case .updated(let path), .added(let path), .deleted(let path):
+      let bin = collection.bins[Int(path.section)]
+      if graph.isSeen(bin) { return false }
+      bin.skip(to: revision)
+    case .moved(let from, let to):
+      let (bin, other) = (collection.bins[Int(from.section)], collection.bins[Int(to.section)])
+      if graph.isSeen(bin) || graph.isSeen(other) { return false }
+      bin.skip(to: revision)
+      other.skip(to: revision)
     }
-  }
-
-  @inline(__always)
-  private func skip(_ collection: CollectionKind, _ path: IndexPath, _ other: IndexPath) -> Bool {
-    let (bin, second) = (collection.bins[Int(path.section)], collection.bins[Int(other.section)])
-    if graph.isSeen(bin) || graph.isSeen(second) { return false }
-    bin.skip(to: revision)
-    second.skip(to: revision)
     return true
   }
 
