@@ -12,6 +12,8 @@ struct Outbox {
   private var whole: [SharedBlock] = []
   private var wholeBytes = 0
   private var listed: [Session] = []
+  /// The number of connections that the last turn with output wrote to.
+  private(set) var receivers = 0
 
   /// The bytes of this turn for one connection each.
   @inline(__always) var size: Int { answers.bytes.count &+ wholeBytes }
@@ -43,6 +45,7 @@ struct Outbox {
 
   /// Ends the writes of a turn: each listed session keeps its unwritten output, and the memory of the turn is reused.
   mutating func finish(_ body: (Session) -> Void) {
+    if !listed.isEmpty { receivers = listed.count }
     for session in listed { session.output.noteRest() }
     for session in listed {
       session.isInOutbox = false

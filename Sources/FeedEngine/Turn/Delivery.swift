@@ -109,6 +109,7 @@ struct Delivery: ~Copyable {
   }
 
   /// Notes that a connection did not accept all that it was offered.
+  @inline(never)
   private func didBlock(_ session: Session, _ link: inout some Link & ~Copyable) {
     session.output.isBlocked = true
     if session.output.firstFrame >= Self.longFrame { link.makeRoom(session.id) }

@@ -76,8 +76,9 @@ package struct Intake: ~Copyable {
 
   /// The maximum bytes of short requests that a turn takes from one connection, so that a fast sender does not delay the others.
   package static let bytesPerTurn = 96 << 10
-  /// The same behind an incomplete long frame: what is left of the last frame of a read is held until the next turn.
-  private static let bytesOfLongFrames = 64 << 10
+  /// The same for a turn that begins with an incomplete long frame, because what is left of the last one is held until the next
+  /// turn, and for one that costs little besides its requests. Then the sender prepares more while the turn executes.
+  private static let bytesOfCheapTurn = 64 << 10
   /// The maximum bytes that a turn takes from all connections. Requests of so many bytes are executed within a few milliseconds.
   package static let turnCapacity = 128 << 10
   /// The length from which frames are long. A turn may take more bytes of a connection whose frames are long: a byte of theirs
@@ -106,10 +107,10 @@ package struct Intake: ~Copyable {
 
   /// Returns memory to read the input of a connection into, after a gap for its held bytes: its share of the turn.
   ///
-  /// - Parameter isLong: whether the held bytes begin a long frame.
+  /// - Parameter isShort: whether the turn should take less than it may.
   /// - Precondition: the turn has room, and ``fits(held:)``.
-  func space(behind held: Int, isLong: Bool) -> UnsafeMutableRawBufferPointer {
-    let share = isLong ? min(room, Self.bytesOfLongFrames) : share
+  func space(behind held: Int, isShort: Bool) -> UnsafeMutableRawBufferPointer {
+    let share = isShort ? min(room, Self.bytesOfCheapTurn) : share
     return UnsafeMutableRawBufferPointer(rebasing: memory[(used &+ held)..<(used &+ share)])
   }
 

@@ -83,7 +83,7 @@ struct Reception: ~Copyable {
     _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
     let held = session.input.held.bytes
-    let space = intake.space(behind: held.count, isLong: beginsLongFrame(held))
+    let space = intake.space(behind: held.count, isShort: isCheap || beginsLongFrame(held))
     switch link.read(session.id, into: space) {
     case .bytes(let count) where count == space.count && beginsLongFrame(held.isEmpty ? .init(space) : held):
       intake.didRead(count + readMore(session, behind: count, &link, &delivery), of: session)
@@ -93,6 +93,10 @@ struct Reception: ~Copyable {
     case .failed: endInput(session, isDeaf: true, &link, &delivery)
     }
   }
+
+  /// Whether a turn costs little besides its requests: it writes no log, and to few connections.
+  private var isCheap: Bool { !engine.isDurable && engine.outbox.receivers < Self.manyReceivers }
+  private static let manyReceivers = 4
 
   /// Whether the first frame of some bytes is long.
   private func beginsLongFrame(_ bytes: UnsafeRawBufferPointer) -> Bool {
