@@ -50,7 +50,8 @@ import Testing
         expectEqual(version.footprint, 44 + identity.count + text.utf8.count)
         #expect(version.keys.isEmpty && version.type.isEmpty)
         for other in Self.values {
-          let (_, bytes) = try #require(Self.make(#"{"id":\#(other)}"#))
+          let (another, bytes) = try #require(Self.make(#"{"id":\#(other)}"#))
+          another.release()
           expectEqual(bytes.withUnsafeBytes { version.hasIdentity($0) }, (bytes == identity), "\(text) and \(other)")
         }
         // What follows the identity in the text is not part of it.
@@ -78,14 +79,17 @@ import Testing
         type: 0..<0)
     }
     expectEqual(whole?.storedIdentity.count, 9)
+    whole?.release()
     let far = #"{"a":"\#(String(repeating: "x", count: 40_000))","id":5,"b":1}"#
     let (version, bytes) = try #require(Self.make(far))
     expectEqual(Array(version.storedIdentity), bytes)
+    version.release()
   }
 
   @Test func keysTypeAndNumbersAreKept() throws {
     let text = #"{"id":5,"type":"note"}"#
     let (version, identity) = try #require(Self.make(text, keys: [1, 2, 3], type: 15..<21))
+    defer { version.release() }
     expectEqual(Array(version.keys), [1, 2, 3])
     expectEqual(String(decoding: version.type, as: UTF8.self), #""note""#)
     expectEqual(String(decoding: version.text, as: UTF8.self), text)

@@ -26,10 +26,11 @@ import Testing
       }
       expectEqual(table[item], known[item] ?? .none, "seed \(seed)")
     }
-    let copy = table.copy(Pace())
+    var copy = table.copy(Pace())
     table.removeAll()
     for (item, leaf) in known { #expect(copy[item] == leaf && table[item] == .none) }
     #expect(table.byteCount == 0 && copy.byteCount >= known.count * 4)
+    copy.removeAll()
   }
 
   @Test func itemsFarFromOthersTakeOneChunk() {
