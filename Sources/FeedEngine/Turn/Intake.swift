@@ -120,7 +120,7 @@ package struct Intake: ~Copyable {
     taken < room ? UnsafeMutableRawBufferPointer(rebasing: memory[(used &+ taken)..<(used &+ room)]) : nil
   }
 
-  /// Adds bytes that were read into ``space(behind:)``, and moves the held bytes in front of them.
+  /// Adds bytes that were read into ``space(behind:isShort:)``, and moves the held bytes in front of them.
   mutating func didRead(_ count: Int, of session: Session) {
     let held = session.input.held.count
     let start = used &+ held

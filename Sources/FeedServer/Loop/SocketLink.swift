@@ -174,7 +174,8 @@ struct SocketLink: ~Copyable, Link {
     }
   }
 
-  /// Otherwise a socket holds three frames of 60 kB, and daemon and client wait for each other again and again.
+  /// Enlarges the buffer of a socket, once. By default it holds three frames of 60 kB, so daemon and client would wait for each
+  /// other again and again.
   mutating func makeRoom(_ id: ConnectionID) {
     guard let slot = slots[id], !slot.pointee.isWide else { return }
     slot.pointee.isWide = true
