@@ -18,6 +18,7 @@ static _Thread_local struct ucred peers[64];
 static _Thread_local unsigned first_peer, end_of_peers;
 static _Thread_local int would_block;
 static _Thread_local long received;
+static _Thread_local int refused;
 
 int clock_gettime(clockid_t clock, struct timespec *time) {
   if (!is_on || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME)) {
@@ -156,6 +157,17 @@ ssize_t sendmsg(int socket, const struct msghdr *message, int flags) {
   *last = whole;
   errno = error;
   return sent;
+}
+
+void faulty_sockets_refuse(int registrations) { refused = registrations; }
+
+int epoll_ctl(int queue, int operation, int descriptor, struct epoll_event *event) {
+  if (refused > 0 && operation != EPOLL_CTL_DEL) {
+    refused--;
+    errno = ENOSPC;
+    return -1;
+  }
+  return (int)syscall(SYS_epoll_ctl, queue, operation, descriptor, event);
 }
 
 int epoll_wait(int queue, struct epoll_event *events, int capacity, int milliseconds) {

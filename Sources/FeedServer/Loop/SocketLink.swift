@@ -8,7 +8,7 @@ import FeedSystem
 /// place: ``wait(milliseconds:_:)``. It owns the descriptors of the connections and closes them.
 ///
 /// Invariants: there is one slot for each open descriptor; the registration of a descriptor in the event queue matches
-/// its slot.
+/// its slot, or the connection is reported as gone.
 struct SocketLink: ~Copyable, Link {
   /// The other descriptors that woke the loop.
   struct Wakes: OptionSet {
@@ -38,6 +38,8 @@ struct SocketLink: ~Copyable, Link {
   private var toldWritable = false
   /// The descriptor that was reported as accepted and has no number yet; -1 for none.
   private var unassigned: Int32 = -1
+  /// Connections that the event queue could not register, so that nothing would be heard of them.
+  private var unregistered: [ConnectionID] = []
   /// The time of the last wait.
   private var now = Instant(nanoseconds: 0)
 
@@ -76,7 +78,7 @@ struct SocketLink: ~Copyable, Link {
   mutating func wait(milliseconds: Int32, mayLook: Bool = false, _ clock: ServerClock) throws(SystemError) -> Wakes {
     assert(nextIndex >= eventCount, "events of the wait before were not taken")
     slots.recycle()
-    eventCount = try eager.wait(poll, milliseconds: milliseconds, mayLook: mayLook)
+    eventCount = try eager.wait(poll, milliseconds: unregistered.isEmpty ? milliseconds : 0, mayLook: mayLook)
     nextIndex = 0
     now = clock.now
     if let moment = acceptor.deadline, moment <= now { resumeAccepting() }
@@ -100,6 +102,7 @@ struct SocketLink: ~Copyable, Link {
   mutating func nextEvent() -> LinkEvent? {
     assert(unassigned < 0, "an accepted connection was not given a number")
     if let peer = nextPeer() { return .accepted(peer) }
+    if let id = unregistered.popLast() { return .gone(id) }
     while nextIndex < eventCount {
       let event = poll.event(at: nextIndex)
       let isNew = !toldWritable
@@ -137,9 +140,9 @@ struct SocketLink: ~Copyable, Link {
     do throws(SystemError) {
       try poll.add(slot.pointee.descriptor, .readable, token: slot.token)
     } catch {
-      log.write(.error, "\(error)")
       slot.pointee.isDetached = true
       slot.pointee.interest = []
+      giveUp(id, error)
     }
   }
 
@@ -200,8 +203,14 @@ struct SocketLink: ~Copyable, Link {
         slot.pointee.isDetached = false
       }
     } catch {
-      log.write(.error, "\(error)")
+      giveUp(id, error)
     }
+  }
+
+  /// Reports in the next turn that a connection is gone.
+  private mutating func giveUp(_ id: ConnectionID, _ error: SystemError) {
+    log.write(.error, "connection \(id.rawValue) ends: \(error)")
+    unregistered.append(id)
   }
 
   mutating func close(_ id: ConnectionID) {
@@ -210,6 +219,7 @@ struct SocketLink: ~Copyable, Link {
     if !slot.pointee.inputEnded { Self.discardInput(descriptor) }
     // The end of the descriptor would end its events only if no other process had a copy. The slot may be used again.
     detach(slot)
+    unregistered.removeAll { $0 == id }
     slots.close(slot)
     SocketIO.close(descriptor)
     if acceptor.isPaused { resumeAccepting() }

@@ -1,7 +1,7 @@
 /// Faults of system calls on sockets, for tests.
 ///
-/// The test bundle defines `recv`, `send`, `sendmsg`, `accept4`, `getsockopt`, `close`, `epoll_wait` and `clock_gettime`
-/// itself, so the shipped code calls these. They pass every call on to the system, except on a thread that has switched faults
+/// The test bundle defines `recv`, `send`, `sendmsg`, `accept4`, `getsockopt`, `close`, `epoll_ctl`, `epoll_wait` and
+/// `clock_gettime` itself, so the shipped code calls these. They pass every call on to the system, except on a thread that has switched faults
 /// on. There `epoll_wait` never blocks, the clocks stand still, and `close` ends a connection even if another process has a
 /// copy of the descriptor, so that the seed alone decides what happens.
 #ifndef FAULTY_SOCKETS_H
@@ -41,6 +41,9 @@ long faulty_sockets_count(void);
 /// The connection that this thread makes next will have these credentials when it is accepted, and a small buffer for
 /// what is sent to it. At most 64 may wait to be accepted.
 void faulty_sockets_add_peer(uint32_t uid, uint32_t gid, int32_t pid);
+
+/// The next `registrations` calls of `epoll_ctl` of the calling thread that add or change a descriptor fail with ENOSPC.
+void faulty_sockets_refuse(int registrations);
 
 /// Whether the last `epoll_wait` of the calling thread would have blocked.
 int faulty_sockets_would_block(void);

@@ -255,6 +255,29 @@ struct SocketLinkTests {
     expectEqual(link.nextEvent(), nil)
   }
 
+  @Test("a connection that cannot be registered is gone", arguments: [false, true])
+  func refusedRegistration(isNew: Bool) throws {
+    let place = try Place()
+    var link = try place.makeLink()
+    defer { faulty_sockets_refuse(0) }
+    let client: UnixStream
+    if isNew {
+      faulty_sockets_refuse(1)
+      client = try UnixStream.connect(path: place.path)
+      try expectEqual(place.events(&link).dropFirst(), [.gone(Self.first)])
+    } else {
+      client = try place.connect(&link, 0)
+      faulty_sockets_refuse(1)
+      link.watch(Self.first, reading: true, writing: true)
+      // The loop does not sleep before it knows.
+      try expectEqual(place.events(&link, milliseconds: -1), [.gone(Self.first)])
+    }
+    link.close(Self.first)
+    var byte: [UInt8] = [0]
+    try expectEqual(byte.withUnsafeMutableBytes { try client.read(into: $0) }, 0)
+    expectEqual(link.count, 0)
+  }
+
   @Test("after the end of listening, waiting connections are accepted and later ones refused")
   func endListening() throws {
     let place = try Place()
