@@ -59,7 +59,9 @@ extension Engine {
     for session in sessions.all {
       closeIfStuck(session)
       discardIfUnread(session)
+      session.named.forgetIfGone()
     }
+    sessions.nobody.named.forgetIfGone()
     sendBookmarks()
     trimHistories()
   }

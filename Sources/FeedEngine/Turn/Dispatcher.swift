@@ -74,18 +74,16 @@ struct Dispatcher: ~Copyable {
         return bytes.count
       case .complete(let payload):
         if commits.storesAtOnce { session.named.withLargeCollection { ahead.look(in: bytes, from: count, of: $0) } }
+        // A complete frame is progress, also while it waits.
+        session.input.partialSince = nil
         guard dispatch(payload, of: session) else {
           session.input.isPaused = true
           return count
         }
         count &+= Frame.headerLength &+ payload.count
-        if tookInput {
-          session.input.partialSince = nil
-          return count
-        }
+        if tookInput { return count }
       }
     }
-    session.input.partialSince = nil
     return count
   }
 

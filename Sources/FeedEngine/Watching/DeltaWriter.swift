@@ -92,7 +92,6 @@ extension Engine: CommitObserver {
   /// Ends the live watches of a feed that was undefined, after its last delta. Other watches end after they have sent
   /// the end of the feed.
   public func didEnd(_ feed: Feed) {
-    for session in sessions.all { session.named.forgetIfGone() }
     guard let channel = feed.watching else { return }
     for watch in channel.allLive where watch.isLive { endTold(watch) }
     releaseIfGone(channel)

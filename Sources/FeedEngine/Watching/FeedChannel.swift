@@ -84,8 +84,11 @@ final class FeedChannel {
     return made
   }
 
-  /// Whether no watch of the feed ever asked for counts or identities.
-  var isOnlyChannel: Bool { counting == nil && identified == nil }
+  /// Whether no other channel of the feed follows its changes.
+  var isOnlyChannel: Bool { !(counting?.isFollowing ?? false) && !(identified?.isFollowing ?? false) }
+
+  /// Whether the channel has watches, or keeps identities for one that resumes.
+  private var isFollowing: Bool { watchCount > 0 || !(identities?.isForgotten ?? true) }
 
   /// The channels for watches that do not get rows alone.
   var others: [FeedChannel] { [counting, identified].compactMap { $0 } }

@@ -54,6 +54,12 @@ final class FeedIdentities {
     return false
   }
 
+  /// Whether nothing is known or read.
+  var isForgotten: Bool {
+    if case .none = state { return true }
+    return false
+  }
+
   /// The memory in bytes. That of a feed that is being read is estimated.
   var bytes: Int { isReading ? feed.count * 32 : rows.bytes + recordBytes }
 

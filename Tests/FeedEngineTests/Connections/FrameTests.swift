@@ -110,6 +110,45 @@ import Testing
     expectEqual(harness.ask(good, "ping").count, 1)
   }
 
+  /// The rest of each piece has the same length, but is the beginning of another frame.
+  @Test func completeFramesAreProgress() {
+    let harness = EngineHarness()
+    let id = harness.connect()
+    let ping = #"{"jsonrpc":"2.0","id":1,"method":"ping"}"#
+    let frame = EngineHarness.frame(ping + String(repeating: " ", count: 96 - ping.utf8.count))
+    expectEqual(frame.count, 100)
+    harness.deliver(id, frame + Array(frame[..<50]))
+    for _ in 0..<60 {
+      expectEqual(harness.take(id).count, 1)
+      harness.advance(seconds: 1)
+      harness.deliver(id, Array(frame[50...]) + Array(frame[..<50]))
+    }
+    #expect(harness.isOpen(id))
+    harness.advance(seconds: 31)
+    #expect(!harness.isOpen(id))
+  }
+
+  /// A frame that is complete does not time out while requests before it wait for the log.
+  @Test func completeFrameThatWaitsDoesNotTimeOut() {
+    let harness = EngineHarness(isDurable: true)
+    let id = harness.connect()
+    _ = harness.ask(id, "define", #"{"feed":"c","kind":"collection"}"#)
+    harness.log?.isHeld = true
+    let filler = String(repeating: " ", count: 300 << 10)
+    let array = EngineHarness.frame(#"[{"jsonrpc":"2.0","id":2,"method":"ping"}\#(filler)]"#)
+    harness.deliver(
+      id,
+      EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"c","element":{"id":1}}}"#)
+        + array[..<1000])
+    harness.deliver(id, Array(array[1000...]))
+    harness.advance(seconds: 60)
+    #expect(harness.isOpen(id))
+    harness.log?.isHeld = false
+    harness.log?.store()
+    harness.turn()
+    expectEqual(harness.take(id).count, 2)
+  }
+
   /// An incomplete frame does not time out while the daemon does not read the connection because its queue is full.
   @Test func incompleteFrameDoesNotTimeOutWhileTheQueueIsFull() {
     var limits = Limits()

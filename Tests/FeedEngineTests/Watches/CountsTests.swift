@@ -35,6 +35,21 @@ struct CountsTests {
 
   private func messages() -> [Value] { harness.take(watcher).compactMap { Value($0) } }
 
+  @Test("a feed that no watch counts any more is followed as before", arguments: ["elements\":false", "ids\":true"])
+  func channelsEnd(option: String) throws {
+    _ = harness.ask(watcher, "watch", #"{"feed":"c","initial":false}"#)
+    let channel = try #require(harness.engine.catalog.feed(named: "c").watching)
+    #expect(channel.isOnlyChannel)
+    let other = harness.connect()
+    _ = harness.ask(other, "watch", #"{"feed":"c","\#(option)}"#)
+    #expect(!channel.isOnlyChannel)
+    _ = harness.ask(other, "unwatch", #"{"feed":"c"}"#)
+    // Identities are kept for a while.
+    harness.advance(seconds: Double(harness.engine.limits.historySeconds) + 1)
+    _ = ask("update", #"{"feed":"c","element":{"id":1,"p":1}}"#)
+    #expect(channel.isOnlyChannel)
+  }
+
   /// The counts of a feed according to `describe`.
   private func counts(_ feed: String) -> String {
     ask("describe", #"{"feed":"\#(feed)"}"#)?["result"]?["counts"]?.text ?? ""

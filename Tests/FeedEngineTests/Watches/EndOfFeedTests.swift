@@ -82,7 +82,7 @@ import Testing
     expectEqual(watches(harness, watcher), ["c"])
   }
 
-  /// An undefined feed is deallocated: neither watches nor the last lookup of a connection keep it.
+  /// An undefined feed is deallocated within a second: neither watches nor the last lookup of a connection keep it.
   @Test func undefinedFeedIsDeallocated() throws {
     let (pusher, watcher) = (harness.connect(), harness.connect())
     weak var feed: Feed?
@@ -95,9 +95,30 @@ import Testing
       feed = try harness.engine.catalog.feed(named: "c")
       bin = try harness.engine.catalog.feed(named: "c/a")
       _ = harness.ask(pusher, "undefine", #"{"feed":"c"}"#)
+      harness.advance(seconds: 1)
       #expect(feed == nil)
       #expect(bin == nil)
     }
+  }
+
+  /// Nor does the last request that was executed for a client that is gone.
+  @Test func undefinedFeedOfAClientThatIsGoneIsDeallocated() throws {
+    let harness = EngineHarness(isDurable: true)
+    let (pusher, other) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", Self.definition)
+    weak var feed: Feed?
+    feed = try harness.engine.catalog.feed(named: "c")
+    harness.log?.isHeld = true
+    harness.send(pusher, #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"c","element":{"id":1}}}"#)
+    harness.drop(pusher)
+    harness.turn()
+    harness.log?.isHeld = false
+    harness.log?.store()
+    harness.turn()
+    expectEqual(feed?.kind.rows?.elementCount, 1)
+    _ = harness.ask(other, "undefine", #"{"feed":"c"}"#)
+    harness.advance(seconds: 1)
+    #expect(feed == nil)
   }
 
   /// A bin that a redefinition removes ends like a feed; its collection stays.
@@ -111,6 +132,7 @@ import Testing
     bin = try harness.engine.catalog.feed(named: "c/a")
     _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection","replace":true,"bins":[{"name":"b"}]}"#)
     expectEqual(messages(watcher).map { $0["params"]?["ended"]?.bool }, [true])
+    harness.advance(seconds: 1)
     #expect(bin == nil)
     push(pusher, 20, 1)
     #expect(messages(watcher).isEmpty)
