@@ -19,7 +19,7 @@ extension FaultyDiskTests {
     private static let kinds = [FAULTY_DISK_FULL, FAULTY_DISK_WRITE, FAULTY_DISK_SYNC]
 
     /// Turns with a fault at a random call, then an abrupt end, with or without the fault, and a start.
-    @Test(arguments: 0..<TestEffort.count(12, long: 300)) func acknowledgedRequestsStayAndRefusedOnesAreNotReplayed(
+    @Test(arguments: 0..<TestEffort.count(6, long: 300)) func acknowledgedRequestsStayAndRefusedOnesAreNotReplayed(
       _ number: Int
     )
       throws

@@ -14,7 +14,7 @@ import Testing
     case kill, stop, lossOfPower, stopAndLossOfPower
   }
 
-  private static let rounds = TestEffort.count(100, long: 20_000)
+  private static let rounds = TestEffort.count(40, long: 20_000)
 
   /// A start is never refused. It continues the epoch only if nothing acknowledged is missing.
   @Test(arguments: [Durability.process, .disk]) func everyStartHasWhatItPromises(_ durability: Durability) throws {

@@ -28,8 +28,8 @@ import Testing
   }
 
   /// Equals a queue that searches, after each of many random operations.
-  @Test(arguments: UInt64(1)...20) func equalsASlowQueue(seed: UInt64) {
-    var random = SeededRandom(seed: seed)
+  @Test(arguments: 1...TestEffort.count(5, long: 100)) func equalsASlowQueue(seed: Int) {
+    var random = SeededRandom(seed: UInt64(seed))
     var queue = UserQueue<Element>()
     var elements: [Element] = []
     var turns: [UInt32] = []

@@ -6,8 +6,8 @@ import Testing
 @Suite("Input of a connection")
 struct InputBufferTests {
   /// Random operations compared with an array.
-  @Test(arguments: 0..<20) func randomOperationsMatchAnArray(seed: UInt64) {
-    var random = SeededRandom(seed: seed)
+  @Test(arguments: 0..<TestEffort.count(8, long: 200)) func randomOperationsMatchAnArray(seed: Int) {
+    var random = SeededRandom(seed: UInt64(seed))
     var buffer = InputBuffer()
     defer { buffer.removeAll() }
     var model: [UInt8] = []

@@ -32,12 +32,14 @@ import Testing
     var params: Value
   }
 
-  /// All lists of up to four sections with up to three rows; without `scripts/test --long` those without sections of two rows.
+  private static let mostSections = TestEffort.count(3, long: 4)
+
+  /// All lists of up to three sections with up to three rows, four with `scripts/test --long`.
   private static var layouts: [[Int]] {
-    let counts = TestEffort.isLong ? [0, 1, 2, 3] : [0, 1, 3]
+    let counts = [0, 1, 2, 3]
     var layouts: [[Int]] = [[]]
     var longest: [[Int]] = [[]]
-    for _ in 0..<4 {
+    for _ in 0..<mostSections {
       longest = longest.flatMap { layout in counts.map { layout + [$0] } }
       layouts += longest
     }
@@ -148,7 +150,7 @@ import Testing
     #expect(left.isEmpty, "\(what)")
   }
 
-  @Test(arguments: 0...4) func allSmallLayouts(sections: Int) throws {
+  @Test(arguments: 0...mostSections) func allSmallLayouts(sections: Int) throws {
     let (harness, id) = makeHarness(sections: sections)
     for layout in Self.layouts where layout.count == sections {
       for sizes in Self.sizes {

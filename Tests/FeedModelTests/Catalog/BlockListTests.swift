@@ -4,7 +4,7 @@ import Testing
 @testable import FeedModel
 
 @Suite struct BlockListTests {
-  @Test(arguments: 0..<8) func equalsAnArray(_ seed: Int) {
+  @Test(arguments: 0..<TestEffort.count(2, long: 50)) func equalsAnArray(_ seed: Int) {
     var random = SeededRandom(seed: UInt64(seed))
     var (list, array) = (BlockList<Int>(), [Int]())
     for round in 0..<12 {
