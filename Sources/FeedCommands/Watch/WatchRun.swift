@@ -153,3 +153,55 @@ final class WatchRun {
     }
   }
 }
+
+/// A display of `watch`.
+protocol WatchDisplay: AnyObject {
+  /// Whether the display needs the rows.
+  var needsMirror: Bool { get }
+  /// What the display needs to know of the rows of notifications.
+  var rowNeeds: RowNeeds { get }
+  /// Whether the display needs the identities of deleted rows.
+  var needsIDs: Bool { get }
+  /// Whether the display shows complete states. If so, `--count` counts a snapshot once, otherwise each of its parts.
+  var countsStates: Bool { get }
+  /// Shows a notification, or stores it until ``update(_:now:)``. The mirror has already applied it; a delta is
+  /// decoded.
+  /// - Parameters:
+  ///   - news: the rows of the notification, if the display needs them.
+  ///   - feed: the index of the feed.
+  /// - Returns: whether there was something to show.
+  func take(
+    _ notification: Notification, _ delta: Delta?, _ news: RowNews?, _ mirror: Mirror?, feed: Int, now: UInt64
+  ) -> Bool
+  /// Shows pending updates.
+  func update(_ feeds: [WatchState], now: UInt64) throws(Failure)
+  /// The time to call ``update(_:now:)`` without an event; nil if there is none.
+  var deadline: UInt64? { get }
+  /// Descriptors to poll for reading: signals and keys.
+  var descriptors: [Int32] { get }
+  /// Handles the input of ``descriptors``.
+  func takeInput(_ feeds: [WatchState], now: UInt64) throws(Failure) -> [WatchInput]
+  /// Restores the terminal.
+  /// - Parameter last: the states to leave on the screen; empty if the watch was interrupted.
+  func leave(_ last: [WatchState])
+}
+
+/// The request of a person at the terminal.
+enum WatchInput: Equatable {
+  /// End the watch.
+  case quit
+  /// End the process by this signal.
+  case signal(Int32)
+  /// Select or deselect a row of a feed.
+  case select(feed: Int, section: Int, row: Int, isOn: Bool)
+}
+
+/// The state of one feed, for a display.
+struct WatchState {
+  var feed: String
+  var mirror: Mirror?
+  /// The reason why there are no updates; nil while the watch is running.
+  var complaint: String?
+  /// The last revision that matched the daemon's digest, with `--verify`.
+  var verifiedRevision: UInt64?
+}

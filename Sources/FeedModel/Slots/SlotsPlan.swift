@@ -1,56 +1,96 @@
+import FeedChange
 import FeedJSON
 
-/// The rule by which the rows of several contents are interleaved in one list (Protocol/README.md, "Slots").
+/// The definition of a `slots` feed: contents by type, and the pattern that interleaves them (Protocol/README.md, "Slots").
 ///
-/// Types are indices, from 0, into the list of counts that a `SlotsLayout` is created with.
-///
-/// - The header is processed once, then the pattern repeatedly. Processing a list once is a pass. A pass processes each
-///   type in turn. If the type has rows left, its next row is emitted, unless an earlier type of the same pass was
-///   found empty and this type is not a live repeatable. If it has no rows left and the default type has, the next row
-///   of that is emitted. Otherwise, a live repeatable stops being live, and any other type marks the pass as having
-///   found an empty type. When no repeatable is live then, processing ends.
-/// - Repeatables are live from the start. Types that are not in the pattern do not count, and with a default type none
-///   does.
-/// - Unless processing ended in the header, fixed rows are inserted last: for each position in ascending order, the
-///   next row of its type is inserted there, if there is one and the list is long enough by then. Types in the pattern
-///   are ignored.
-/// - With an empty pattern there are no rows.
-public struct SlotsRule: Equatable, Sendable {
-  /// The types of the first pass.
-  public var header: [Int]
-  /// The types of every later pass.
-  public var pattern: [Int] { didSet { sortInsertions() } }
-  /// The types that continue when others are exhausted.
-  public var repeatables: Set<Int>
-  /// The type that replaces exhausted types.
-  public var defaultType: Int?
-  /// The types of fixed rows by their position in the finished list, from 0. Negative positions are ignored.
-  public var fixed: [Int: Int] { didSet { sortInsertions() } }
-  /// The entries of `fixed` that may be inserted: not at negative positions, no types of the pattern.
-  private(set) var insertions = SlotsInsertions([])
+/// Invariant: no type has two contents, and the positions of `fixed` ascend.
+public struct SlotsDefinition: Equatable, Sendable {
+  /// The feed of each type, in the order of the definition.
+  public let contents: [Content]
+  /// The types, in the order in which they alternate.
+  public let pattern: [String]
+  /// The types whose content is repeated when it runs out.
+  public let repeatables: [String]
+  /// The types of the first rows, before the pattern begins.
+  public let header: [String]
+  /// The type that replaces exhausted types, if there is one.
+  public let defaultType: String?
+  /// The types at fixed positions, ascending by position.
+  public let fixed: [Fixed]
+  /// The origin of the types of rows.
+  public let types: Types
 
-  /// Creates a rule from its parts.
-  public init(
-    pattern: [Int], header: [Int] = [], repeatables: Set<Int> = [], defaultType: Int? = nil, fixed: [Int: Int] = [:]
-  ) {
+  public enum Types: String, Equatable, Sendable {
+    /// The type is that of the content, as named in `contents`.
+    case content
+    /// The type is that of the row in its content.
+    case element
+  }
+
+  /// The steps that following the change of one row may take: the layout is computed anew.
+  var stepsPerRow: Int { 1000 + (pattern.count + header.count) * contents.count + 50 * fixed.count }
+
+  public struct Content: Equatable, Sendable {
+    public let type: String
+    public let feed: String
+  }
+
+  public struct Fixed: Equatable, Sendable {
+    public let position: Int
+    public let type: String
+  }
+}
+
+extension SlotsDefinition {
+  init(reading reader: DefinitionReader) throws(FeedError) {
+    contents = try Self.contents(reader)
+    guard let pattern = try reader.strings("pattern") else {
+      throw reader.refuse("pattern", "is missing; give the types in the order in which they alternate")
+    }
     self.pattern = pattern
-    self.header = header
-    self.repeatables = repeatables
-    self.defaultType = defaultType
-    self.fixed = fixed
-    sortInsertions()
+    repeatables = try reader.strings("repeatables") ?? []
+    header = try reader.strings("header") ?? []
+    defaultType = try reader.string("default")
+    fixed = try Self.fixed(reader)
+    let rule = "must be \"content\" or \"element\""
+    let types = try reader.string("types", atMost: FeedName.maxLength, else: rule)
+    guard let types = Types(rawValue: types ?? "content") else { throw reader.refuse("types", rule) }
+    self.types = types
+    assert(zip(fixed, fixed.dropFirst()).allSatisfy { $0.position < $1.position }, "fixed positions do not ascend")
   }
 
-  private mutating func sortInsertions() {
-    let shown = Set(pattern)
-    insertions = SlotsInsertions(
-      fixed.filter { $0.key >= 0 && !shown.contains($0.value) }.map { (position: $0.key, type: $0.value) }
-        .sorted { $0.position < $1.position })
+  private static func contents(_ reader: DefinitionReader) throws(FeedError) -> [Content] {
+    guard let object = reader.object.member("contents") else {
+      throw reader.refuse("contents", "is missing; give an object from type to feed")
+    }
+    guard object.kind == .object else { throw reader.refuse("contents", "must be an object from type to feed") }
+    // If a type occurs twice, the last one is used.
+    var contents: [Content?] = []
+    var places: [String: Int] = [:]
+    for member in object.members {
+      let type = member.key.string ?? ""
+      guard let feed = member.value.string(atMost: FeedName.maxReferenceLength), FeedName.isValidReference(feed) else {
+        throw reader.refuse("contents.\(type.prefix(64))", "must name a feed, or a bin as collection/bin")
+      }
+      if let former = places.updateValue(contents.count, forKey: type) { contents[former] = nil }
+      contents.append(Content(type: type, feed: feed))
+    }
+    return contents.compactMap { $0 }
   }
 
-  public static func == (a: SlotsRule, b: SlotsRule) -> Bool {
-    a.header == b.header && a.pattern == b.pattern && a.repeatables == b.repeatables && a.defaultType == b.defaultType
-      && a.fixed == b.fixed
+  private static func fixed(_ reader: DefinitionReader) throws(FeedError) -> [Fixed] {
+    guard let object = reader.object.member("fixed") else { return [] }
+    guard object.kind == .object else { throw reader.refuse("fixed", "must be an object from position to type") }
+    var fixed: [Int: String] = [:]
+    for member in object.members {
+      // No position needs more digits. A longer key is refused without being decoded.
+      let key = member.key.string(atMost: 64) ?? ""
+      guard let position = Int(key), let type = member.value.string else {
+        throw reader.refuse("fixed.\(key)", "must be a position, 0 or greater, with the name of a type")
+      }
+      fixed[position] = type
+    }
+    return fixed.sorted { $0.key < $1.key }.map { Fixed(position: $0.key, type: $0.value) }
   }
 }
 

@@ -1,3 +1,4 @@
+import FeedJSON
 import Synchronization
 
 /// An I-Regexp (RFC 9485). Matching takes time linear in the text for any expression.
@@ -81,5 +82,112 @@ final class RegexpMatcher: Sendable {
     _ text: UnsafeRawBufferPointer, isWhole: Bool, work: inout Int, _ pace: Unmanaged<EvaluationPace>? = nil
   ) -> Bool? {
     states.matches(text, isWhole: isWhole, work: &work, pace)
+  }
+}
+
+/// The two automata of a regular expression. Their states are computed as texts are matched.
+final class RegexpStates: @unchecked Sendable {
+  /// Guards the rest, which changes with each match.
+  private let lock = Guarded(())
+  private let whole: LazyAutomaton
+  private let part: LazyAutomaton
+  /// The memory of the states when the caches were last told, in bytes.
+  private var toldMemory = 0
+  /// The place in the order of the caches, and the memory that they count. Guarded by the lock of ``RegexpCaches``.
+  fileprivate var place: Int?
+  fileprivate var counted = 0
+
+  init(_ program: RegexpProgram) {
+    whole = LazyAutomaton(program, isSearch: false)
+    part = LazyAutomaton(program, isSearch: true)
+  }
+
+  /// See ``RegexpMatcher/matches(_:isWhole:work:_:)``.
+  func matches(
+    _ text: UnsafeRawBufferPointer, isWhole: Bool, work: inout Int, _ pace: Unmanaged<EvaluationPace>?
+  ) -> Bool? {
+    var grown: Int?
+    let result = lock.withLock { _ in
+      let result = (isWhole ? whole : part).run(text, work: &work, pace)
+      let memory = whole.memory &+ part.memory
+      if memory != toldMemory {
+        toldMemory = memory
+        grown = memory
+      }
+      return result
+    }
+    if let grown { RegexpCaches.shared.note(self, memory: grown) }
+    return result
+  }
+
+  /// Frees the states, unless a match is under way. Returns whether it did.
+  fileprivate func discard() -> Bool {
+    let isDone: Bool? = lock.withLockIfAvailable { _ in
+      whole.discardStates()
+      part.discardStates()
+      toldMemory = 0
+      return true
+    }
+    return isDone ?? false
+  }
+}
+
+/// Bounds the memory of the cached states of all regular expressions: a short definition may have many expressions, and
+/// the states of each may take megabytes.
+///
+/// If all take more than `QueryLimits.regexpCaches`, the states that have been listed longest are discarded. Results and counted
+/// steps never depend on what is cached. Invariant: `total` is the sum of what is counted for the listed states.
+final class RegexpCaches: Sendable {
+  static let shared = RegexpCaches()
+
+  private struct Contents {
+    /// The states by their place in the order in which they were listed.
+    var listed: [Int: RegexpStates] = [:]
+    /// No states have a smaller place.
+    var first = 0
+    var next = 0
+    var total = 0
+  }
+
+  private let contents = Guarded(Contents())
+
+  /// The memory of all cached states in bytes.
+  var memory: Int { contents.withLock { $0.total } }
+
+  /// Records the memory of states that grew, and discards others if there are too many. Amortized O(1).
+  func note(_ states: RegexpStates, memory: Int) {
+    contents.withLock { contents in
+      if states.place == nil {
+        states.place = contents.next
+        contents.listed[contents.next] = states
+        contents.next += 1
+      }
+      contents.total += memory - states.counted
+      states.counted = memory
+      if contents.total > QueryLimits.regexpCaches { Self.shrink(&contents, keeping: states) }
+    }
+  }
+
+  /// Forgets the states of an expression that is gone.
+  func remove(_ states: RegexpStates) {
+    contents.withLock { Self.remove(states, from: &$0) }
+  }
+
+  /// Discards states in order, except `kept` and those of matches that are under way.
+  private static func shrink(_ contents: inout Contents, keeping kept: RegexpStates) {
+    var place = contents.first
+    while contents.total > QueryLimits.regexpCaches, place < contents.next {
+      if let states = contents.listed[place], states !== kept, states.discard() { remove(states, from: &contents) }
+      place += 1
+    }
+    while contents.first < contents.next, contents.listed[contents.first] == nil { contents.first += 1 }
+  }
+
+  private static func remove(_ states: RegexpStates, from contents: inout Contents) {
+    guard let place = states.place else { return }
+    contents.listed[place] = nil
+    contents.total -= states.counted
+    states.place = nil
+    states.counted = 0
   }
 }

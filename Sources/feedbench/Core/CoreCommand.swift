@@ -1,5 +1,6 @@
 import FeedJSON
 import FeedSystem
+import Glibc
 
 extension BenchmarkCommand {
   static let core = parts(
@@ -111,5 +112,143 @@ final class ServersUnderTest {
     if let redis { servers.append(RedisServer(path: Self.redisSocket(redis.folder), stores: false)) }
     if nats != nil { servers.append(NATSServer(port: port)) }
     return servers + [CopyServer(job)]
+  }
+}
+
+/// Measures servers beside each other.
+enum Comparison {
+  /// Runs the job on the servers in turn, so that other load on the machine affects all. The first one is feedd.
+  ///
+  /// - Parameter goals: what the ratio to another server should be.
+  static func run(_ job: PushJob, _ servers: [any Server], goals: [String: Double], _ report: Report) throws {
+    var measures = try servers.map { try FanOut($0, job) }
+    for run in 0...report.runs {
+      for place in measures.indices { try measures[place].run(counts: run > 0) }
+    }
+    let to = "to \(counted(job.watchers, "watcher"))"
+    for (server, measure) in zip(servers, measures) {
+      try report.add("\(server.name), \(to)", measure.medians, noise: measure.sample.noise)
+    }
+    for (server, measure) in zip(servers, measures).dropFirst() {
+      let ratio = measure.sample.median / measures[0].sample.median
+      var metrics = [Metric.ratio(server is CopyServer ? 1 / ratio : ratio, to: server is CopyServer ? "feedd" : "it")]
+      if let goal = goals[server.name] { metrics.append(Metric(name: "goal", value: goal, unit: "goal")) }
+      try report.add(server is CopyServer ? "  \(server.name) ÷ feedd" : "  feedd ÷ \(server.name)", metrics)
+    }
+  }
+}
+
+/// The memory of many elements above their text.
+struct MemoryMeasures {
+  let count: Int
+
+  private static let payload = 218
+  private static let definition =
+    ##"{"feed":"bench","kind":"collection","bins":[{"name":"a","filter":"@.id < 1000500000"},{"name":"b","filter":"@.id >= 1000500000"}],"replace":true}"##
+
+  func run(_ report: inout Report) throws {
+    try report.title("memory above the text of \(grouped(count)) elements of \(Self.payload) bytes")
+    var job = PushJob(count: count)
+    (job.elements, job.payload) = (count, Self.payload)
+    let bytes = Double(count * Self.payload)
+    let frames = Texts.filling(job)
+    let daemon = try DaemonUnderTest(durability: "process")
+    var dialogue = Dialogue(try FeeddServer(path: daemon.socketPath).connect())
+    try dialogue.ask("define", Self.definition)
+    let before = daemon.process.residentBytes
+    for index in 0..<frames.count { try dialogue.ask(frames[index], "update") }
+    let more = Double(daemon.process.residentBytes - before)
+    try report.add(
+      "feedd, two bins, integer ids, durability process",
+      [.bytes((more - bytes) / Double(count), each: "element"), Metric(name: "goal", value: 80, unit: "goal")])
+    if let redis = try ServersUnderTest.startRedis() {
+      let server = RedisServer(path: ServersUnderTest.redisSocket(redis.folder))
+      let before = redis.residentBytes
+      try server.fill(job)
+      let more = Double(redis.residentBytes - before)
+      try report.add("a hash of Redis", [.bytes((more - bytes) / Double(count), each: "element")])
+    }
+  }
+}
+
+/// Watchers that do not read while elements are pushed: what they cost in memory, and how many of them are closed.
+struct SlowMeasures {
+  private static let watchers = 1000
+  private static let feeds = 10_000
+  private static let pushes = 300
+  private static let payload = 5000
+
+  func run(_ report: inout Report) throws {
+    _ = OpenFileLimit.raise(to: 4096)
+    try report.title("watchers that do not read")
+    let options = [
+      "--max-connections", "4096", "--max-connections-per-user", "4096", "--max-watches", "\(Self.feeds)",
+      "--max-feeds-per-user", "\(Self.feeds)",
+    ]
+    var job = PushJob(count: Self.pushes)
+    (job.payload, job.elements, job.watchers) = (Self.payload, 100, Self.watchers)
+    let what = "\(grouped(Self.watchers)) watchers, \(Self.pushes) pushes of \(grouped(Self.payload)) bytes"
+    let daemon = try DaemonUnderTest(durability: "memory", options: options)
+    try measure(FeeddServer(path: daemon.socketPath), daemon.process, job, "feedd, \(what)", goal: 20, report)
+    if let redis = try ServersUnderTest.startRedis() {
+      let server = RedisServer(path: ServersUnderTest.redisSocket(redis.folder))
+      try measure(server, redis, job, "Redis, \(what)", goal: nil, report)
+    }
+    try measureOneConnection(try DaemonUnderTest(durability: "memory", options: options), report)
+  }
+
+  private func measure(
+    _ server: some Server, _ process: ServerProcess, _ job: PushJob, _ name: String, goal: Double?, _ report: Report
+  ) throws {
+    try server.prepare()
+    let pusher = try server.connect()
+    let watchers = try (0..<job.watchers).map { _ in try server.subscribe() }
+    let pushes = server.pushes(job)
+    var answers = server.answerCounter(job)
+    // What the first pushes allocate once is not due to the watchers.
+    let before = process.residentBytes
+    for index in 0..<job.count {
+      try pusher.writeAll(pushes[index % pushes.count])
+      try RoundTrips.receive(&answers, index + 1, pusher)
+    }
+    let more = process.residentBytes - before
+    try report.add(name, Self.metrics(more, closed: watchers.count { Self.isClosed($0) }, goal: goal))
+  }
+
+  /// One connection that watches many feeds, each of which is updated three times.
+  private func measureOneConnection(_ daemon: DaemonUnderTest, _ report: Report) throws {
+    let server = FeeddServer(path: daemon.socketPath)
+    var dialogue = Dialogue(try server.connect())
+    var watcher = Dialogue(try server.connect())
+    for feed in 0..<Self.feeds {
+      try dialogue.ask("define", #"{"feed":"f\#(feed)","kind":"collection"}"#)
+      try watcher.ask("watch", #"{"feed":"f\#(feed)","initial":false}"#)
+    }
+    let before = daemon.process.residentBytes
+    let text = String(repeating: "x", count: 200)
+    for round in 0..<3 {
+      for feed in 0..<Self.feeds {
+        try dialogue.ask("update", #"{"feed":"f\#(feed)","element":{"id":\#(round),"text":"\#(text)"}}"#)
+      }
+    }
+    let more = daemon.process.residentBytes - before
+    let name = "feedd, 1 connection with \(grouped(Self.feeds)) watches"
+    try report.add(name, Self.metrics(more, closed: Self.isClosed(watcher.stream) ? 1 : 0, goal: nil))
+  }
+
+  private static func metrics(_ more: Int, closed: Int, goal: Double?) -> [Metric] {
+    var metrics = [
+      Metric(name: "mebibytes", value: Double(more) / Double(1 << 20), unit: "MiB"),
+      Metric(name: "closed", value: Double(closed), unit: "closed"),
+    ]
+    if let goal { metrics.append(Metric(name: "goal", value: goal, unit: "MiB goal")) }
+    return metrics
+  }
+
+  /// Whether the server closed a connection, whose output may be unread.
+  private static func isClosed(_ stream: UnixStream) -> Bool {
+    // Only a hang-up counts as ready: nothing is waited for otherwise.
+    var request = pollfd(fd: stream.descriptor, events: 0, revents: 0)
+    return poll(&request, 1, 0) > 0
   }
 }

@@ -1,4 +1,6 @@
+import FeedJSON
 import FeedSystem
+import Synchronization
 
 /// A feed of a daemon, as an asynchronous sequence of updates.
 ///
@@ -118,5 +120,153 @@ public struct CountSequence: AsyncSequence, Sendable {
     public mutating func next(isolation actor: isolated (any Actor)?) async throws(ClientError) -> FeedCounts? {
       try await handle.worker.next().get()
     }
+  }
+}
+
+/// Converts the events of a follower to updates, one at a time.
+protocol UpdateCourse: SendableMetatype {
+  associatedtype Update: Sendable
+  init()
+  /// Whether updates need the rows.
+  static var keepsMirror: Bool { get }
+  /// Returns the next update; nil if there is none yet.
+  mutating func next(of follower: Follower) throws(ClientError) -> Update?
+}
+
+/// The thread of one iteration of a ``Feed`` or a ``CountSequence``. It works only while a task waits for the next update.
+final class FeedWorker<Course: UpdateCourse>: Sendable {
+  typealias Answer = Result<Course.Update?, ClientError>
+
+  private struct State {
+    /// The waiting tasks, in order.
+    var waiting: [CheckedContinuation<Answer, Never>] = []
+    var isStopped = false
+  }
+
+  private let path: String
+  private let options: WatchOptions
+  private let thread = WorkerThread("feed")
+  private let state = Guarded(State())
+
+  init(path: String, options: WatchOptions) {
+    self.path = path
+    self.options = options
+  }
+
+  /// Returns the next update; nil if the task is cancelled or the iteration has ended.
+  func next() async -> Answer {
+    let received = await withTaskCancellationHandler {
+      await withCheckedContinuation { waiter in
+        let isOver = state.withLock { state in
+          if !state.isStopped { state.waiting.append(waiter) }
+          return state.isStopped
+        }
+        if isOver { return waiter.resume(returning: .success(nil)) }
+        start()
+      }
+    } onCancel: {
+      stop()
+    }
+    #if THREAD_SANITIZER
+      // Shows the sanitizer that the work of the thread is done before the task resumes.
+      state.withLock { _ in }
+    #endif
+    return received
+  }
+
+  /// Ends the iteration: waiting tasks get nil, and the thread ends.
+  func stop() {
+    let waiting = state.withLock { state in
+      state.isStopped = true
+      defer { state.waiting = [] }
+      return state.waiting
+    }
+    for waiter in waiting { waiter.resume(returning: .success(nil)) }
+    thread.wake()
+  }
+
+  private var isStopped: Bool { state.withLock { $0.isStopped } }
+
+  private func start() {
+    do throws(ClientError) {
+      try thread.wake { self.run() }
+    } catch {
+      answer(.failure(error))
+      return stop()
+    }
+  }
+
+  private func answer(_ answer: Answer) {
+    let waiter = state.withLock { $0.waiting.isEmpty ? nil : $0.waiting.removeFirst() }
+    waiter?.resume(returning: answer)
+  }
+
+  /// Runs the thread.
+  private func run() {
+    let follower = Follower(path: path, options: options, keepsMirror: Course.keepsMirror)
+    var course = Course()
+    while !isStopped {
+      let isWanted = state.withLock { !$0.waiting.isEmpty }
+      do throws(ClientError) {
+        if isWanted, let update = try course.next(of: follower) {
+          answer(.success(update))
+        } else {
+          let follower = isWanted ? follower : nil
+          try thread.wait(for: follower?.descriptor, follower?.interest ?? .readable, until: follower?.deadline)
+        }
+      } catch {
+        answer(.failure(error))
+        return stop()
+      }
+    }
+  }
+}
+
+/// The updates of a ``Feed``.
+struct FeedCourse: UpdateCourse {
+  static let keepsMirror = true
+  private var isInterrupted = false
+
+  mutating func next(of follower: Follower) throws(ClientError) -> FeedUpdate? {
+    var cause: FeedUpdate.Cause?
+    try follower.advance { event throws(ClientError) in
+      cause = self.cause(of: event)
+      return cause == nil ? .proceed : .pause
+    }
+    return cause.map { FeedUpdate(cause: $0, mirror: follower.mirror.flatMap { $0.isShown ? $0 : nil }) }
+  }
+
+  private mutating func cause(of event: Follower.Event) -> FeedUpdate.Cause? {
+    switch event {
+    case .waiting(let reason):
+      // Only the first of several failed attempts is reported.
+      defer { isInterrupted = true }
+      return isInterrupted ? nil : .interrupted(reason)
+    case .started(let start):
+      defer { isInterrupted = false }
+      return isInterrupted && start.resumed ? .resumed : nil
+    case .notification(let notification, _) where notification.kind == .snapshot:
+      return notification.params.member("last")?.bool == true ? .snapshot : nil
+    case .notification(let notification, _) where notification.kind == .selection:
+      return .selection
+    case .notification(_, let delta?):
+      return .delta(delta)
+    case .notification, .response:
+      return nil
+    }
+  }
+}
+
+/// The updates of a ``CountSequence``.
+struct CountCourse: UpdateCourse {
+  static let keepsMirror = false
+  private var last: FeedCounts?
+
+  mutating func next(of follower: Follower) throws(ClientError) -> FeedCounts? {
+    let last = last
+    try follower.advance { _ throws(ClientError) in follower.counts == last ? .proceed : .pause }
+    guard let counts = follower.counts, counts != last else { return nil }
+    self.last = counts
+    return counts
   }
 }
