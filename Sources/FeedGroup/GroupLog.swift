@@ -115,7 +115,7 @@ public final class GroupLog: CommitLog {
   deinit { thread?.abandon() }
 
   public var window: Int { 4 }
-  public var storesAtOnce: Bool { false }
+  public var storesNothing: Bool { false }
   public var isShared: Bool { true }
   public var shortage: String? { nil }
   /// The identity of the stream's history: the same on all members.

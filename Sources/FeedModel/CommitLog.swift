@@ -21,7 +21,7 @@ public protocol CommitLog: AnyObject {
   var window: Int { get }
 
   /// Whether a batch counts as stored when it is appended, and cannot fail. True only for a log that stores nothing.
-  var storesAtOnce: Bool { get }
+  var storesNothing: Bool { get }
 
   /// The reason why the log has no room for requests that need more space in the state; nil if it has. Requests that free
   /// space are accepted meanwhile. The value is nil again when there is room.
@@ -43,9 +43,6 @@ public protocol CommitLog: AnyObject {
   /// Called when everything before a ``LogEvent/mark(_:)`` was executed, and nothing behind it.
   /// - Parameter makeImage: returns an image of the state at that place.
   func didReach(_ mark: UInt64, _ makeImage: () -> CatalogImage)
-
-  /// Allows the log to discard batches up to `number`, because an image covers them.
-  func release(through number: UInt64)
 
   /// Stores the batches in flight and ends the thread of the log. Times out after `nanoseconds`.
   func close(within nanoseconds: UInt64)
@@ -102,7 +99,8 @@ public final class LogBatch: @unchecked Sendable {
   public let number: UInt64
   /// The time at which the whole batch is executed, also in replay.
   public let at: Instant
-  /// The revision before the batch; nil if other batches were in flight when it was sealed.
+  /// The revision before the batch; nil if other batches were in flight when it was sealed, or if other members may store batches
+  /// before it.
   public let revision: UInt64?
   /// The framed requests. Valid while the batch exists, until the log reports it as stored or failed. The turn then
   /// reuses the memory.
@@ -130,12 +128,11 @@ public final class NoLog: CommitLog {
   public init() {}
 
   public var window: Int { 1 }
-  public var storesAtOnce: Bool { true }
+  public var storesNothing: Bool { true }
   public var shortage: String? { nil }
   public var descriptor: Int32? { nil }
   public func append(_ batch: LogBatch) { assertionFailure("nothing is appended to a log that keeps nothing") }
   public func nextEvent() -> LogEvent? { nil }
-  public func release(through number: UInt64) {}
   public func close(within nanoseconds: UInt64) {}
 }
 

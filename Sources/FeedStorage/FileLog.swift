@@ -16,7 +16,7 @@ import FeedSystem
 /// image are in flight.
 public final class FileLog: CommitLog, ImageStore {
   public let window = 1
-  public let storesAtOnce = false
+  public let storesNothing = false
   /// The state directory.
   public let directory: String
   /// The name of the unbroken history of revisions. It survives restarts.

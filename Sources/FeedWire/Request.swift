@@ -64,6 +64,9 @@ public struct UpdateForm: ~Copyable {
   /// The updates of other forms since the last one of this form.
   private var others = 0
 
+  /// At least one update of so many is recorded.
+  private static let mostOthers = 64
+
   public init() {}
 
   /// Scans a request of this form; nil if it has another one.
@@ -83,8 +86,9 @@ public struct UpdateForm: ~Copyable {
   /// more there are, the fewer are recorded.
   public mutating func follow(_ message: JSONView, _ request: Request) {
     others += 1
-    guard others & (others - 1) == 0, message.count == (request.id == nil ? 3 : 4), let params = request.params,
-      params.count == 2, params.member("feed") != nil, let element = params.member("element")
+    let isRecorded = others & (others - 1) == 0 || others % Self.mostOthers == 0
+    guard isRecorded, message.count == (request.id == nil ? 3 : 4), let params = request.params, params.count == 2,
+      params.member("feed") != nil, let element = params.member("element")
     else { return }
     form.record(message, value: element, integer: request.id)
     let place = { JSONForm.Place(of: $0, in: message, without: element) }

@@ -57,7 +57,7 @@ final class MemoryLog: SimulatedLog {
   }
 
   let window: Int
-  let storesAtOnce = false
+  let storesNothing = false
   let shortage: String? = nil
   let descriptor: Int32? = nil
   private var mode = Mode.stores
@@ -199,6 +199,5 @@ final class MemoryLog: SimulatedLog {
     failed = []
   }
 
-  func release(through number: UInt64) {}
   func close(within nanoseconds: UInt64) {}
 }

@@ -99,7 +99,7 @@ final class StoredLog: SimulatedLog, ImageStore {
   // MARK: The log
 
   var window: Int { log.window }
-  var storesAtOnce: Bool { log.storesAtOnce }
+  var storesNothing: Bool { log.storesNothing }
   /// Real time decides when the log looks for room again, so each batch is tried.
   var shortage: String? { nil }
   var descriptor: Int32? { log.descriptor }
@@ -135,7 +135,6 @@ final class StoredLog: SimulatedLog, ImageStore {
     return outcomes
   }
 
-  func release(through number: UInt64) { log.release(through: number) }
   func close(within nanoseconds: UInt64) { log.close(within: nanoseconds) }
 
   // MARK: Images

@@ -59,9 +59,9 @@ extension Engine {
     for session in sessions.all {
       closeIfStuck(session)
       discardIfUnread(session)
-      session.named.forgetIfGone()
+      session.last.feed.forgetIfGone()
     }
-    sessions.nobody.named.forgetIfGone()
+    sessions.nobody.last.feed.forgetIfGone()
     sendBookmarks()
     trimHistories()
   }

@@ -141,7 +141,7 @@ extension Engine {
     longAnswers.queries.hasWork
       || longAnswers.contains { session in
         if let work = session.line.work { return !work.job.isWaiting }
-        if session.line.batch == nil { return true }
+        if session.line.array == nil { return true }
         return session.line.isEmpty && !session.line.isStalled && session.output.count <= limits.maxQueue
       }
   }

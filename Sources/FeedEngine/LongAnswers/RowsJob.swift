@@ -77,7 +77,7 @@ final class RowsJob: Job {
     self.maxFrame = maxFrame
     self.snapshot = snapshot
     reader = SectionReader(snapshot)
-    isFrame = reply.id != nil && reply.session.line.batch == nil
+    isFrame = reply.id != nil && reply.session.line.array == nil
     if isFrame, let id = reply.id {
       _ = text.bytes.beginFrame()
       text.bytes.beginResult(id: id)

@@ -44,8 +44,8 @@ extension Engine {
   @inline(__always) func answer(_ reply: Reply, _ body: (inout ByteBuffer) -> Void) throws(FeedError) {
     guard let id = reply.id, !reply.isDiscarded else { return }
     // Two calls: to choose the buffer first would count a reference.
-    if let batch = reply.session.line.batch {
-      try write(to: batch.answers, reply.session, id: id, body)
+    if let array = reply.session.line.array {
+      try write(to: array.answers, reply.session, id: id, body)
     } else {
       try write(to: answers, reply.session, id: id, body)
     }
@@ -65,7 +65,7 @@ extension Engine {
   func refuse(_ reply: Reply, _ failure: FeedError) {
     if reply.isDiscarded { return }
     status.counters.errors &+= 1
-    let buffer = reply.session.line.batch?.answers ?? answers
+    let buffer = reply.session.line.array?.answers ?? answers
     var start = openAnswer(buffer, reply.session)
     buffer.bytes.appendError(failure, id: reply.id)
     do {
@@ -94,7 +94,7 @@ extension Engine {
 
   /// Begins a frame, or an entry of a JSON-RPC batch.
   private func openAnswer(_ buffer: TurnBuffer, _ session: Session) -> Int {
-    if let batch = session.line.batch { return batch.openEntry() }
+    if let array = session.line.array { return array.openEntry() }
     let start = buffer.bytes.count
     _ = buffer.bytes.beginFrame()
     return start
@@ -103,7 +103,7 @@ extension Engine {
   private func closeAnswer(_ buffer: TurnBuffer, _ start: Int, _ session: Session) throws(FeedError) {
     // The connection was closed while its request was under way.
     if session.isClosing { return buffer.bytes.truncate(to: start) }
-    if let batch = session.line.batch { return try closeEntry(of: batch, start, session) }
+    if let array = session.line.array { return try closeEntry(of: array, start, session) }
     if buffer.bytes.endFrame(at: start) > limits.maxFrame {
       buffer.bytes.truncate(to: start)
       throw .answerTooLarge(maxFrame: limits.maxFrame)
@@ -113,13 +113,13 @@ extension Engine {
 
   /// Ends an entry of a batch. If the array would exceed a frame, it is sent without the entry, which starts the next
   /// array.
-  private func closeEntry(of batch: Batch, _ start: Int, _ session: Session) throws(FeedError) {
-    if batch.answersSize <= limits.maxFrame { return }
-    let entry = batch.takeEntry(from: start)
+  private func closeEntry(of array: RequestArray, _ start: Int, _ session: Session) throws(FeedError) {
+    if array.answersSize <= limits.maxFrame { return }
+    let entry = array.takeEntry(from: start)
     if entry.count + 2 > limits.maxFrame { throw .answerTooLarge(maxFrame: limits.maxFrame) }
-    sendAnswers(of: batch, to: session)
-    _ = batch.openEntry()
-    entry.withUnsafeBytes { batch.answers.bytes.append($0) }
+    sendAnswers(of: array, to: session)
+    _ = array.openEntry()
+    entry.withUnsafeBytes { array.answers.bytes.append($0) }
   }
 }
 

@@ -61,13 +61,13 @@ extension Engine {
       throw Parameters.refuse("feed", "must be a string: the name of a feed")
     }
     let feed = try catalog.feed(named: text)
-    session.named.set(feed, named: name.text)
+    session.last.feed.set(feed, named: name.text)
     return feed
   }
 
   /// The feed that the last request of a session named, if this one names it too. Valid until it is undefined.
   @inline(__always)
-  func knownFeed(_ name: JSONView, of session: Session) -> Unmanaged<Feed>? { session.named.feed(named: name.text) }
+  func knownFeed(_ name: JSONView, of session: Session) -> Unmanaged<Feed>? { session.last.feed.feed(named: name.text) }
 
   /// Returns the error for a feed that a method cannot change. For a bin it names the collection, if that can be changed.
   func refusal(of feed: Feed, wanted: String) -> FeedError {

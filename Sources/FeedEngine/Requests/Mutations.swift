@@ -144,7 +144,7 @@ extension Engine {
   /// Rolls back the operations, and clears the cached feed, which one of them may have defined.
   private func rollBack(_ session: Session) {
     catalog.rollBack()
-    session.named.forget()
+    session.last.feed.forget()
   }
 
   /// Applies an operation of a transaction. Returns whether its result is the counts of its change.

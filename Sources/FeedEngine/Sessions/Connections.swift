@@ -84,8 +84,8 @@ extension Engine {
     session.input.held.removeAll()
     sessions.longTexts.remove(session)
     session.line.work = nil
-    if let batch = session.line.batch { sendAnswers(of: batch, to: session) }
-    session.line.batch = nil
+    if let array = session.line.array { sendAnswers(of: array, to: session) }
+    session.line.array = nil
     giveAll(to: session)
     endWatches(of: session)
     let start = answers.bytes.count

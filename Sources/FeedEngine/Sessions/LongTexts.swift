@@ -106,7 +106,7 @@ extension Engine {
     guard let text = session.longText, !session.isClosing, session.line.takesMore, session.line.work == nil,
       session.output.count <= limits.maxQueue
     else { return false }
-    if session.line.batch != nil { return session.line.isEmpty }
+    if session.line.array != nil { return session.line.isEmpty }
     return !session.input.hasEnded && (!text.isComplete || session.line.isEmpty)
   }
 }

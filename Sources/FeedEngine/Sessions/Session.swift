@@ -96,6 +96,13 @@ struct NamedFeed: ~Copyable {
   mutating func forgetIfGone() { if feed?.isGone == true { feed = nil } }
 }
 
+/// What is remembered of the last requests of a connection, to decode the next ones in less time.
+struct LastRequests: ~Copyable {
+  var feed = NamedFeed()
+  /// The form of its updates.
+  var form = UpdateForm()
+}
+
 /// One connection: its peer, its watches, its input and its output.
 ///
 /// Its parts have private state. The parts themselves are not private, because each step of a turn works on one of
@@ -121,9 +128,8 @@ final class Session {
   var charged = 0
   /// Whether the session is listed in the outbox. Written by `Outbox` only.
   var isInOutbox = false
-  var named = NamedFeed()
-  /// The form of its updates.
-  var form = UpdateForm()
+  /// What its next requests probably have in common with the last ones.
+  var last = LastRequests()
 
   /// The memory in bytes of the input, its tokens, the requests, the unfinished answers, the watches, and the snapshots.
   var memory: Int {
@@ -183,7 +189,7 @@ struct RequestLine {
     didSet { oldValue?.job.cancel() }
   }
   /// The JSON-RPC batch in progress. Later requests wait.
-  var batch: Batch?
+  var array: RequestArray?
   /// The place of the connection in the queue of those with unfinished answers; nil if it is not there.
   var place: Int?
 
@@ -193,7 +199,7 @@ struct RequestLine {
 
   /// The memory in bytes of the requests and the unfinished answers.
   var memory: Int {
-    isAnswering ? bytes &+ (work?.job.memory ?? 0) &+ (batch?.memory ?? 0) : bytes
+    isAnswering ? bytes &+ (work?.job.memory ?? 0) &+ (array?.memory ?? 0) : bytes
   }
 
   /// Whether no decoded request waits.
@@ -201,7 +207,7 @@ struct RequestLine {
   /// Whether more requests may be added.
   var takesMore: Bool { !isHeld && !isCut && !isStalled && reads < Self.maxReads }
   /// Whether an answer or a JSON-RPC batch is in progress.
-  var isAnswering: Bool { work != nil || batch != nil }
+  var isAnswering: Bool { work != nil || array != nil }
   /// Whether all requests were answered.
   var isDone: Bool { isEmpty && !isAnswering }
 
@@ -233,7 +239,7 @@ struct RequestLine {
   /// Discards the unfinished answers.
   mutating func cancelAnswers() {
     work = nil
-    batch = nil
+    array = nil
   }
 
   func checkInvariants() {

@@ -67,17 +67,17 @@ struct Completion: ~Copyable {
   /// Executes batches that the log has stored, as far as the time of this turn allows, and refuses batches that it could
   /// not store.
   mutating func completeBatches(_ dispatcher: inout Dispatcher) {
-    if !dispatcher.commits.storesAtOnce {
+    if !dispatcher.batches.storesNothing {
       // All are taken: an event that is left would wake the event loop again and again.
-      while let event = dispatcher.commits.log.nextEvent() { events.append((event, dispatcher.commits.lastNumber)) }
+      while let event = dispatcher.batches.log.nextEvent() { events.append((event, dispatcher.batches.lastNumber)) }
     }
     guard resume(&dispatcher) else { return }
-    if dispatcher.commits.storesAtOnce {
+    if dispatcher.batches.storesNothing {
       engine.executeSubmitted()
     } else {
       guard followLog(&dispatcher) else { return }
     }
-    if dispatcher.commits.hasOnlyWaiting { executeWaiting(&dispatcher) }
+    if dispatcher.batches.hasOnlyWaiting { executeWaiting(&dispatcher) }
   }
 
   /// Continues the batch that was executed in part. Returns whether it is done.
@@ -148,7 +148,7 @@ struct Completion: ~Copyable {
   /// Executes or refuses the batches about which the log has decided. Returns false if some wait for another turn.
   private mutating func followLog(_ dispatcher: inout Dispatcher) -> Bool {
     while true {
-      while let verdict, let batch = dispatcher.commits.first(through: verdict.through) {
+      while let verdict, let batch = dispatcher.batches.first(through: verdict.through) {
         assert(verdict.failure != nil || batch.revision.map { $0 == engine.catalog.revision } ?? true)
         if didExecute && (engine.longWork.isTurnOver || pausesBetweenBatches) { return false }
         if verdict.failure != nil { failedBatches &+= 1 }
@@ -161,25 +161,25 @@ struct Completion: ~Copyable {
       // Batches of other members take the time of the turn too.
       if didExecute && engine.longWork.isTurnOver { return false }
       let (event, newest) = events.removeFirst()
-      handle(event, newest: newest, dispatcher.commits)
+      handle(event, newest: newest, dispatcher.batches)
       guard executeReceived() else { return false }
     }
   }
 
-  private mutating func handle(_ event: LogEvent, newest: UInt64, _ commits: borrowing PendingCommits) {
+  private mutating func handle(_ event: LogEvent, newest: UInt64, _ batches: borrowing PendingBatches) {
     switch event {
     case .stored(let number): verdict = Verdict(through: number, failure: nil)
     case .failed(let number, let reason):
       // The log reported all earlier batches as stored.
-      assert(commits.first(through: number).map { $0.number == number } ?? true)
+      assert(batches.first(through: number).map { $0.number == number } ?? true)
       failureReason = reason
       verdict = Verdict(through: newest, failure: reason)
     case .ordered(let number, let moment):
-      commits.first(through: number)?.execute(at: moment)
+      batches.first(through: number)?.execute(at: moment)
       verdict = Verdict(through: number, failure: nil)
     case .mark(let number):
       let engine = engine
-      commits.log.didReach(number) { engine.catalog.makeImage() }
+      batches.log.didReach(number) { engine.catalog.makeImage() }
     case .received(let batch):
       received = ReceivedBatch(batch, engine)
     case .lost(let reason):
@@ -190,7 +190,7 @@ struct Completion: ~Copyable {
   /// Executes an open batch that has nothing to store.
   mutating func executeWaiting(_ dispatcher: inout Dispatcher) {
     assert(progress == nil, "another batch was executed in part")
-    progress = Progress(batch: dispatcher.commits.takeOpen(), failure: nil, start: engine.now)
+    progress = Progress(batch: dispatcher.batches.takeOpen(), failure: nil, start: engine.now)
     dispatcher.resumeStalled()
     _ = execute(&dispatcher)
   }
@@ -214,7 +214,7 @@ struct Completion: ~Copyable {
     engine.time.moment = engine.now
     if end == .reached {
       self.progress = nil
-      dispatcher.commits.didExecute(batch, in: engine.now.since(progress.start))
+      dispatcher.batches.didExecute(batch, in: engine.now.since(progress.start))
     } else {
       progress.next = next
       self.progress = progress
@@ -364,7 +364,7 @@ struct Completion: ~Copyable {
   private func leave(_ session: Session) {
     guard session.line.isEmpty, !session.isClosing else { return }
     engine.recount(session)
-    if session.line.work == nil && session.line.batch == nil { engine.finishWork(of: session) }
+    if session.line.work == nil && session.line.array == nil { engine.finishWork(of: session) }
   }
 }
 

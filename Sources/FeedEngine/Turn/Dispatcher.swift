@@ -11,7 +11,7 @@ import FeedWire
 struct Dispatcher: ~Copyable {
   private let engine: Engine
   /// The batches. Not private, because `Completion` executes them.
-  var commits: PendingCommits
+  var batches: PendingBatches
   /// Connections whose next request did not fit in the open batch.
   private var stalled: [SessionHandle] = []
   /// Whether the open batch took the frame that was decoded last out of the input of its connection.
@@ -25,13 +25,13 @@ struct Dispatcher: ~Copyable {
 
   init(_ engine: Engine, _ log: any CommitLog) {
     self.engine = engine
-    commits = PendingCommits(log, maxDepth: engine.limits.maxDepth)
+    batches = PendingBatches(log, maxDepth: engine.limits.maxDepth)
   }
 
   /// Whether the next turn has a batch to append or to execute.
   var hasWork: Bool {
-    if commits.canAppend && (!commits.open.frames.isEmpty || !engine.ownWork.queue.isEmpty) { return true }
-    return commits.hasOnlyWaiting
+    if batches.canAppend && (!batches.open.frames.isEmpty || !engine.ownWork.queue.isEmpty) { return true }
+    return batches.hasOnlyWaiting
   }
 
   // MARK: Frames
@@ -73,7 +73,9 @@ struct Dispatcher: ~Copyable {
         refuseStream(of: session, length: length)
         return bytes.count
       case .complete(let payload):
-        if commits.storesAtOnce { session.named.withLargeCollection { ahead.look(in: bytes, from: count, of: $0) } }
+        if batches.storesNothing {
+          session.last.feed.withLargeCollection { ahead.look(in: bytes, from: count, of: $0) }
+        }
         // A complete frame is progress, also while it waits.
         session.input.partialSince = nil
         guard dispatch(payload, of: session) else {
@@ -95,10 +97,10 @@ struct Dispatcher: ~Copyable {
         guard let text = try scanLong(payload, of: session) else { return false }
         return dispatch(text, payload, of: session)
       }
-      if let (message, update) = commits.open.scan(payload, like: &session.form) {
+      if let (message, update) = batches.open.scan(payload, like: &session.last.form) {
         return dispatch(message, payload, of: session, update: update)
       }
-      message = try commits.open.scan(payload)
+      message = try batches.open.scan(payload)
     } catch {
       engine.countRequest(of: session, 1)
       refuse(session, engine.refusal(of: error), id: nil)
@@ -143,11 +145,11 @@ struct Dispatcher: ~Copyable {
   /// Moves a long text to the open batch. Returns nil if that has no room, or if feeds cannot be read; the caller must retry
   /// later.
   private mutating func take(_ text: LongText, of bytes: UnsafeRawBufferPointer, _ session: Session) -> JSONView? {
-    if commits.open.count > 0 || engine.longWork.isExclusive {
+    if batches.open.count > 0 || engine.longWork.isExclusive {
       stall(session)
       return nil
     }
-    let message = commits.open.take(text, of: bytes)
+    let message = batches.open.take(text, of: bytes)
     engine.sessions.longTexts.remove(session)
     return message
   }
@@ -166,7 +168,7 @@ struct Dispatcher: ~Copyable {
         (method, request, id) = (.update, update, update.id)
       } else {
         (method, request) = try engine.decode(message, id: &id)
-        if method == .update { session.form.follow(message, request) }
+        if method == .update { session.last.form.follow(message, request) }
       }
       if engine.access.isRestricted { try engine.checkAccess(method, request.params, by: session.peer) }
       // Asked here, because the call copies the limits.
@@ -176,20 +178,20 @@ struct Dispatcher: ~Copyable {
       if engine.longWork.isExclusive && session.line.isEmpty && !engine.isReadable(method, request) {
         return postpone(session)
       }
-      if engine.outbox.shares.isUsedUp(by: session.peer.uid) && method.readsFeeds && session.line.batch == nil {
+      if engine.outbox.shares.isUsedUp(by: session.peer.uid) && method.readsFeeds && session.line.array == nil {
         engine.sessions.addResumable(session)
         return leave(session)
       }
-      let isLogged = !commits.storesAtOnce && engine.isLogged(method, request, of: session)
-      if isLogged, method.isLogged, let shortage = commits.log.shortage, request.mayGrow(method) {
+      let isLogged = !batches.storesNothing && engine.isLogged(method, request, of: session)
+      if isLogged, method.isLogged, let shortage = batches.log.shortage, request.mayGrow(method) {
         throw .storageFailed(reason: shortage)
       }
       if isLogged || !session.line.isEmpty || waits(method, Parameters(object: request.params), payload) {
         let work = engine.work(of: method, Parameters(object: request.params), bytes: payload.count)
-        guard commits.takeRoom(bytes: payload.count, work: work, for: session.peer.uid) else {
+        guard batches.takeRoom(bytes: payload.count, work: work, for: session.peer.uid) else {
           return postpone(session)
         }
-        if defines { commits.open.charge(to: session.peer.uid, isLogged: isLogged) }
+        if defines { batches.open.charge(to: session.peer.uid, isLogged: isLogged) }
         add(method, request, message, payload, isLogged: isLogged, of: session)
         return true
       }
@@ -219,8 +221,8 @@ struct Dispatcher: ~Copyable {
   private mutating func waits(
     _ method: Method, _ parameters: @autoclosure () -> Parameters, _ payload: UnsafeRawBufferPointer
   ) -> Bool {
-    guard commits.storesAtOnce, method.isLogged else { return false }
-    if engine.longWork.isUnderWay || commits.open.count > 0 { return true }
+    guard batches.storesNothing, method.isLogged else { return false }
+    if engine.longWork.isUnderWay || batches.open.count > 0 { return true }
     isTurnOver = isTurnOver || looks.isTurnOver(engine.longWork)
     if isTurnOver { return true }
     return engine.mayBeLong(method, parameters(), bytes: payload.count)
@@ -232,13 +234,13 @@ struct Dispatcher: ~Copyable {
   ) {
     let memory: Int
     if !isLogged {
-      memory = commits.open.wait(method, request, message, of: session.handle, payload: payload)
-    } else if LongTexts.isLong(payload.count), commits.open.canTake(payload, from: session.input.held) {
-      memory = commits.open.log(
+      memory = batches.open.addWaiting(method, request, message, of: session.handle, payload: payload)
+    } else if LongTexts.isLong(payload.count), batches.open.canTake(payload, from: session.input.held) {
+      memory = batches.open.addLogged(
         method, request, message, of: session.handle, payload: payload, takingFrom: &session.input.held)
       tookInput = true
     } else {
-      memory = commits.open.log(method, request, message, of: session.handle, payload: payload)
+      memory = batches.open.addLogged(method, request, message, of: session.handle, payload: payload)
     }
     session.line.add(bytes: memory, isRead: !isLogged, isHeld: method.rules.cost == .long)
   }
@@ -248,7 +250,7 @@ struct Dispatcher: ~Copyable {
     if session.line.isEmpty { return engine.refuse(engine.makeReply(to: session, id: id?.text), error) }
     let refusal = RequestBatch.Refusal(
       error: error, id: id.map { Array($0.text) } ?? [], hasID: id != nil, endOfStream: nil)
-    commits.open.refuse(refusal, of: session.handle)
+    batches.open.addRefusal(refusal, of: session.handle)
     session.line.add(bytes: 0, isRead: true, isHeld: false)
   }
 
@@ -258,7 +260,7 @@ struct Dispatcher: ~Copyable {
     if session.line.isEmpty { return engine.endStream(of: session, reason: reason) }
     let refusal = RequestBatch.Refusal(
       error: .invalidRequest(reason: reason), id: [], hasID: false, endOfStream: reason)
-    commits.open.refuse(refusal, of: session.handle)
+    batches.open.addRefusal(refusal, of: session.handle)
     session.line.add(bytes: 0, isRead: true, isHeld: false)
     session.line.isCut = true
   }
@@ -271,11 +273,11 @@ struct Dispatcher: ~Copyable {
       return true
     }
     let work = WorkCost.answering(bytes: payload.count)
-    guard commits.takeRoom(bytes: payload.count, work: work, for: session.peer.uid) else {
+    guard batches.takeRoom(bytes: payload.count, work: work, for: session.peer.uid) else {
       stall(session)
       return false
     }
-    commits.open.wait(array: array, of: session.handle, payload: payload)
+    batches.open.add(array: array, of: session.handle, payload: payload)
     session.line.add(bytes: payload.count, isRead: true, isHeld: true)
     return true
   }
@@ -284,17 +286,17 @@ struct Dispatcher: ~Copyable {
   ///
   /// - Parameter long: its text, with the bytes of the text, if it was scanned in parts.
   mutating func begin(
-    _ array: JSONView, long: (text: LongText, bytes: UnsafeRawBufferPointer)? = nil, of session: Session
+    _ message: JSONView, long: (text: LongText, bytes: UnsafeRawBufferPointer)? = nil, of session: Session
   ) {
-    if array.count == 0 {
+    if message.count == 0 {
       let error = FeedError.invalidRequest(reason: "a batch must hold at least one request")
       return engine.refuse(engine.makeReply(to: session, id: nil), error)
     }
-    let batch = Batch(maxDepth: engine.limits.maxDepth)
-    session.line.batch = batch
-    if let long { batch.keep(long.text, of: long.bytes) } else { batch.keep(array) }
-    arrayBudget = max(0, dispatchRequests(of: batch, session, budget: arrayBudget))
-    end(batch, of: session)
+    let array = RequestArray(maxDepth: engine.limits.maxDepth)
+    session.line.array = array
+    if let long { array.keep(long.text, of: long.bytes) } else { array.keep(message) }
+    arrayBudget = max(0, dispatchRequests(of: array, session, budget: arrayBudget))
+    end(array, of: session)
     if session.line.isAnswering { engine.longAnswers.add(session) }
     engine.recount(session)
   }
@@ -302,12 +304,12 @@ struct Dispatcher: ~Copyable {
   /// Continues the unfinished JSON-RPC batches, until the budget of the turn is used up.
   mutating func continueArrays() {
     engine.continueAnswers { session in
-      guard let batch = session.line.batch, session.line.work == nil, session.line.isEmpty, !session.line.isStalled
+      guard let array = session.line.array, session.line.work == nil, session.line.isEmpty, !session.line.isStalled
       else {
         return nil
       }
-      let left = dispatchRequests(of: batch, session, budget: LongAnswers.part)
-      end(batch, of: session)
+      let left = dispatchRequests(of: array, session, budget: LongAnswers.part)
+      end(array, of: session)
       engine.recount(session)
       return left < LongAnswers.part ? LongAnswers.part - left : nil
     }
@@ -315,13 +317,13 @@ struct Dispatcher: ~Copyable {
 
   /// Takes requests of a batch, for about `budget` units of work. Returns the unused budget.
   @discardableResult
-  private mutating func dispatchRequests(of batch: Batch, _ session: Session, budget: Int) -> Int {
+  private mutating func dispatchRequests(of array: RequestArray, _ session: Session, budget: Int) -> Int {
     var left = budget
-    while mayGoOn(session, left), let message = batch.next() {
+    while mayGoOn(session, left), let message = array.next() {
       var isTaken = true
       left -= cost(of: session) { isTaken = $0.dispatchElement(message.text, of: session) }
       if !isTaken {
-        batch.putBack()
+        array.putBack()
         break
       }
     }
@@ -330,9 +332,9 @@ struct Dispatcher: ~Copyable {
 
   /// The cost of a request, by the bytes of its answer.
   private mutating func cost(of session: Session, _ request: (inout Self) -> Void) -> Int {
-    let before = (session.line.batch?.answers.bytes.count ?? 0) &+ session.output.count
+    let before = (session.line.array?.answers.bytes.count ?? 0) &+ session.output.count
     request(&self)
-    let after = (session.line.batch?.answers.bytes.count ?? 0) &+ session.output.count
+    let after = (session.line.array?.answers.bytes.count ?? 0) &+ session.output.count
     return WorkCost.answering(bytes: max(0, after &- before))
   }
 
@@ -346,7 +348,7 @@ struct Dispatcher: ~Copyable {
         }
         message = taken
       } else {
-        message = try commits.open.scan(text)
+        message = try batches.open.scan(text)
       }
     } catch {
       assertionFailure("a request of a scanned array is valid")
@@ -362,11 +364,11 @@ struct Dispatcher: ~Copyable {
 
   /// Sends the answers of a JSON-RPC batch if all its requests were answered and the turn has room for them; otherwise leaves it
   /// for a later turn.
-  private mutating func end(_ batch: Batch, of session: Session) {
+  private mutating func end(_ array: RequestArray, of session: Session) {
     if session.isClosing { return }
-    if session.line.work != nil || batch.isUnfinished || !session.line.isEmpty || engine.hasLongAnswers { return }
-    engine.sendAnswers(of: batch, to: session)
-    session.line.batch = nil
+    if session.line.work != nil || array.isUnfinished || !session.line.isEmpty || engine.hasLongAnswers { return }
+    engine.sendAnswers(of: array, to: session)
+    session.line.array = nil
   }
 
   /// Continues long answers. Ends each JSON-RPC batch whose last request was answered.
@@ -375,7 +377,7 @@ struct Dispatcher: ~Copyable {
     engine.longAnswers.queries.advance { $0.workOnStack() }
     engine.continueAnswers { session in
       let cost = engine.advanceAnswer(of: session)
-      if let batch = session.line.batch { end(batch, of: session) }
+      if let array = session.line.array { end(array, of: session) }
       return cost
     }
   }
@@ -386,18 +388,18 @@ struct Dispatcher: ~Copyable {
   mutating func openBatch() {
     arrayBudget = LongAnswers.turnBudget
     isTurnOver = false
-    if commits.storesAtOnce { looks.begin(engine.longWork) }
+    if batches.storesNothing { looks.begin(engine.longWork) }
     engine.resumeLongTexts()
-    guard commits.canAppend else { return }
+    guard batches.canAppend else { return }
     for request in engine.ownWork.queue.take(at: engine.now, nextExpiry: engine.catalog.nextExpiry) {
-      commits.open.log(engine.requestForLog(request))
+      batches.open.addLogged(engine.requestForLog(request))
     }
   }
 
   /// Gives the open batch to the log, if it has requests to store and the log accepts one more.
   mutating func appendBatch() {
-    guard commits.canAppend, !commits.open.frames.isEmpty else { return }
-    commits.append(at: engine.now, revision: engine.catalog.revision)
+    guard batches.canAppend, !batches.open.frames.isEmpty else { return }
+    batches.append(at: engine.now, revision: engine.catalog.revision)
     resumeStalled()
   }
 

@@ -107,10 +107,10 @@ package struct Intake: ~Copyable {
 
   /// Returns memory to read the input of a connection into, after a gap for its held bytes: its share of the turn.
   ///
-  /// - Parameter isShort: whether the turn should take less than it may.
+  /// - Parameter isCheap: whether the turn costs little besides its requests, so that a smaller share is as fast.
   /// - Precondition: the turn has room, and ``fits(held:)``.
-  func space(behind held: Int, isShort: Bool) -> UnsafeMutableRawBufferPointer {
-    let share = isShort ? min(room, Self.bytesOfCheapTurn) : share
+  func space(behind held: Int, isCheap: Bool) -> UnsafeMutableRawBufferPointer {
+    let share = isCheap ? min(room, Self.bytesOfCheapTurn) : share
     return UnsafeMutableRawBufferPointer(rebasing: memory[(used &+ held)..<(used &+ share)])
   }
 
@@ -120,7 +120,7 @@ package struct Intake: ~Copyable {
     taken < room ? UnsafeMutableRawBufferPointer(rebasing: memory[(used &+ taken)..<(used &+ room)]) : nil
   }
 
-  /// Adds bytes that were read into ``space(behind:isShort:)``, and moves the held bytes in front of them.
+  /// Adds bytes that were read into ``space(behind:isCheap:)``, and moves the held bytes in front of them.
   mutating func didRead(_ count: Int, of session: Session) {
     let held = session.input.held.count
     let start = used &+ held

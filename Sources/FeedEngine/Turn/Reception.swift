@@ -83,7 +83,7 @@ struct Reception: ~Copyable {
     _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
   ) {
     let held = session.input.held.bytes
-    let space = intake.space(behind: held.count, isShort: isCheap || beginsLongFrame(held))
+    let space = intake.space(behind: held.count, isCheap: isCheap)
     switch link.read(session.id, into: space) {
     case .bytes(let count) where count == space.count && beginsLongFrame(held.isEmpty ? .init(space) : held):
       intake.didRead(count + readMore(session, behind: count, &link, &delivery), of: session)

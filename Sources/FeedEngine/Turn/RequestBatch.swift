@@ -30,11 +30,11 @@ final class RequestBatch {
     let session: SessionHandle
     let kind: Kind
     let method: Method
-    /// The offset of the payload, in `frames` if it is logged, otherwise in `waiting`.
+    /// The offset of the payload, in `frameBytes` if it is logged, otherwise in `waitingBytes`.
     let start: UInt32
     let length: UInt32
-    /// The message on the tape.
-    var token: UInt32
+    /// The place of the message on the tape; for a refusal or an internal request, its `index`.
+    let token: UInt32
     /// The tokens of its id and its parameters; `none` if absent.
     let id: UInt32
     let params: UInt32
@@ -60,6 +60,29 @@ final class RequestBatch {
     let endOfStream: String?
   }
 
+  /// The work of the clients' requests, and whose they are.
+  private struct Load {
+    private(set) var work = 0
+    private var users: Set<UInt32> = []
+    /// The user that was seen last.
+    private var last: UInt32?
+
+    mutating func add(_ work: Int, of user: UInt32) {
+      self.work &+= work
+      if last == user { return }
+      last = user
+      users.insert(user)
+    }
+
+    func isShared(by user: UInt32) -> Bool { last == user || users.contains(user) }
+
+    mutating func removeAll() {
+      work = 0
+      users.removeAll(keepingCapacity: true)
+      last = nil
+    }
+  }
+
   private var scanner: JSONScanner
   private var frameBytes = ByteBuffer()
   private var waitingBytes = ByteBuffer()
@@ -74,11 +97,7 @@ final class RequestBatch {
   private(set) var number: UInt64 = 0
   /// Whether a logged request may need more space in the state.
   private var grows = false
-  /// An estimate of the work for the clients' requests, in units of about a microsecond.
-  private(set) var work = 0
-  /// The users with requests in the batch, and the one of them that was seen last.
-  private var users: Set<UInt32> = []
-  private var lastUser: UInt32?
+  private var load = Load()
   /// The time at which the batch is executed. Valid once it is sealed.
   private(set) var at = Instant(nanoseconds: 0)
   /// The revision before the batch, if it was known.
@@ -127,18 +146,16 @@ final class RequestBatch {
   // MARK: Adding
 
   /// Counts the work for a request of a user, which the caller adds next.
-  func count(work: Int, of user: UInt32) {
-    self.work &+= work
-    if lastUser == user { return }
-    lastUser = user
-    users.insert(user)
-  }
+  func count(work: Int, of user: UInt32) { load.add(work, of: user) }
+
+  /// An estimate of the work for the clients' requests, in units of about a microsecond.
+  var work: Int { load.work }
 
   /// Whether the batch has requests of a user.
-  func hasRequests(of user: UInt32) -> Bool { lastUser == user || users.contains(user) }
+  func hasRequests(of user: UInt32) -> Bool { load.isShared(by: user) }
 
   /// Adds the request that was just scanned, to be stored by the log. Returns the memory to charge for it.
-  func log(
+  func addLogged(
     _ method: Method, _ request: Request, _ message: JSONView, of session: SessionHandle,
     payload: UnsafeRawBufferPointer
   ) -> Int {
@@ -151,7 +168,7 @@ final class RequestBatch {
 
   /// Adds the request that was just scanned, to be stored by the log. Takes its frame out of the input that begins with it, so
   /// that a long request is not copied. Returns the memory to charge for it.
-  func log(
+  func addLogged(
     _ method: Method, _ request: Request, _ message: JSONView, of session: SessionHandle,
     payload: UnsafeRawBufferPointer, takingFrom input: inout InputBuffer
   ) -> Int {
@@ -172,7 +189,7 @@ final class RequestBatch {
   }
 
   /// Adds the request that was just scanned, after others of its connection. Returns the memory to charge for it.
-  func wait(
+  func addWaiting(
     _ method: Method, _ request: Request, _ message: JSONView, of session: SessionHandle,
     payload: UnsafeRawBufferPointer
   ) -> Int {
@@ -182,7 +199,7 @@ final class RequestBatch {
   }
 
   /// Adds the JSON-RPC batch that was just scanned, after requests of its connection.
-  func wait(array message: JSONView, of session: SessionHandle, payload: UnsafeRawBufferPointer) {
+  func add(array message: JSONView, of session: SessionHandle, payload: UnsafeRawBufferPointer) {
     let start = UInt32(truncatingIfNeeded: waitingBytes.count)
     waitingBytes.append(payload)
     append(
@@ -193,7 +210,7 @@ final class RequestBatch {
   }
 
   /// Adds an error response, after requests of its connection.
-  func refuse(_ refusal: Refusal, of session: SessionHandle) {
+  func addRefusal(_ refusal: Refusal, of session: SessionHandle) {
     append(
       Entry(
         session: session, kind: .refused, method: .ping, start: 0, length: 0,
@@ -202,7 +219,7 @@ final class RequestBatch {
   }
 
   /// Adds a request of the daemon itself.
-  func log(_ request: InternalRequest) {
+  func addLogged(_ request: InternalRequest) {
     let frame = frameBytes.beginFrame()
     request.append(to: &frameBytes)
     frameBytes.endFrame(at: frame)
@@ -223,7 +240,7 @@ final class RequestBatch {
   func charge(to owner: UInt32, isLogged: Bool) {
     if self.owner == owner { return }
     self.owner = owner
-    if isLogged { log(.owner(owner)) } else { add(.owner(owner)) }
+    if isLogged { addLogged(.owner(owner)) } else { add(.owner(owner)) }
   }
 
   private func add(
@@ -285,7 +302,7 @@ final class RequestBatch {
     let ahead = index &+ CollectionKind.lookahead
     guard ahead < entries.count, entries[ahead].session == session.handle, entries[ahead].method == .update
     else { return }
-    session.named.withLargeCollection { $0.lookAhead(at: bytes(of: entries[ahead])) }
+    session.last.feed.withLargeCollection { $0.lookAhead(at: bytes(of: entries[ahead])) }
   }
 
   private func bytes(of entry: Entry) -> UnsafeRawBufferPointer {
@@ -302,9 +319,7 @@ final class RequestBatch {
     if !internals.isEmpty { internals.removeAll() }
     owner = nil
     grows = false
-    work = 0
-    users.removeAll(keepingCapacity: true)
-    lastUser = nil
+    load.removeAll()
     kept = 0
     scanner.releaseMemory(beyond: Self.keptTokens)
     number = 0
@@ -325,7 +340,7 @@ final class RequestBatch {
     #if CHECK_INVARIANTS
       guard let last = entries.last else { return }
       switch last.kind {
-      case .logged: precondition(Int(last.start) + Int(last.length) <= frameBytes.count && last.index < kept + 1 << 30)
+      case .logged: precondition(Int(last.start) + Int(last.length) <= frameBytes.count && last.index <= kept)
       case .waiting, .array: precondition(Int(last.start) + Int(last.length) <= waitingBytes.count)
       case .refused: precondition(last.index <= refusals.count)
       case .internal: precondition(last.index <= internals.count)

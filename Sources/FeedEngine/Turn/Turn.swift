@@ -57,7 +57,7 @@ public struct Turn: ~Copyable {
     dispatcher = Dispatcher(engine, log)
     completion = Completion(engine)
     delivery = Delivery(engine)
-    assert(engine.isDurable != log.storesAtOnce, "the engine must know whether what it does is logged")
+    assert(engine.isDurable != log.storesNothing, "the engine must know whether what it does is logged")
   }
 
   deinit {
@@ -75,7 +75,7 @@ public struct Turn: ~Copyable {
   /// The reason why the log cannot determine what is stored; nil if it can. The daemon must then stop.
   public var lossReason: String? { completion.lossReason }
   /// The capacity of the open batch's tape in tokens.
-  var tapeCapacity: Int { dispatcher.commits.open.tapeCapacity }
+  var tapeCapacity: Int { dispatcher.batches.open.tapeCapacity }
 
   /// Runs one turn. Does not block.
   public mutating func run(_ link: inout some Link & ~Copyable, now: Instant) {
@@ -93,11 +93,11 @@ public struct Turn: ~Copyable {
     shutDownIfDue()
     engine.giveAll()
     delivery.write(&link)
-    if delivery.closeFinished(&link), engine.sessions.isEmpty { dispatcher.commits.releaseMemory() }
+    if delivery.closeFinished(&link), engine.sessions.isEmpty { dispatcher.batches.releaseMemory() }
   }
 
   /// The number of the last batch that was executed or refused. An image of the state covers the log up to it.
-  public var executed: UInt64 { dispatcher.commits.executed }
+  public var executed: UInt64 { dispatcher.batches.executed }
 
   /// Whether a batch is executed in part, so that there is no image of the state after ``executed``.
   public var isWithinBatch: Bool { completion.isWithinBatch }
@@ -115,7 +115,7 @@ public struct Turn: ~Copyable {
   }
 
   /// Whether the log has batches that it has neither stored nor refused.
-  public var awaitsLog: Bool { !dispatcher.commits.isIdle }
+  public var awaitsLog: Bool { !dispatcher.batches.isIdle }
 
   /// When the next turn is due.
   public func next(after now: Instant) -> NextTurn {
@@ -158,7 +158,7 @@ public struct Turn: ~Copyable {
   }
 
   /// Whether no request waits or is executed in part.
-  private var isIdle: Bool { dispatcher.commits.isEmpty && !completion.isWithinBatch }
+  private var isIdle: Bool { dispatcher.batches.isEmpty && !completion.isWithinBatch }
 
   private mutating func shutDownIfDue() {
     guard let shutdown, !shutdown.isAnnounced, isIdle else { return }
@@ -182,7 +182,7 @@ public struct Turn: ~Copyable {
       case .gone(let id):
         guard let session = engine.sessions[id] else { continue }
         delivery.close(session, &link)
-        if engine.sessions.isEmpty { dispatcher.commits.releaseMemory() }
+        if engine.sessions.isEmpty { dispatcher.batches.releaseMemory() }
       }
     }
     reception.takeAll(&link, &delivery)
@@ -205,6 +205,6 @@ public struct Turn: ~Copyable {
   private mutating func releaseUnused() {
     if nextRelease > engine.now { return }
     nextRelease = engine.now.adding(seconds: 1)
-    if engine.sessions.isEmpty { dispatcher.commits.releaseMemory() } else { dispatcher.commits.releaseUnused() }
+    if engine.sessions.isEmpty { dispatcher.batches.releaseMemory() } else { dispatcher.batches.releaseUnused() }
   }
 }

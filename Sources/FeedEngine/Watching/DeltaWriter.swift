@@ -7,6 +7,7 @@ import FeedWire
 extension Engine: CommitObserver {
   /// The buffer of a delta that lists more rows does not grow step by step, which would copy it each time.
   private static let manyRows = LongDelta.fewRows
+
   /// Encodes the delta once for all watches in step, and once for each other live watch. Other watches catch up later. A
   /// delta with many rows is encoded when all feeds have their new state.
   public func didChange(_ feed: Feed, by change: borrowing Change, _ publication: Publication) {
@@ -23,7 +24,7 @@ extension Engine: CommitObserver {
       guard channel.isOnlyChannel, channel.solo.isEmpty, !access.isBehind(catalog.structureVersion) else {
         return didChange(feed, by: Change(row), Publication(of: row, from: from, element))
       }
-      if !channel.inStep.isEmpty { publish(appendDelta(of: row, channel, from: from, element), of: channel) }
+      if !channel.inStep.isEmpty { didEncode(appendDelta(of: row, channel, from: from, element), of: channel) }
     }
   }
 
@@ -57,7 +58,7 @@ extension Engine: CommitObserver {
   func tell(_ channel: FeedChannel, _ change: borrowing Change, _ publication: Publication) {
     if isLong(change, of: channel) { return tellInParts(channel, change, publication) }
     if !channel.inStep.isEmpty {
-      publish(appendDelta(to: channel.buffer, channel, from: publication.from, change, publication), of: channel)
+      didEncode(appendDelta(to: channel.buffer, channel, from: publication.from, change, publication), of: channel)
     }
     for watch in channel.solo {
       if watch.session.output.exceeds(limits.maxQueue) || watch.throttle > 0 && now < watch.nextDelta {
@@ -76,7 +77,7 @@ extension Engine: CommitObserver {
 
   /// Counts a delta that was written for all watches in step, which are given it at the end of the turn. An empty one did not fit
   /// a frame.
-  private func publish(_ delta: Range<Int>, of channel: FeedChannel) {
+  private func didEncode(_ delta: Range<Int>, of channel: FeedChannel) {
     if delta.isEmpty {
       for watch in channel.inStep { restart(watch) }
       return
@@ -106,7 +107,7 @@ extension Engine: CommitObserver {
   /// Records that a delta to a revision was queued for a watch alone, or for some that are not in step.
   func didTell(_ watch: Watch, _ revision: UInt64) {
     watch.queuedRevision = revision
-    watch.lastTold = now
+    watch.told.at = now
     if watch.throttle > 0 { watch.nextDelta = now.adding(nanoseconds: watch.throttle) }
     status.counters.deltas &+= 1
   }

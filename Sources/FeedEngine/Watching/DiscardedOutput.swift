@@ -38,8 +38,8 @@ private struct DiscardedFrames {
 
   /// Sets the watch back to what its watcher will have read. Returns whether the watch must catch up.
   func setBack(_ watch: Watch) -> Bool {
-    watch.toldCurrent = 0
-    if hasSelection { watch.toldSelection = watch.channel.selectionVersion &- 1 }
+    watch.told.revision = 0
+    if hasSelection { watch.told.selection = watch.channel.selectionVersion &- 1 }
     // The parts of a snapshot that are not made yet replace the deltas before it.
     if case .snapshot = watch.progress, !hasSnapshotPart { return false }
     switch start {

@@ -46,6 +46,16 @@ final class Watch: Timed {
     case ended
   }
 
+  /// What the watcher was told besides its rows.
+  struct Told {
+    /// The time of the last notification.
+    var at: Instant
+    /// The daemon's revision in the last bookmark; before the first, the revision at which the watch began.
+    var revision: UInt64
+    /// The version of the channel's selection that was sent last.
+    var selection: UInt64
+  }
+
   /// The memory of a watch in bytes, with its places in lists, rounded up. Snapshots are charged by themselves.
   static let memory = 256
 
@@ -70,12 +80,7 @@ final class Watch: Timed {
   var given = 0
   /// The time when the next delta may be queued.
   var nextDelta = Instant(nanoseconds: 0)
-  /// The time of the last notification to the watcher.
-  var lastTold: Instant
-  /// The daemon's revision in the last bookmark; before the first, the revision at which the watch began.
-  var toldCurrent: UInt64
-  /// The version of the channel's selection that was last sent to the watcher.
-  var toldSelection: UInt64
+  var told: Told
   /// What is charged for the identities that the watch gets.
   var identityCharge: SnapshotMemory.Share?
   /// The timer of the next bookmark.
@@ -92,10 +97,9 @@ final class Watch: Timed {
     self.spansSections = spansSections
     progress = .live
     queuedRevision = revision
-    lastTold = now
-    toldCurrent = revision
     // A new watcher assumes an empty selection.
-    toldSelection = channel.selectionVersion &- (channel.feed.selection.isEmpty ? 0 : 1)
+    told = Told(
+      at: now, revision: revision, selection: channel.selectionVersion &- (channel.feed.selection.isEmpty ? 0 : 1))
   }
 
   /// The session of the watch.

@@ -105,14 +105,14 @@ extension Engine {
   /// Each watch is checked at most once an interval: O(watches that are due).
   func sendBookmarks() {
     for watch in watches.takeDueBookmarks(now: now) {
-      let isQuiet = now.since(watch.lastTold) >= bookmarkInterval
+      let isQuiet = now.since(watch.told.at) >= bookmarkInterval
       if isQuiet { sendBookmark(watch) }
-      watches.addBookmark(watch, at: (isQuiet ? now : watch.lastTold).adding(nanoseconds: bookmarkInterval))
+      watches.addBookmark(watch, at: (isQuiet ? now : watch.told.at).adding(nanoseconds: bookmarkInterval))
     }
   }
 
   private func sendBookmark(_ watch: Watch) {
-    guard watch.isLive, max(watch.toldCurrent, watch.revision) < catalog.revision, !watch.session.output.isBlocked
+    guard watch.isLive, max(watch.told.revision, watch.revision) < catalog.revision, !watch.session.output.isBlocked
     else {
       return
     }
@@ -130,8 +130,8 @@ extension Engine {
     answers.bytes.endMessage()
     answers.bytes.endFrame(at: frame)
     queue(watch.session, answers, from: start, for: watch)
-    watch.lastTold = now
-    watch.toldCurrent = catalog.revision
+    watch.told.at = now
+    watch.told.revision = catalog.revision
   }
 
   /// Sends the selection to every live watch, in order with its deltas. Other watches get it when they are live.
@@ -146,12 +146,12 @@ extension Engine {
   /// Sends the selection to a live watch, unless the watcher already has it.
   func tellSelection(_ watch: Watch) {
     let channel = watch.channel
-    guard !channel.isCounting, watch.toldSelection != channel.selectionVersion, watch.isLive, !watch.isEnded,
+    guard !channel.isCounting, watch.told.selection != channel.selectionVersion, watch.isLive, !watch.isEnded,
       !channel.feed.isGone
     else {
       return
     }
-    watch.toldSelection = channel.selectionVersion
+    watch.told.selection = channel.selectionVersion
     let start = answers.bytes.count
     let frame = answers.bytes.beginFrame()
     answers.bytes.beginNotification("selection")

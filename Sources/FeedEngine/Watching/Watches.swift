@@ -160,7 +160,7 @@ extension Engine {
     outbox.list(session)
     watch.given = end
     watch.queuedRevision = channel.feed.revision
-    watch.lastTold = now
+    watch.told.at = now
   }
 
   /// Gives a watch in step the deltas made so far. It may fall behind, and then is no longer in step.
@@ -296,7 +296,7 @@ extension Engine {
     cursor.writeParts(to: &answers.bytes, target: Self.partSize, limit: limits.maxFrame)
     budget -= answers.bytes.count - start
     queue(watch.session, answers, from: start, for: watch)
-    watch.lastTold = now
+    watch.told.at = now
     if cursor.isDone { becomeLive(watch) }
   }
 

@@ -4,8 +4,8 @@ import FeedQuery
 
 /// All feeds of the daemon.
 ///
-/// Composes the table of names and numbers, the graph of feeds that show other feeds, the open commit and the
-/// collections that evict by age. Only the engine's thread may use it. Feeds change only between `begin` and `finish`
+/// Composes the table of names and numbers, the graph of feeds that show other feeds, the open commit, the accounts of users
+/// and the times at which elements expire. Only the engine's thread may use it. Feeds change only between `begin` and `finish`
 /// or `rollBack`, by operations of their kinds: `CollectionKind.update`, `ListKind.insert` and so on. Several
 /// operations in one commit are a transaction: one revision, and one composed change for each feed.
 public final class Catalog {

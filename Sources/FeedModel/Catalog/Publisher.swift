@@ -194,12 +194,12 @@ final class Publisher {
   ) -> Bool {
     guard row.isUpdate || feed.selection.isEmpty else { return false }
     guard graph.hasParents(feed.number) else {
-      guard feed.withCollection({ concernsNoBin($0, row) }) ?? true else { return false }
+      guard feed.withCollection({ skipUnseenBins($0, row) }) ?? true else { return false }
       announce(feed, row, element, to: observer)
       return true
     }
     return graph.withRoute(of: feed) { route in
-      guard route.carries(row), feed.withCollection({ concernsNoBin($0, row) }) ?? true else { return false }
+      guard route.carries(row), feed.withCollection({ skipUnseenBins($0, row) }) ?? true else { return false }
       announce(feed, row, element, to: observer)
       publishedChanges &+= route.steps.count
       route.follow(row) { announce($0, $1, element, to: observer) }
@@ -215,9 +215,9 @@ final class Publisher {
     if feed.isWatched { observer?.didChange(feed, by: row, from: from, element) }
   }
 
-  /// Whether no bin with the changed row is watched, shown or selected. If so, these bins only get the new revision.
+  /// Gives the bins of the changed row the new revision, unless one of them is watched, shown or selected. Returns whether it did.
   @inline(__always)
-  private func concernsNoBin(_ collection: CollectionKind, _ row: ChangeOfOne) -> Bool {
+  private func skipUnseenBins(_ collection: CollectionKind, _ row: ChangeOfOne) -> Bool {
     if !collection.hasBins { return true }
     switch row {
     case .updated(let path), .added(let path), .deleted(let path):
@@ -349,7 +349,7 @@ final class Publisher {
     let change = changes.change(0)
     let route = graph.hasParents(feed.number) ? graph.route(of: feed) : nil
     guard change.pointee.hasSameSections || route == nil && feed.derived == nil, route?.isWhole ?? true,
-      feed.withCollection({ concernsNoBin($0, change) }) ?? true
+      feed.withCollection({ skipUnseenBins($0, change) }) ?? true
     else { return false }
     let updated = onlyUpdatedElement(of: feed, change)
     announce(feed, 0, shift: 0, updated: updated, to: observer)
@@ -364,11 +364,11 @@ final class Publisher {
     return feed.element(at: change.pointee.updated[0])
   }
 
-  /// Whether no bin with changed rows is watched, shown or selected. If so, these bins only get the new revision.
-  private func concernsNoBin(_ collection: CollectionKind, _ change: UnsafeMutablePointer<Change>) -> Bool {
+  /// Gives the bins of the changed rows the new revision, unless one of them is watched, shown or selected. Returns whether it did.
+  private func skipUnseenBins(_ collection: CollectionKind, _ change: UnsafeMutablePointer<Change>) -> Bool {
     if !collection.hasBins { return true }
     guard change.pointee.onlyUpdates, change.pointee.updated.count == 1 else {
-      return concernsNoBinOfMany(collection, change)
+      return skipUnseenBinsOfMany(collection, change)
     }
     let bin = collection.bins[Int(change.pointee.updated[0].section)]
     if graph.isSeen(bin) { return false }
@@ -377,7 +377,7 @@ final class Publisher {
   }
 
   @inline(never)
-  private func concernsNoBinOfMany(_ collection: CollectionKind, _ change: UnsafeMutablePointer<Change>) -> Bool {
+  private func skipUnseenBinsOfMany(_ collection: CollectionKind, _ change: UnsafeMutablePointer<Change>) -> Bool {
     // Iterates by index: an iterator would retain each list.
     for index in change.pointee.updated.indices {
       if isSeen(collection, change.pointee.updated[index]) { return false }

@@ -205,7 +205,7 @@ extension ListState {
     let old = elements.text(of: handle)
     let view: JSONView
     do {
-      view = try scanner.scan(old.text)
+      view = try scratch.scan(old.text)
     } catch {
       throw .internalError(reason: "a stored element does not parse: \(error.message)")
     }

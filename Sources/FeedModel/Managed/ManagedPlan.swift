@@ -193,7 +193,7 @@ extension ManagedState {
 
   private func scan(_ text: UnsafeRawBufferPointer, _ entry: Int) throws(FeedError) -> JSONView {
     do {
-      return try scanner.scan(text)
+      return try scratch.scan(text)
     } catch {
       throw .internalError(reason: "row \(entry) of a query is not JSON: \(error.message)")
     }

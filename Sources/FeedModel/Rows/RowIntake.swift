@@ -12,10 +12,8 @@ extension RowStore {
   func compact(_ given: JSONView, index place: Int, _ pace: Pace? = nil) throws(FeedError) -> JSONView {
     var element = given
     if !given.isCompact {
-      compacted.removeAll(keepingCapacity: true)
-      compacted.append(compact: given)
       do {
-        element = try scanner.scan(compacted.bytes, pace)
+        element = try scratch.compact(given, pace)
       } catch {
         throw .internalError(reason: "an element did not survive the removal of white space: \(error.message)")
       }
@@ -82,6 +80,24 @@ extension RowStore {
     let start = value.byteOffset &- element.byteOffset
     return start..<(start &+ value.text.count)
   }
+}
+
+/// Memory to read elements with, used for each of them again.
+struct ElementScratch: ~Copyable {
+  private var scanner: JSONScanner
+  private var compacted = ByteBuffer()
+
+  init(maxDepth: Int) { scanner = JSONScanner(maxDepth: maxDepth) }
+
+  /// Returns an element without white space outside strings. Valid until the next call.
+  mutating func compact(_ given: JSONView, _ pace: Pace?) throws(JSONError) -> JSONView {
+    compacted.removeAll(keepingCapacity: true)
+    compacted.append(compact: given)
+    return try scanner.scan(compacted.bytes, pace)
+  }
+
+  /// Scans a stored element. Valid until the next call.
+  mutating func scan(_ text: UnsafeRawBufferPointer) throws(JSONError) -> JSONView { try scanner.scan(text) }
 }
 
 /// The elements of an array of a request as compact texts. Valid as long as the bytes of the request and this buffer.

@@ -29,9 +29,7 @@ public class RowStore {
   /// The bytes of the shortest elements over which the filters may take long; `Int.max` if there are none.
   let slowSize: Int
 
-  /// Scratch buffers, reused for every element.
-  var scanner: JSONScanner
-  var compacted = ByteBuffer()
+  var scratch: ElementScratch
   /// The change of the last step; empty if that is in `row`.
   var step = Change()
   /// The change of the last step of a collection if it is that of one row.
@@ -50,7 +48,7 @@ public class RowStore {
     self.limits = limits
     self.keyed = keyed
     self.slowSize = slowSize
-    scanner = JSONScanner(maxDepth: limits.maxDepth)
+    scratch = ElementScratch(maxDepth: limits.maxDepth)
   }
 
   deinit {

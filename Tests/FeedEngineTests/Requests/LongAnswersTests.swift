@@ -26,7 +26,7 @@ import Testing
   private func begin(_ harness: EngineHarness, _ client: ConnectionID, _ last: String = insert) {
     let requests = Array(repeating: Self.ping, count: Self.pings) + [last]
     harness.supply(client, EngineHarness.frame("[" + requests.joined(separator: ",") + "]"))
-    for _ in 0..<100 where harness.engine.sessions[client]?.line.batch == nil { harness.turnOnce() }
+    for _ in 0..<100 where harness.engine.sessions[client]?.line.array == nil { harness.turnOnce() }
   }
 
   private func count(_ harness: EngineHarness, _ observer: ConnectionID) -> Int? {
@@ -38,7 +38,7 @@ import Testing
     let client = harness.connect(uid: 7)
     begin(harness, client)
     let line = harness.engine.sessions[client]
-    expectEqual(line?.line.batch?.isUnfinished, true)
+    expectEqual(line?.line.array?.isUnfinished, true)
     harness.hangUp(client)
     harness.turn()
     expectEqual(count(harness, observer), 1)
@@ -70,7 +70,7 @@ import Testing
     let one = harness.connect(uid: 8)
     for client in many + [one] { harness.supply(client, EngineHarness.frame("[\(requests)]")) }
     harness.turnOnce()
-    let answered = { (id: ConnectionID) in harness.engine.sessions[id]?.line.batch?.answersSize ?? 0 }
+    let answered = { (id: ConnectionID) in harness.engine.sessions[id]?.line.array?.answersSize ?? 0 }
     let before = (many.map(answered), answered(one))
     harness.supply(observer, EngineHarness.frame(Self.ping))
     harness.turnOnce()

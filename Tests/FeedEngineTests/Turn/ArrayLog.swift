@@ -17,7 +17,7 @@ final class ArrayLog: CommitLog {
   let window: Int
   /// Whether batches of other members are delivered too.
   var isShared = false
-  let storesAtOnce = false
+  let storesNothing = false
   var shortage: String?
   let descriptor: Int32? = nil
   /// The stored batches in order, as a restart would find them.
@@ -71,6 +71,5 @@ final class ArrayLog: CommitLog {
   func lose(_ reason: String) { events.append(.lost(reason: reason)) }
 
   func nextEvent() -> LogEvent? { events.isEmpty ? nil : events.removeFirst() }
-  func release(through number: UInt64) {}
   func close(within nanoseconds: UInt64) {}
 }

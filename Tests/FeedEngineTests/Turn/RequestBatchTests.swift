@@ -19,9 +19,9 @@ import Testing
       let request = try Request(reading: message, id: &id)
       let method = try #require(Method(request.method))
       if isLogged {
-        _ = batch.log(method, request, message, of: handle, payload: payload)
+        _ = batch.addLogged(method, request, message, of: handle, payload: payload)
       } else {
-        _ = batch.wait(method, request, message, of: handle, payload: payload)
+        _ = batch.addWaiting(method, request, message, of: handle, payload: payload)
       }
     }
   }
@@ -46,7 +46,7 @@ import Testing
 
   @Test func logReceivesWholeFramesInOrder() throws {
     let batch = RequestBatch(maxDepth: 64)
-    batch.log(.evict)
+    batch.addLogged(.evict)
     try add(#"{"jsonrpc":"2.0","method":"set","params":{}}"#, to: batch, isLogged: true)
     try add(#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, to: batch, isLogged: false)
     let sealed = batch.seal(number: 1, at: Instant(nanoseconds: 5), revision: 7)
@@ -66,19 +66,19 @@ import Testing
   @Test func onlyTheFirstBatchInFlightKnowsItsRevision() {
     let log = ArrayLog(window: 3)
     log.isHeld = true
-    var commits = PendingCommits(log, maxDepth: 64)
+    var batches = PendingBatches(log, maxDepth: 64)
     for _ in 0..<3 {
-      commits.open.log(.evict)
-      let canAppend = commits.canAppend
+      batches.open.addLogged(.evict)
+      let canAppend = batches.canAppend
       #expect(canAppend)
-      commits.append(at: Instant(nanoseconds: 1), revision: 4)
+      batches.append(at: Instant(nanoseconds: 1), revision: 4)
     }
-    let isFull = !commits.canAppend && !commits.isEmpty
+    let isFull = !batches.canAppend && !batches.isEmpty
     #expect(isFull)
     expectEqual(log.inFlight.map(\.number), [1, 2, 3])
     expectEqual(log.inFlight.map(\.revision), [4, nil, nil])
-    func number(through number: UInt64) -> UInt64? { commits.first(through: number)?.number }
-    func executeFirst() { if let batch = commits.first(through: 3) { commits.didExecute(batch, in: 0) } }
+    func number(through number: UInt64) -> UInt64? { batches.first(through: number)?.number }
+    func executeFirst() { if let batch = batches.first(through: 3) { batches.didExecute(batch, in: 0) } }
     expectEqual(number(through: 0), nil)
     expectEqual(number(through: 2), 1)
     executeFirst()
@@ -86,7 +86,7 @@ import Testing
     executeFirst()
     expectEqual(number(through: 2), nil)
     executeFirst()
-    let isEmpty = commits.isEmpty && commits.isIdle
+    let isEmpty = batches.isEmpty && batches.isIdle
     #expect(isEmpty)
   }
 

@@ -7,10 +7,10 @@ import FeedWire
 ///
 /// Invariant: the numbers of the batches in flight are consecutive and end with the last number assigned. Their count
 /// is at most the log's window.
-struct PendingCommits: ~Copyable {
+struct PendingBatches: ~Copyable {
   let log: any CommitLog
   /// Whether the log stores nothing: requests are executed as they are decoded, and batches stay empty.
-  let storesAtOnce: Bool
+  let storesNothing: Bool
   /// The batch to which requests are added.
   private(set) var open: RequestBatch
   private var inFlight: [RequestBatch] = []
@@ -26,7 +26,7 @@ struct PendingCommits: ~Copyable {
   init(_ log: any CommitLog, maxDepth: Int) {
     self.log = log
     self.maxDepth = maxDepth
-    storesAtOnce = log.storesAtOnce
+    storesNothing = log.storesNothing
     open = RequestBatch(maxDepth: maxDepth)
   }
 
@@ -39,7 +39,7 @@ struct PendingCommits: ~Copyable {
   /// The number of the last batch that was executed or refused; 0 before the first.
   var executed: UInt64 { lastNumber &- UInt64(inFlight.count) }
   /// Whether the log accepts another batch now.
-  var canAppend: Bool { inFlight.count < log.window && !storesAtOnce }
+  var canAppend: Bool { inFlight.count < log.window && !storesNothing }
 
   /// Whether a request of `bytes` bytes that takes about `work` fits in the open batch. If so, its work is counted, and the
   /// caller must add it. One request of each user always fits, so that nobody can keep others from changing feeds.

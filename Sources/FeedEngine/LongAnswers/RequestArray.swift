@@ -3,7 +3,7 @@ import FeedJSON
 /// A JSON-RPC batch in progress: the answers so far, and the requests that were not executed yet.
 ///
 /// Most batches are executed in the turn that decodes them. Others are continued in the next turns.
-final class Batch {
+final class RequestArray {
   /// The frame of the answers so far, without its last bracket; empty if there are none.
   let answers = TurnBuffer()
   private var bytes = ByteBuffer()
@@ -61,7 +61,7 @@ final class Batch {
     rest = scanner.view(at: 0, of: bytes.bytes).elements
   }
 
-  /// Returns the next copied request; nil if there is none. Valid as long as this batch.
+  /// Returns the next copied request; nil if there is none. Valid as long as this object.
   func next() -> JSONView? {
     previous = rest
     let message = rest?.next()
@@ -81,10 +81,10 @@ final class Batch {
 
 extension Engine {
   /// Queues the answers so far.
-  func sendAnswers(of batch: Batch, to session: Session) {
-    if batch.answers.bytes.isEmpty { return }
-    batch.answers.bytes.append(UInt8(ascii: "]"))
-    batch.answers.bytes.endFrame(at: 0)
-    queue(session, taking: batch.answers)
+  func sendAnswers(of array: RequestArray, to session: Session) {
+    if array.answers.bytes.isEmpty { return }
+    array.answers.bytes.append(UInt8(ascii: "]"))
+    array.answers.bytes.endFrame(at: 0)
+    queue(session, taking: array.answers)
   }
 }
