@@ -182,7 +182,7 @@ public final class FileLog: CommitLog, ImageStore {
     guard let (reason, time) = lack else { return nil }
     let now = MonotonicClock.now
     if now < time { return reason }
-    if SegmentWriter.hasRoom(free: files.freeBytes, reserve: schedule.nextImageBytes, log: sizes.segmentBytes) {
+    if SpareSegments.hasRoom(free: files.freeBytes, image: schedule.nextImageBytes, log: sizes.segmentBytes) {
       lack = nil
       return nil
     }

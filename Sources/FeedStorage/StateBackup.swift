@@ -217,7 +217,7 @@ extension StateBackup {
       throw error
     }
     // A start ignores them, because the file is marked as a backup.
-    for name in segments + [SegmentWriter.spareName, SegmentWriter.reserveName] { try? files.remove(name) }
+    for name in segments + SpareSegments.names { try? files.remove(name) }
     _ = consume lock
   }
 
