@@ -143,7 +143,7 @@ public enum StateBackup {
       }
       if state.database == nil && log.isEmpty { throw absent(directory) }
       if let database = state.database { try vacuum(database, into: file, for: copy, isCancelled) }
-      if case .journal = state.image { return }
+      if state.journal != nil { return }
       return try StorageError.naming(copy) { () throws(SQLiteError) in
         let made = try Database(path: file, access: .readWrite)
         if state.database == nil {
