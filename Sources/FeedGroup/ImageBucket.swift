@@ -55,6 +55,28 @@ struct PublishedImage: Equatable {
   }
 }
 
+/// An image of the state in a file of this host, and the place in the stream that it continues from.
+public struct WrittenImage: Sendable {
+  public let path: String
+  public let bytes: Int
+  /// The last message that it covers, and the first one that is needed besides it.
+  public let position: UInt64
+  public let from: UInt64
+  /// Whether it is published for all members.
+  public let isShared: Bool
+  /// The table of the members at that place.
+  public let note: String
+
+  public init(path: String, bytes: Int, position: UInt64, from: UInt64, isShared: Bool, note: String) {
+    self.path = path
+    self.bytes = bytes
+    self.position = position
+    self.from = from
+    self.isShared = isShared
+    self.note = note
+  }
+}
+
 /// Publishes an image: asks for the bucket, sends the chunks a few at a time, then their description. Used by the thread of the
 /// log, which passes the servers' answers.
 struct ImageUpload {
