@@ -54,24 +54,106 @@ final class GroupInbox: Sendable {
   }
 }
 
-/// An image of the state in a file of this host, and the place in the stream that it continues from.
-public struct WrittenImage: Sendable {
-  public let path: String
-  public let bytes: Int
-  /// The last message that it covers, and the first one that is needed besides it.
-  public let position: UInt64
-  public let from: UInt64
-  /// Whether it is published for all members.
-  public let isShared: Bool
-  /// The table of the members at that place.
-  public let note: String
+/// What the thread of a group's log hands to the engine's thread.
+final class GroupNotices: Sendable {
+  private struct State {
+    var events: [(LogEvent, Upkeep.Purpose?)] = []
+    var next = 0
+    var lines: [(isWarning: Bool, text: String)] = []
+    var status = GroupStatus()
+    var isCaughtUp = false
+    var announcement = OwnMessages.Announcement(number: 0)
+    /// Nil if they did not change since they were taken.
+    var duties: GroupMachine.Duties?
+    var lastDuties: GroupMachine.Duties?
+  }
 
-  public init(path: String, bytes: Int, position: UInt64, from: UInt64, isShared: Bool, note: String) {
-    self.path = path
-    self.bytes = bytes
-    self.position = position
-    self.from = from
-    self.isShared = isShared
-    self.note = note
+  private let state = Guarded(Box(State()))
+  private let wakeUp: WakeUp
+
+  /// Not sendable, but guarded.
+  private struct Box: @unchecked Sendable {
+    var value: State
+    init(_ value: State) { self.value = value }
+  }
+
+  init() throws(GroupError) {
+    do throws(SystemError) { wakeUp = try WakeUp() } catch { throw .system("\(error)") }
+  }
+
+  /// Readable while there are events.
+  var descriptor: Int32 { wakeUp.descriptor }
+  var status: GroupStatus { state.withLock { $0.value.status } }
+  var isCaughtUp: Bool { state.withLock { $0.value.isCaughtUp } }
+  var announcement: OwnMessages.Announcement { state.withLock { $0.value.announcement } }
+
+  /// Removes and returns the duties of this member; nil if they did not change.
+  func takeDuties() -> GroupMachine.Duties? {
+    state.withLock { state in
+      defer { state.value.duties = nil }
+      return state.value.duties
+    }
+  }
+
+  func post(_ machine: GroupMachine, status: GroupStatus?) {
+    let events = machine.takeEvents()
+    let lines = machine.takeLines()
+    if events.isEmpty && lines.isEmpty && status == nil && machine.announcement == announcement { return }
+    var added: [(LogEvent, Upkeep.Purpose?)] = []
+    for event in events {
+      if case .mark(let mark) = event {
+        added.append((event, machine.takePurpose(mark)))
+      } else {
+        added.append((event, nil))
+      }
+    }
+    let (isCaughtUp, box, duties) = (machine.isCaughtUp, Events(added), status == nil ? nil : machine.duties)
+    let announcement = machine.announcement
+    var isNews = false
+    state.withLock { state in
+      isNews = state.value.announcement != announcement
+      state.value.announcement = announcement
+      if let duties, duties != state.value.lastDuties {
+        (state.value.duties, state.value.lastDuties) = (duties, duties)
+        isNews = true
+      }
+      state.value.events.append(contentsOf: box.events)
+      state.value.lines.append(contentsOf: lines)
+      if let status { state.value.status = status }
+      state.value.isCaughtUp = isCaughtUp
+    }
+    if !events.isEmpty || !lines.isEmpty || isNews { wakeUp.signal() }
+  }
+
+  private struct Events: @unchecked Sendable {
+    let events: [(LogEvent, Upkeep.Purpose?)]
+    init(_ events: [(LogEvent, Upkeep.Purpose?)]) { self.events = events }
+  }
+
+  /// Removes and returns the next event.
+  func next() -> (LogEvent, Upkeep.Purpose?)? {
+    let found = state.withLock { state -> Events in
+      guard state.value.next < state.value.events.count else {
+        wakeUp.clear()
+        return Events([])
+      }
+      let event = state.value.events[state.value.next]
+      state.value.next += 1
+      if state.value.next == state.value.events.count {
+        state.value.events.removeAll(keepingCapacity: true)
+        state.value.next = 0
+        wakeUp.clear()
+      }
+      return Events([event])
+    }
+    return found.events.first
+  }
+
+  func takeLines() -> [(isWarning: Bool, text: String)] {
+    state.withLock { state in
+      if state.value.lines.isEmpty { return [] }
+      defer { state.value.lines.removeAll() }
+      return state.value.lines
+    }
   }
 }

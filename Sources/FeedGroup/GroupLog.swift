@@ -166,8 +166,6 @@ public final class GroupLog: CommitLog {
     }
   }
 
-  public func release(through number: UInt64) {}
-
   public func close(within nanoseconds: UInt64) {
     thread?.end(within: nanoseconds)
     thread = nil

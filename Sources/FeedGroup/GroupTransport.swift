@@ -14,6 +14,56 @@ extension GroupTransport {
   }
 }
 
+/// The connection of a member. One that never was, or that a server ended for good, is replaced by a new one.
+///
+/// Used by one thread at a time: at the start by the engine's thread, later by that of the log.
+final class NatsTransport: GroupTransport, @unchecked Sendable {
+  private let settings: NatsSettings
+  private let name: String
+  private let inboxSubject: String
+  private let inbox: GroupInbox
+  private var connection: NatsConnection?
+  private var isOver = false
+
+  init(_ settings: NatsSettings, name: String, inboxSubject: String, _ inbox: GroupInbox) {
+    self.settings = settings
+    self.name = name
+    self.inboxSubject = inboxSubject
+    self.inbox = inbox
+  }
+
+  var isConnected: Bool { connection?.isConnected ?? false }
+  var url: String { connection?.url ?? "" }
+  /// Whether libnats does not try to connect.
+  var needsConnection: Bool { connection == nil || isOver }
+
+  /// Connects anew.
+  func connect() throws(GroupError) {
+    connection?.close()
+    connection = nil
+    isOver = false
+    let inbox = inbox
+    connection = try NatsConnection(settings, name: name, inbox: "\(inboxSubject).>") { inbox.post(.nats($0)) }
+  }
+
+  /// Records that libnats gave the connection up.
+  func didClose() { isOver = true }
+
+  func publish(_ subject: String, reply: String?, identity: String?, rollup: String?, _ bytes: [UInt8]) -> String? {
+    guard let connection, !isOver else { return "not connected" }
+    return bytes.withUnsafeBytes {
+      connection.publish(subject, reply: reply, identity: identity, rollup: rollup, $0)
+    }
+  }
+
+  func follow(_ subject: String) { _ = connection?.follow(subject) }
+
+  func close() {
+    connection?.close()
+    connection = nil
+  }
+}
+
 /// A message that the stream delivered or that answers this member.
 struct GroupInput {
   let subject: String

@@ -55,10 +55,35 @@ struct PublishedImage: Equatable {
   }
 }
 
+/// An image of the state in a file of this host, and the place in the stream that it continues from.
+public struct WrittenImage: Sendable {
+  public let path: String
+  public let bytes: Int
+  /// The last message that it covers, and the first one that is needed besides it.
+  public let position: UInt64
+  public let from: UInt64
+  /// Whether it is published for all members.
+  public let isShared: Bool
+  /// The table of the members at that place.
+  public let note: String
+
+  public init(path: String, bytes: Int, position: UInt64, from: UInt64, isShared: Bool, note: String) {
+    self.path = path
+    self.bytes = bytes
+    self.position = position
+    self.from = from
+    self.isShared = isShared
+    self.note = note
+  }
+}
+
 /// Publishes an image: asks for the bucket, sends the chunks a few at a time, then their description. Used by the thread of the
 /// log, which passes the servers' answers.
 struct ImageUpload {
-  private enum Stage { case bucket, chunks, description }
+  private enum Stage {
+    case bucket, chunks
+    case description(PublishedImage)
+  }
 
   enum Outcome: Equatable {
     case underWay
@@ -71,21 +96,17 @@ struct ImageUpload {
   private static let window = 8
   private static let patience: UInt64 = 5_000_000_000
 
-  let image: WrittenImage
+  private let image: WrittenImage
   private let name: String
   private let settings: GroupSettings
   private let epoch: String
   private let inbox: String
   private let id: String
-  private let file: Int32
   private let transport: any GroupTransport
   private var stage = Stage.bucket
-  private var hash = SHA256()
-  private var sent = 0
+  /// The chunks, as far as they were sent.
+  private var chunks: ImageChunks
   private var acknowledged = 0
-  private var bytes = 0
-  private var isWholeRead = false
-  private var published: PublishedImage?
   private var firstChunk: UInt64 = .max
   private var heardAt: UInt64
 
@@ -103,7 +124,7 @@ struct ImageUpload {
     self.id = id
     self.transport = transport
     heardAt = now
-    file = open(image.path, O_RDONLY | O_CLOEXEC)
+    chunks = ImageChunks(image.path)
     let text = JetStream.bucketConfiguration(settings, replicas: replicas)
     _ = transport.publish(
       JetStream.createStream(settings.bucketStream), reply: "\(inbox).image.bucket", identity: nil, rollup: nil,
@@ -111,13 +132,13 @@ struct ImageUpload {
   }
 
   /// Ends the upload, complete or not.
-  func close() { if file >= 0 { Glibc.close(file) } }
+  func close() { chunks.close() }
 
   func isLate(_ now: UInt64) -> Bool { now &- heardAt > Self.patience }
 
   /// Handles the answer to a message whose reply subject ended with `name`.
   mutating func receive(_ answer: JSONObject?, _ name: Substring, now: UInt64) -> Outcome {
-    guard file >= 0 else { return .failed("cannot read \(image.path)") }
+    guard chunks.isOpen else { return .failed("cannot read \(image.path)") }
     heardAt = now
     let failure = JetStream.failure(answer)
     switch stage {
@@ -132,41 +153,66 @@ struct ImageUpload {
       firstChunk = min(firstChunk, answer?.unsigned("seq") ?? .max)
       acknowledged += 1
       return sendChunks()
-    case .description:
+    case .description(let published):
       guard name == "description" else { return .underWay }
       if let failure { return .failed(failure.description) }
-      return published.map { .complete($0, firstChunk: firstChunk) } ?? .underWay
+      return .complete(published, firstChunk: firstChunk)
     }
   }
 
   private mutating func sendChunks() -> Outcome {
-    while sent - acknowledged < Self.window && !isWholeRead {
-      var count = 0
-      let chunk = [UInt8](unsafeUninitializedCapacity: PublishedImage.chunkBytes) { space, filled in
-        count = read(file, space.baseAddress, space.count)
-        filled = max(count, 0)
-      }
-      if count < 0 { return .failed("cannot read \(image.path)") }
-      if count == 0 {
-        isWholeRead = true
-        break
-      }
-      chunk.withUnsafeBytes { hash.update($0) }
-      bytes += count
+    while chunks.count - acknowledged < Self.window && !chunks.isAtEnd {
+      let reply = "\(inbox).image.\(chunks.count)"
+      guard let chunk = chunks.next() else { return .failed("cannot read \(image.path)") }
+      if chunk.isEmpty { break }
       let failure = transport.publish(
-        PublishedImage.chunkSubject(settings, id), reply: "\(inbox).image.\(sent)", identity: nil, rollup: nil, chunk)
+        PublishedImage.chunkSubject(settings, id), reply: reply, identity: nil, rollup: nil, chunk)
       if let failure { return .failed(failure) }
-      sent += 1
     }
-    guard isWholeRead, acknowledged == sent else { return .underWay }
-    stage = .description
+    guard chunks.isAtEnd, acknowledged == chunks.count else { return .underWay }
     let published = PublishedImage(
-      name: name, id: id, size: bytes, chunks: sent, digest: "SHA-256=\(Base64.encode(hash.finish()))", epoch: epoch,
+      name: name, id: id, size: chunks.bytes, chunks: chunks.count, digest: chunks.finish(), epoch: epoch,
       position: image.position, from: image.from, records: MemberTable(text: image.note)?.records ?? LogRecords())
-    self.published = published
+    stage = .description(published)
     let failure = transport.publish(
       PublishedImage.subject(settings, name), reply: "\(inbox).image.description", identity: nil, rollup: nil,
       Array(published.text(settings, time: WallClock.text).utf8))
     return failure.map { .failed($0) } ?? .underWay
   }
+}
+
+/// Reads the chunks of an image from a file.
+///
+/// Invariant: the counts and the hash are those of the chunks that were returned.
+private struct ImageChunks {
+  private let file: Int32
+  private(set) var count = 0
+  private(set) var bytes = 0
+  private(set) var isAtEnd = false
+  private var hash = SHA256()
+
+  init(_ path: String) { file = open(path, O_RDONLY | O_CLOEXEC) }
+
+  var isOpen: Bool { file >= 0 }
+
+  func close() { if isOpen { Glibc.close(file) } }
+
+  /// Returns the next chunk, an empty one at the end; nil if it cannot be read.
+  mutating func next() -> [UInt8]? {
+    var read = 0
+    let chunk = [UInt8](unsafeUninitializedCapacity: PublishedImage.chunkBytes) { space, filled in
+      read = Glibc.read(file, space.baseAddress, space.count)
+      filled = max(read, 0)
+    }
+    if read < 0 { return nil }
+    isAtEnd = read == 0
+    if isAtEnd { return chunk }
+    chunk.withUnsafeBytes { hash.update($0) }
+    bytes += read
+    count += 1
+    return chunk
+  }
+
+  /// The digest of all chunks, as a bucket has it. The last call but `close`.
+  mutating func finish() -> String { "SHA-256=\(Base64.encode(hash.finish()))" }
 }

@@ -15,12 +15,6 @@ import FeedSystem
 /// Everything that may wait for the disk is done by other threads. Invariant: at most one batch and at most two parts of an
 /// image are in flight.
 public final class FileLog: CommitLog, ImageStore {
-  public let window = 1
-  public let storesNothing = false
-  /// The state directory.
-  public let directory: String
-  /// The name of the unbroken history of revisions. It survives restarts.
-  public let epoch: String
   /// Whether the history continues or a new epoch begins.
   public let beginning: StateBeginning
   /// The failures that a stored batch survives.
@@ -29,28 +23,26 @@ public final class FileLog: CommitLog, ImageStore {
   public var report: (_ isFailure: Bool, _ message: String) -> Void = { _, _ in }
   /// The sizes of the stored state.
   public private(set) var sizes = StoredSizes()
+  /// Whether the daemon must not serve before an image is written: it replaces what the state was read from.
+  public private(set) var mustWriteImage = false
 
-  private let files: any LogDirectory
-  private let facts: SegmentWriter.Facts
-  private let vfs: String?
+  private let place: ImageThread.Place
   private let notices: LogNotices
-  /// What was found; nil once it was recovered.
-  private var state: StoredState?
+  private var origin: Origin?
   private var running: Running?
   private var batches = BatchesInFlight(after: 0)
+  private var room = RoomForBatches()
+  private var writeTimes = WriteTimes()
   private var schedule: ImageSchedule
   private var image = ImageInFlight()
-  /// The last batch that the image being written covers.
-  private var imageCovers: UInt64 = 0
-  private var writeTimes = WriteTimes()
-  /// Whether time must not decide anything.
-  private var isStepwise = false
-  /// The time when the batch in flight was appended.
-  private var appendedAt: UInt64 = 0
-  /// The reason why there was no room for a batch, and the time when to look again whether there is.
-  private var lack: (reason: String, looksAgainAt: UInt64)?
-  /// Whether the batch in flight waits for room.
-  private(set) var isAwaitingRoom = false
+
+  /// What the log continues; forgotten when it is started.
+  private struct Origin {
+    let state: StoredState
+    let facts: SegmentWriter.Facts
+    /// Where the stored log ends, from recovery on.
+    var end = LogEnd()
+  }
 
   private struct Running {
     let log: LogThread
@@ -78,26 +70,20 @@ public final class FileLog: CommitLog, ImageStore {
     let facts = SegmentWriter.Facts(
       epoch: epoch, previousEpoch: state.epoch ?? epoch, imageEpoch: state.facts.epoch, boot: boot,
       software: software, durability: durability)
+    let place = ImageThread.Place(directory: directory, files: files, vfs: vfs, epoch: epoch, software: software)
     do throws(SystemError) {
-      return FileLog(state, files, facts, try LogNotices(), policy, vfs: vfs)
+      return FileLog(Origin(state: state, facts: facts), place, try LogNotices(), policy)
     } catch {
       throw StorageError(.other, path: directory, reason: "\(error)")
     }
   }
 
-  private init(
-    _ state: StoredState, _ files: any LogDirectory, _ facts: SegmentWriter.Facts, _ notices: LogNotices,
-    _ policy: ImagePolicy, vfs: String?
-  ) {
-    self.state = state
-    self.files = files
-    self.facts = facts
+  private init(_ origin: Origin, _ place: ImageThread.Place, _ notices: LogNotices, _ policy: ImagePolicy) {
+    self.origin = origin
+    self.place = place
     self.notices = notices
-    self.vfs = vfs
-    directory = state.directory
-    durability = facts.durability
-    epoch = facts.epoch
-    beginning = state.beginning
+    beginning = origin.state.beginning
+    durability = origin.facts.durability
     schedule = ImageSchedule(policy, now: MonotonicClock.now)
   }
 
@@ -106,15 +92,19 @@ public final class FileLog: CommitLog, ImageStore {
     running?.log.abandon()
   }
 
-  /// Where the stored log ends, from recovery until the start.
-  private var end: LogEnd?
+  /// The state directory.
+  public var directory: String { place.directory }
+  /// The name of the unbroken history of revisions. It survives restarts.
+  public var epoch: String { place.epoch }
+  public var window: Int { 1 }
+  public var storesNothing: Bool { false }
 
   /// Restores the stored state into `target`. Called once, before `start`.
   public func recover(into target: any RecoveryTarget) throws(StorageError) -> RecoveryProgress {
-    guard let state else { preconditionFailure("the state was recovered before") }
+    guard let state = origin?.state else { preconditionFailure("the log was started before") }
     var recovery = Recovery(state, into: target)
     try recovery.run()
-    end = recovery.end
+    origin?.end = recovery.end
     schedule.didRecover(
       recovery.progress, imageBytes: recovery.image.bytes, needsImage: state.needsImage || state.database == nil)
     mustWriteImage = state.needsImage
@@ -137,25 +127,24 @@ public final class FileLog: CommitLog, ImageStore {
 
   /// Starts without threads; `step` does their work. For simulations, in which a seed determines every step.
   package func startStepwise(_ limits: Limits) throws(StorageError) {
-    isStepwise = true
+    writeTimes = WriteTimes(areIgnored: true)
     _ = try prepare(limits)
   }
 
   private func prepare(_ limits: Limits) throws(StorageError) -> Running {
-    let end = end ?? LogEnd()
-    var writer = SegmentWriter(files, in: directory, after: end, facts)
-    try writer.begin(limits, after: end, mustBegin: mustWriteImage)
-    ImageFile.remove(files)
-    batches = BatchesInFlight(after: end.nextBatch - 1)
+    guard let origin else { preconditionFailure("the log was started before") }
+    var writer = SegmentWriter(place.files, in: directory, after: origin.end, origin.facts)
+    try writer.begin(limits, after: origin.end, mustBegin: mustWriteImage)
+    ImageFile.remove(place.files)
+    batches = BatchesInFlight(after: origin.end.nextBatch - 1)
     sizes.segmentBytes = writer.bytes
-    var place = ImageThread.Place(
-      directory: directory, files: files, vfs: vfs, epoch: epoch, software: facts.software)
-    if case .journal(let former) = state?.image { place.former = former }
+    var place = place
     place.limits = limits.storedText
-    (state, self.end) = (nil, nil)
+    self.origin = nil
     do throws(SystemError) {
       let running = Running(
-        log: try LogThread(writer, SegmentFiles(files, durability), notices), images: try ImageThread(place, notices))
+        log: try LogThread(writer, SegmentFiles(place.files, durability), notices),
+        images: try ImageThread(place, replacing: origin.state.journal, notices))
       self.running = running
       return running
     } catch {
@@ -175,31 +164,26 @@ public final class FileLog: CommitLog, ImageStore {
 
   /// Longer batches are stored by the log's thread: copying them to the system's memory takes too long for the caller.
   private static let longBatch = 256 << 10
-  /// Nanoseconds between two looks at the free space.
-  private static let roomPause: UInt64 = 20_000_000
 
   public var shortage: String? {
-    guard let (reason, time) = lack else { return nil }
-    let now = MonotonicClock.now
-    if now < time { return reason }
-    if SegmentWriter.hasRoom(free: files.freeBytes, reserve: schedule.nextImageBytes, log: sizes.segmentBytes) {
-      lack = nil
-      return nil
+    room.shortage {
+      SpareSegments.hasRoom(free: place.files.freeBytes, image: schedule.nextImageBytes, log: sizes.segmentBytes)
     }
-    lack = (reason, now &+ Self.roomPause)
-    return reason
   }
+
+  /// Whether the batch in flight waits for room.
+  var isAwaitingRoom: Bool { room.isAwaited }
 
   public func append(_ batch: LogBatch) {
     guard let running else { preconditionFailure("the log is not started") }
     batches.begin(batch)
-    appendedAt = MonotonicClock.now
-    if durability == .process, batch.frames.count <= Self.longBatch, writeTimes.areShort(now: appendedAt),
+    let areShort = writeTimes.begin(at: MonotonicClock.now)
+    if areShort, durability == .process, batch.frames.count <= Self.longBatch,
       let notice = running.log.appendInPlace(batch)
     {
       let end = MonotonicClock.now
       handle(notice)
-      if !isStepwise { writeTimes.didWrite(from: appendedAt, to: end) }
+      writeTimes.didWrite(at: end)
       return
     }
     running.log.append(batch)
@@ -211,19 +195,16 @@ public final class FileLog: CommitLog, ImageStore {
   }
 
   /// Does nothing: an image, which covers only executed batches, shortens the log.
-  public func release(through number: UInt64) {}
 
   public func close(within nanoseconds: UInt64) {
     discardImage()
     let (end, isEndless) = MonotonicClock.now.addingReportingOverflow(nanoseconds)
     let deadline = isEndless ? UInt64.max : end
     running?.images.stop(until: deadline)
-    running?.log.close(revision: revisionAtEnd, until: deadline)
+    // The revision is only a note.
+    running?.log.close(revision: image.head.revision, until: deadline)
     handleNotices()
   }
-
-  /// The revision of the last image; only a note.
-  private var revisionAtEnd: UInt64 = 0
 
   /// The number of the last batch of the log.
   var lastBatch: UInt64 { batches.place(of: .max) }
@@ -236,24 +217,23 @@ public final class FileLog: CommitLog, ImageStore {
     let now = MonotonicClock.now
     switch notice {
     case .stored(let number, let place):
-      writeTimes.threadDidWrite(from: appendedAt, to: now)
+      writeTimes.threadDidWrite(at: now)
       schedule.didAppend(bytes: batches.didStore(number, as: place), now: now)
-      isAwaitingRoom = false
+      room.didStore()
     case .failed(let number, let error):
-      if isAwaitingRoom { lack = (error.description, now &+ Self.roomPause) }
-      isAwaitingRoom = false
+      room.didFail(error, now: now)
       batches.didFail(number, error.description)
     case .uncertain(let error):
       report(true, "\(error) (the request waits until it is certain that it was not stored)")
     case .waitsForRoom:
-      isAwaitingRoom = true
+      room.beginToWait()
       if !schedule.awaitRoom(now: now) { running?.log.decideRoom() }
     case .partWritten(let image):
       if image == self.image.number { self.image.didWritePart() }
     case .imageComplete(let image, let bytes, let fileBytes):
       guard image == self.image.number else { break }
       (sizes.imageBytes, sizes.imagedAt) = (fileBytes, WallClock.now)
-      running?.log.removeSegments(coveredThrough: imageCovers)
+      running?.log.removeSegments(coveredThrough: UInt64(self.image.head.journal))
       if schedule.didComplete(bytes: bytes, now: now) { report(false, "\(directory): images are written again") }
     case .imageFailed(let image, let error):
       guard image == self.image.number else { break }
@@ -264,7 +244,7 @@ public final class FileLog: CommitLog, ImageStore {
       }
     case .segments(let bytes):
       sizes.segmentBytes = bytes
-      schedule.didMeasure(free: files.freeBytes)
+      schedule.didMeasure(free: place.files.freeBytes)
     }
   }
 
@@ -294,12 +274,8 @@ public final class FileLog: CommitLog, ImageStore {
 
   private func beginImage(_ content: CatalogImage, executed number: UInt64) {
     schedule.didBegin()
-    image.begin(content)
-    imageCovers = batches.place(of: number)
-    revisionAtEnd = content.revision
-    running?.images.begin(
-      image.number,
-      ImageHead(id: 1, revision: content.revision, at: content.at.nanoseconds, journal: Int64(imageCovers), limits: 0))
+    image.begin(content, covering: batches.place(of: number))
+    running?.images.begin(image.number, image.head)
   }
 
   /// Sends the next part of the current image. Returns false if there is none, or if enough parts are in flight.
@@ -317,9 +293,6 @@ public final class FileLog: CommitLog, ImageStore {
   /// Whether a start should write an image before the daemon serves: the log is far too long, or should not be replayed
   /// again.
   public var isImageOverdue: Bool { schedule.isOverdue }
-
-  /// Whether the daemon must not serve before an image is written: it replaces what the state was read from.
-  public private(set) var mustWriteImage = false
 
   /// Writes an image, replacing one that is being written, and waits for it. Does nothing if the newest image covers
   /// the log.
@@ -363,91 +336,4 @@ public struct StoredSizes: Sendable {
   public var segmentBytes = 0
 
   public init() {}
-}
-
-/// The image that is being written: its unread rest, and the parts on their way to the thread that writes them.
-///
-/// Invariant: at most two parts are in flight.
-struct ImageInFlight: ~Copyable {
-  private static let partsInFlight = 2
-
-  /// The number of the current or last image, counted from 1. Notices about other images are ignored.
-  private(set) var number: UInt64 = 0
-  private var cutter: ImageCutter?
-  /// The number of parts that may be sent.
-  private var partsLeft = 0
-
-  /// Whether parts of the image have not been read yet.
-  var isUnread: Bool { cutter != nil }
-  /// Whether a part may be sent, if one is left.
-  var maySend: Bool { partsLeft > 0 }
-
-  mutating func begin(_ content: CatalogImage) {
-    number += 1
-    cutter = ImageCutter(content)
-    partsLeft = Self.partsInFlight
-  }
-
-  /// Returns the next part, which is then in flight; nil if there is none, or if enough parts are in flight.
-  mutating func next() -> ImagePart? {
-    guard maySend, let part = cutter?.next() else { return nil }
-    partsLeft -= 1
-    if part.isLast { cutter = nil }
-    return part
-  }
-
-  mutating func didWritePart() {
-    partsLeft += 1
-    assert(partsLeft <= Self.partsInFlight, "more parts were written than sent")
-  }
-
-  /// Forgets the unread rest. Parts in flight may still be reported.
-  mutating func discard() { cutter = nil }
-}
-
-/// The batch in flight, the events about batches, and the places of batches in the log.
-///
-/// Invariant: a batch in flight has no event yet, and its number is the last one that was begun.
-struct BatchesInFlight {
-  private var inFlight: (number: UInt64, bytes: Int)?
-  /// Events that were not returned yet.
-  private var events: [LogEvent] = []
-  /// The last two stored batches, with their numbers in the log. The first of them may be the last executed batch.
-  private var stored: [(number: UInt64, place: UInt64)] = []
-  /// The last batch of the log before the first one.
-  private let first: UInt64
-
-  init(after place: UInt64) {
-    first = place
-  }
-
-  var hasEvent: Bool { !events.isEmpty }
-
-  mutating func begin(_ batch: LogBatch) {
-    precondition(inFlight == nil, "one batch may be in flight")
-    assert(stored.last.map { batch.number > $0.number } ?? true, "numbers of batches only grow")
-    inFlight = (batch.number, batch.frames.count)
-  }
-
-  /// Records that the batch is stored as a batch of the log. Returns its bytes.
-  mutating func didStore(_ number: UInt64, as place: UInt64) -> Int {
-    assert(inFlight?.number == number && place > self.place(of: .max))
-    let bytes = inFlight?.bytes ?? 0
-    inFlight = nil
-    if stored.count == 2 { stored.removeFirst() }
-    stored.append((number, place))
-    events.append(.stored(through: number))
-    return bytes
-  }
-
-  mutating func didFail(_ number: UInt64, _ reason: String) {
-    assert(inFlight?.number == number)
-    inFlight = nil
-    events.append(.failed(from: number, reason: reason))
-  }
-
-  mutating func takeEvent() -> LogEvent? { events.isEmpty ? nil : events.removeFirst() }
-
-  /// The number in the log of a batch, or of the last batch before that number.
-  func place(of number: UInt64) -> UInt64 { stored.last { $0.number <= number }?.place ?? first }
 }

@@ -95,7 +95,7 @@ struct Recovery: ~Copyable {
       var limits = StoredLimits(database)
       try readImage(database, &limits)
       last = UInt64(image.journal)
-      if case .journal(let journal) = state.image { last = UInt64(try replay(journal, &limits)) }
+      if let journal = state.journal { last = UInt64(try replay(journal, &limits)) }
     }
     try replayLog(after: last)
     if let skipped, !hasSkipped {

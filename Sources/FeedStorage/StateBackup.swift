@@ -143,7 +143,7 @@ public enum StateBackup {
       }
       if state.database == nil && log.isEmpty { throw absent(directory) }
       if let database = state.database { try vacuum(database, into: file, for: copy, isCancelled) }
-      if case .journal = state.image { return }
+      if state.journal != nil { return }
       return try StorageError.naming(copy) { () throws(SQLiteError) in
         let made = try Database(path: file, access: .readWrite)
         if state.database == nil {
@@ -217,7 +217,7 @@ extension StateBackup {
       throw error
     }
     // A start ignores them, because the file is marked as a backup.
-    for name in segments + [SegmentWriter.spareName, SegmentWriter.reserveName] { try? files.remove(name) }
+    for name in segments + SpareSegments.names { try? files.remove(name) }
     _ = consume lock
   }
 

@@ -70,7 +70,7 @@ public enum StateCheck {
     }
     var recovery = Recovery(state, into: target)
     try recovery.run()
-    if case .journal = state.image {
+    if state.journal != nil {
       guard reading == .locked || before == Stamp(directory) else {
         throw StorageError(.busy, path: path, reason: "a daemon was started during the check")
       }

@@ -36,6 +36,9 @@ struct StoredState {
     }
   }
 
+  /// The database whose log is a table; nil if the log is in segments.
+  var journal: JournalDatabase? { if case .journal(let journal) = image { journal } else { nil } }
+
   /// The version of the schema of the file; that of this program if there is none.
   var schema: Int64 {
     switch image {
@@ -63,7 +66,7 @@ struct StoredState {
   var needsImage: Bool {
     switch beginning {
     case .backup, .skipped, .damaged: true
-    case .new, .continued, .cut: if case .journal = image { true } else { false }
+    case .new, .continued, .cut: journal != nil
     }
   }
 

@@ -143,3 +143,50 @@ struct ImageCutter: ~Copyable {
     assert(feedIndex <= image.feeds.count && Int(elements) <= numbers.count)
   }
 }
+
+/// The image that is being written: its unread rest, and the parts on their way to the thread that writes them.
+///
+/// Invariant: at most two parts are in flight.
+struct ImageInFlight: ~Copyable {
+  private static let partsInFlight = 2
+
+  /// The number of the current or last image, counted from 1. Notices about other images are ignored.
+  private(set) var number: UInt64 = 0
+  /// The head of that image; zeros before the first.
+  private(set) var head = ImageHead(id: 1, revision: 0, at: 0, journal: 0, limits: 0)
+  private var cutter: ImageCutter?
+  /// The number of parts that may be sent.
+  private var partsLeft = 0
+
+  /// Whether parts of the image have not been read yet.
+  var isUnread: Bool { cutter != nil }
+  /// Whether a part may be sent, if one is left.
+  var maySend: Bool { partsLeft > 0 }
+
+  /// Begins an image, in place of another one.
+  /// - Parameter batch: the last batch that it covers.
+  mutating func begin(_ content: CatalogImage, covering batch: UInt64) {
+    number += 1
+    head.revision = content.revision
+    head.at = content.at.nanoseconds
+    head.journal = Int64(clamping: batch)
+    cutter = ImageCutter(content)
+    partsLeft = Self.partsInFlight
+  }
+
+  /// Returns the next part, which is then in flight; nil if there is none, or if enough parts are in flight.
+  mutating func next() -> ImagePart? {
+    guard maySend, let part = cutter?.next() else { return nil }
+    partsLeft -= 1
+    if part.isLast { cutter = nil }
+    return part
+  }
+
+  mutating func didWritePart() {
+    partsLeft += 1
+    assert(partsLeft <= Self.partsInFlight, "more parts were written than sent")
+  }
+
+  /// Forgets the unread rest. Parts in flight may still be reported.
+  mutating func discard() { cutter = nil }
+}

@@ -15,8 +15,6 @@ final class ImageThread: @unchecked Sendable {
     let epoch: String
     let software: String
     var limits = ""
-    /// The database of an older schema that the first image replaces.
-    nonisolated(unsafe) var former: JournalDatabase?
   }
 
   private enum Task {
@@ -33,14 +31,14 @@ final class ImageThread: @unchecked Sendable {
   private let inbox = Guarded<Inbox>(Inbox())
   private let wakeUps: (task: WakeUp, end: WakeUp)
   private let isRunning = Atomic<Bool>(false)
-  /// Whether the end of the thread is not waited for: it may wait for the disk forever.
-  private let isGivenUp = Atomic<Bool>(false)
-  /// Used by the thread alone while it runs.
-  private var place: Place
+  private let place: Place
+  /// The database of an older schema that the first image replaces. Used by the thread alone while it runs.
+  private var former: JournalDatabase?
   private var current: (number: UInt64, file: ImageFile)?
 
-  init(_ place: Place, _ notices: LogNotices) throws(SystemError) {
+  init(_ place: Place, replacing former: JournalDatabase? = nil, _ notices: LogNotices) throws(SystemError) {
     self.place = place
+    self.former = former
     self.notices = notices
     wakeUps = (try WakeUp(), try WakeUp())
   }
@@ -77,7 +75,8 @@ final class ImageThread: @unchecked Sendable {
       inbox.isEnding = true
     }
     wakeUps.task.signal()
-    if !LogThread.wait(for: wakeUps.end, until: deadline) { isGivenUp.store(true, ordering: .relaxed) }
+    // On timeout, the thread may wait for the disk forever.
+    _ = LogThread.wait(for: wakeUps.end, until: deadline)
   }
 
   private func run() {
@@ -118,11 +117,11 @@ final class ImageThread: @unchecked Sendable {
     guard let current, current.number == image, let bytes = try current.file.write(part) else {
       return notices.post(.partWritten(image))
     }
-    if let former = place.former { try former.emptyLog() }
+    if let former { try former.emptyLog() }
     try current.file.finish()
     self.current = nil
-    if place.former != nil {
-      place.former = nil
+    if former != nil {
+      former = nil
       JournalDatabase.removeFiles(beside: StateFile.path(in: place.directory), place.files)
     }
     let size = FileSize.of(StateFile.path(in: place.directory)) ?? bytes

@@ -81,14 +81,10 @@ public final class StateImages {
   ///   - position: the place in the log that it covers.
   ///   - note: what the log needs besides it.
   public func begin(_ content: CatalogImage, position: UInt64, note: String) {
-    image.begin(content)
+    image.begin(content, covering: position)
     isWriting = true
     outcome = nil
-    thread.begin(
-      image.number,
-      ImageHead(
-        id: 1, revision: content.revision, at: content.at.nanoseconds, journal: Int64(clamping: position), limits: 0),
-      note: note)
+    thread.begin(image.number, image.head, note: note)
   }
 
   /// Does a small part of the work. Returns the outcome once.

@@ -217,3 +217,28 @@ struct SegmentChain {
     isCut = true
   }
 }
+
+/// Where the stored log ends, as recovery found it.
+struct LogEnd {
+  /// A segment, where its records end, and where its bytes are zero.
+  struct Last {
+    let segment: SegmentChain.Segment
+    let offset: Int
+    let contentEnd: Int
+  }
+
+  /// The segments that the image does not cover, the last one last.
+  var segments: [(number: UInt64, firstBatch: UInt64, bytes: Int)] = []
+  /// The last segment, if its records can be continued.
+  var last: Last?
+  /// Files that are not needed any more, the newest first.
+  var leftovers: [String] = []
+  /// The highest number of a segment that exists.
+  var highest: UInt64 = 0
+  /// The number of the next batch.
+  var nextBatch: UInt64 = 1
+  /// The revision after the last batch.
+  var revision: UInt64 = 0
+  /// Whether a part of the log was left out.
+  var isCut = false
+}
