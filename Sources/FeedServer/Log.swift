@@ -91,8 +91,9 @@ public final class Log {
     let second = clock() / 1_000_000_000
     if rates[level.rawValue].second != second {
       let leftOut = rates[level.rawValue].leftOut
-      rates[level.rawValue] = (second, 0, 0)
-      if leftOut > 0 {
+      let isReported = leftOut > 0 && isWritable
+      rates[level.rawValue] = (second, 0, isReported ? 0 : leftOut)
+      if isReported {
         put(
           level, "\(counted(leftOut, "\(level.name) line")) left out: more than \(grouped(linesPerSecond)) in a second")
       }

@@ -81,7 +81,8 @@ struct ClientExitTests {
       ["watch", "f", "--template", "{"], ["range", "f", "0", "0", "1", "--template", "{a:x}"],
       ["watch", "f", "--print", "}"], ["watch", "f", "--rows", "2"], ["watch", "f", "--print", "x", "--counts"],
       ["stats", "--json", "--prometheus"], ["watch", "f", "--since-file", "/proc/version"], ["stats", "--frob"],
-      ["--socket"], ["--timeout", "soon", "stats"], ["help", "get", "extra"],
+      ["--socket"], ["--socket", "a", "ping", "--socket", "b"], ["--timeout", "soon", "stats"],
+      ["help", "get", "extra"],
     ] as [[String]])
   func exitStatusIs2ForAWrongCommandLine(words: [String]) throws {
     let outcome = try ClientCommand.finish(ClientCommand(socket: "/nonexistent/socket").start(words))

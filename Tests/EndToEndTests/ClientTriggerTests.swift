@@ -90,6 +90,46 @@ import Testing
       end(next).map { "\($0["kind"].string ?? "") \($0["id"].text)" }, ["deleted 2", "added 3", "updated 1"])
   }
 
+  @Test("what a full disk cut off does not spoil the state") func fullDisk() throws {
+    let run = try Run("--bin", "all")
+    let gate = run.daemon.directory.file("gate")
+    expectEqual(mkfifo(gate, 0o600), 0)
+    // Each change of 9 kB is a line of the state. With XFSZ ignored, a file of 20 kB is full like a disk.
+    let trigger = try run.client.startShell(
+      """
+      trap '' XFSZ; ulimit -f 40
+      exec "$0" trigger f --state \(run.state) -- sh -c 'echo begun; cat > /dev/null; read -r go < \(gate)'
+      """)
+    try trigger.wait(forFile: run.state)
+    try expectEqual(run.push([#"{"id":1}"#]), 0)
+    try trigger.output.wait(lines: 1)
+    let text = String(repeating: "x", count: 9000)
+    for id in 2...7 { try expectEqual(run.push([#"{"id":\#(id),"x":"\#(text)"}"#]), 0) }
+    try run.daemon.waitUntilRead(by: "feedclient/trigger")
+    try SmallFile.open(gate) { try StandardStreams.writeAll("go\n", to: $0) }
+    let outcome = try ClientCommand.finish(trigger)
+    #expect(outcome.code != 0 && outcome.errors.contains(run.state), "\(outcome.errors)")
+    let next = try run.start(command: ["sh", "-c", "cat > /dev/null; echo done"])
+    try next.output.wait(lines: 6)
+    next.signal(SIGTERM)
+    try expectEqual(ClientCommand.finish(next).code, 128 + SIGTERM)
+  }
+
+  @Test("commands are awaited also if SIGCHLD was ignored") func ignoredChildEnds() throws {
+    let run = try Run("--bin", "all", elements: [#"{"id":1}"#, #"{"id":2}"#, #"{"id":3}"#])
+    let trigger = try run.client.startShell(
+      """
+      exec python3 -c '
+      import os, signal, sys
+      signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+      os.execv(sys.argv[1], sys.argv[1:])
+      ' "$0" trigger f --state \(run.state) --initial -- sh -c 'cat > /dev/null; echo done'
+      """)
+    try trigger.output.wait(lines: 3)
+    trigger.signal(SIGTERM)
+    try expectEqual(ClientCommand.finish(trigger).code, 128 + SIGTERM)
+  }
+
   @Test("a batch has what came meanwhile, coalesced") func batch() throws {
     let run = try Run("--bin", "all", elements: [#"{"id":1}"#, #"{"id":2}"#])
     let gate = run.daemon.directory.file("gate")

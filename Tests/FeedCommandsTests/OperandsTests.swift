@@ -23,6 +23,9 @@ import Testing
     try expectEqual(withJSON(json) { Operands.word(ofID: $0) }, word)
   }
 
+  @Test(arguments: [("{}", true), (" \t\r\n{", true), ("\n\n[{", false), ("", false), ("\u{A0}{", false)])
+  func objects(text: String, isObject: Bool) { expectEqual(Operands.beginsObject(text), isObject) }
+
   @Test func children() {
     expectEqual(Operands.child("2"), "2")
     expectEqual(Operands.child("-1"), "-1")

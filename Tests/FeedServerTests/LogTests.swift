@@ -104,6 +104,27 @@ struct LogTests {
     expectEqual(third, "<4>w6\n")
   }
 
+  @Test("the report of dropped lines does not block either, and is made later")
+  func reportToAFullPipe() throws {
+    let pipe = try Pipe()
+    let time = Time()
+    let log = Log(
+      threshold: .info, style: .journal, descriptor: pipe.writingNumber, linesPerSecond: 1, clock: { time.now })
+    for _ in 1...3 { log.write(.warning, "w") }
+    let line = String(repeating: "x", count: 1000)
+    for second in 1...1000 {
+      time.now = UInt64(second) * 1_000_000_000
+      log.write(.info, line)
+    }
+    log.write(.warning, "w")
+    _ = try contents(pipe)
+    time.now += 1_000_000_000
+    log.write(.warning, "w")
+    let lines = try contents(pipe).split(separator: "\n").map(String.init)
+    expectEqual(lines.first, "<4>2 warning lines left out: more than 1 in a second")
+    expectEqual(lines.last, "<4>w")
+  }
+
   private final class Time {
     var now: UInt64 = 0
   }

@@ -138,6 +138,7 @@ struct TerminalTests {
     expectEqual(properties(["TERM": "xterm"]).rows, 20)
     expectEqual(properties(["TERM": "xterm", "COLUMNS": "60"]).columns, 60)
     expectEqual(properties(["TERM": "xterm", "COLUMNS": "-3"]).columns, 101)
+    expectEqual(properties(["TERM": "xterm", "COLUMNS": "\(Int.max)"]).columns, 10_000)
     #expect(properties(["TERM": "xterm"]).allowsColor)
     #expect(properties(["TERM": "xterm", "NO_COLOR": ""]).allowsColor)
     #expect(!properties(["TERM": "xterm", "NO_COLOR": "1"]).allowsColor)

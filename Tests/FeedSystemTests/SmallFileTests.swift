@@ -39,6 +39,25 @@ struct SmallFileTests {
     expectEqual(#expect(throws: SystemError.self) { try SmallFile.replace(folder, with: []) }?.code, ENOENT)
   }
 
+  @Test("a file that is replaced keeps its mode, and a new one is private")
+  func modes() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("f")
+    func mode() -> mode_t {
+      var status = stat()
+      return stat(path, &status) == 0 ? status.st_mode & 0o777 : 0
+    }
+    try SmallFile.replace(path, with: [1])
+    expectEqual(mode(), 0o600)
+    for kept in [0o640, 0o400, 0o666] as [mode_t] {
+      expectEqual(chmod(path, kept), 0)
+      try SmallFile.replace(path, with: [2])
+      expectEqual(mode(), kept)
+    }
+    try SmallFile.replace(path, with: [3], isPublic: true)
+    expectEqual(mode(), 0o644)
+  }
+
   @Test("a FIFO and a device are refused without waiting for a writer")
   func onlyRegularFiles() throws {
     let directory = try TemporaryDirectory()

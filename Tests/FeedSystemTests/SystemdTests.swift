@@ -53,7 +53,8 @@ struct NotifyTests {
   @Test(
     arguments: [
       ([:], nil), (["WATCHDOG_USEC": "3000000"], .seconds(3)), (["WATCHDOG_USEC": "0"], nil),
-      (["WATCHDOG_USEC": "x"], nil), (["WATCHDOG_USEC": "5", "WATCHDOG_PID": "7"], .microseconds(5)),
+      (["WATCHDOG_USEC": "7200000000"], .seconds(7200)), (["WATCHDOG_USEC": "x"], nil),
+      (["WATCHDOG_USEC": "5", "WATCHDOG_PID": "7"], .microseconds(5)),
       (["WATCHDOG_USEC": "5", "WATCHDOG_PID": "8"], nil),
     ] as [([String: String], Duration?)])
   func watchdogIntervalOfVariables(variables: [String: String], interval: Duration?) {

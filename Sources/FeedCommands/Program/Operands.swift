@@ -23,7 +23,10 @@ enum Operands {
   static func child(_ word: String) -> String { Int(word).map { "\($0)" } ?? word.quotedAsJSON }
 
   /// Whether a text can only be a JSON object, if it is JSON.
-  static func beginsObject(_ text: String) -> Bool { text.drop { " \t\n\r".contains($0) }.hasPrefix("{") }
+  static func beginsObject(_ text: String) -> Bool {
+    // Of bytes: CR and LF together are one character.
+    text.utf8.first { !" \t\n\r".utf8.contains($0) } == UInt8(ascii: "{")
+  }
 
   /// Scans a text and passes its view to `body`.
   /// - Throws: a usage error if the text is not JSON.

@@ -42,6 +42,9 @@ package enum Program {
     let text = command.helpText(width: console.terminal.columns)
     if let status = try inform(text, options, console) { return status }
     try check(options.operands, of: command)
+    if let twice = ["socket", "timeout"].first(where: { global.contains($0) && options.contains($0) }) {
+      throw .usage("--\(twice) is given twice; give it once")
+    }
     func isGiven(_ option: String) -> Bool { options.contains(option) || global.contains(option) }
     let console = makeConsole(json: isGiven("json"), quiet: isGiven("quiet"), environment)
     let invocation = Invocation(

@@ -34,6 +34,7 @@ final class TriggerRun {
     let console = invocation.console
     // A command that is not there is refused now, and not when the first change comes.
     do throws(SystemError) { try ChildProgram.check(settings.command[0]) } catch { throw .system(error) }
+    ChildProgram.awaitsEnds()
     // The file may be locked for a while. Until then signals end the process.
     state = try TriggerState(settings.state, feed: settings.feed, filter: settings.condition) { console.say($0) }
     do throws(SystemError) {

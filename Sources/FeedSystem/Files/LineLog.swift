@@ -4,7 +4,7 @@ import Glibc
 /// A file of lines that one process at a time appends to, and now and then replaces as a whole.
 ///
 /// What was appended survives the end of the process and of the machine: each append is synced. A line that an end cut off has no
-/// newline. Programs that this process starts may keep the file locked until they end; see ``descriptor``.
+/// newline, and nothing is appended behind it. Programs that this process starts may keep the file locked until they end; see ``descriptor``.
 public final class LineLog {
   /// What a process has to wait for before it may use the file.
   public enum Obstacle: Equatable, Sendable {
@@ -22,6 +22,8 @@ public final class LineLog {
   public let path: String
   private let place: FilePlace
   private var file: Descriptor
+  /// The size without what a failed write left, while that could not be cut off.
+  private var torn: Int?
 
   /// Opens the file or creates it, and locks it.
   /// - Throws: `ELOOP` for a symbolic link; an error with the advice to wait if it is locked.
@@ -100,10 +102,22 @@ public final class LineLog {
     guard ftruncate(file.rawValue, off_t(count)) == 0 else { throw .last("truncate", path) }
   }
 
-  /// Appends bytes.
+  /// Appends bytes, all or none: what a failed write left is cut off, before more is appended.
   /// - Parameter syncs: whether they must survive the end of the machine.
   public func append(_ bytes: [UInt8], syncs: Bool = true) throws(SystemError) {
-    try Descriptor.writeAll(bytes[...], to: file.rawValue, "write", path)
+    if let torn {
+      try truncate(to: torn)
+      self.torn = nil
+    }
+    var status = stat()
+    guard fstat(file.rawValue, &status) == 0 else { throw .last("examine", path) }
+    do throws(SystemError) {
+      try Descriptor.writeAll(bytes[...], to: file.rawValue, "write", path)
+    } catch {
+      torn = Int(status.st_size)
+      if (try? truncate(to: Int(status.st_size))) != nil { torn = nil }
+      throw error
+    }
     if syncs, fdatasync(file.rawValue) != 0 { throw .last("sync", path) }
   }
 

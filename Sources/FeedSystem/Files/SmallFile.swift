@@ -105,17 +105,20 @@ public final class ReplaceableFile {
 
   /// Replaces or creates the file atomically: a reader sees the old bytes or the new ones. The new bytes are written to a
   /// temporary file in the same directory, which is then renamed. A symbolic link is replaced, not followed.
+  ///
+  /// The new file has the mode of the old one. The first one can be read and written by its owner only.
   /// - Parameter isPublic: whether every user may read the file, whatever the umask of the process is.
   public func replace(with contents: [UInt8], isPublic: Bool = false) throws(SystemError) {
     let temporary = "\(place.name).\(try Random.hex128()).new"
     let directory = place.directory.rawValue
     let number = retryingInterrupts {
-      clinux_open_at(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o644)
+      clinux_open_at(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
     }
     guard number >= 0 else { throw .last("create a file beside", path) }
     let file = Descriptor(owning: number)
     do throws(SystemError) {
-      if isPublic, fchmod(file.rawValue, 0o644) != 0 { throw SystemError.last("make readable", path) }
+      let mode = isPublic ? 0o644 : present
+      if let mode, fchmod(file.rawValue, mode) != 0 { throw SystemError.last("change the mode of", path) }
       try Descriptor.writeAll(contents[...], to: file.rawValue, "write", path)
       guard renameat(directory, temporary, directory, place.name) == 0 else {
         throw SystemError.last("replace", path)
@@ -124,6 +127,15 @@ public final class ReplaceableFile {
       unlinkat(directory, temporary, 0)
       throw error
     }
+  }
+
+  /// The mode of the file; nil if there is none.
+  private var present: mode_t? {
+    var status = stat()
+    guard fstatat(place.directory.rawValue, place.name, &status, AT_SYMLINK_NOFOLLOW) == 0,
+      status.st_mode & S_IFMT == S_IFREG
+    else { return nil }
+    return status.st_mode & 0o777
   }
 }
 

@@ -122,6 +122,8 @@ public struct Terminal: Equatable, Sendable {
   public var canRedraw: Bool
 
   public static let defaultColumns = 80
+  /// A larger `COLUMNS` means as much.
+  private static let mostColumns = 10_000
 
   /// Reads the present properties of `descriptor`. The size can change; see ``SignalQueue/windowChange``.
   public init(descriptor: Int32, environment: Environment) {
@@ -131,7 +133,8 @@ public struct Terminal: Equatable, Sendable {
     let known = isTerminal && clinux_window_size(descriptor, &width, &height) == 0
     rows = known && height > 0 ? Int(height) : nil
     let measured = known && width > 0 ? Int(width) : Terminal.defaultColumns
-    columns = environment.nonEmpty("COLUMNS").flatMap { Int($0) }.flatMap { $0 > 0 ? $0 : nil } ?? measured
+    let wanted = environment.nonEmpty("COLUMNS").flatMap { Int($0) }.flatMap { $0 > 0 ? $0 : nil }
+    columns = min(wanted ?? measured, Terminal.mostColumns)
     let isDumb = environment.nonEmpty("TERM") == nil || environment["TERM"] == "dumb"
     canRedraw = isTerminal && !isDumb
     allowsColor = canRedraw && environment.nonEmpty("NO_COLOR") == nil

@@ -39,7 +39,8 @@ public struct ChildProgram: Sendable {
     var set = sigset_t()
     sigemptyset(&set)
     posix_spawnattr_setsigmask(&attributes, &set)
-    sigaddset(&set, SIGPIPE)
+    // A program that inherits an ignored SIGCHLD cannot wait for its own children.
+    for signal in [SIGPIPE, SIGCHLD] { sigaddset(&set, signal) }
     posix_spawnattr_setsigdefault(&attributes, &set)
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
 
@@ -71,6 +72,10 @@ public struct ChildProgram: Sendable {
     }
     throw SystemError(code: code, operation: "run", path: name)
   }
+
+  /// Lets this process wait for its programs, also if it was started with SIGCHLD ignored, as some supervisors do: the
+  /// kernel would discard how they ended.
+  public static func awaitsEnds() { signal(SIGCHLD, SIG_DFL) }
 
   /// Returns how the program ended; nil if it has not. Never blocks.
   public func end() -> End? {

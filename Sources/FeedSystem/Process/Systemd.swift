@@ -47,8 +47,8 @@ public struct Notify: Sendable {
     let name = environment.nonEmpty("NOTIFY_SOCKET")
     socketName = name.flatMap { $0.hasPrefix("/") || $0.hasPrefix("@") ? $0 : nil }
     let owner = environment.nonEmpty("WATCHDOG_PID").flatMap { Int32($0) }
-    let period = environment.nonEmpty("WATCHDOG_USEC").flatMap { UInt32($0) } ?? 0
-    watchdogInterval = period > 0 && (owner ?? pid) == pid ? .microseconds(Int64(period)) : nil
+    let period = environment.nonEmpty("WATCHDOG_USEC").flatMap { UInt64($0) } ?? 0
+    watchdogInterval = period > 0 && (owner ?? pid) == pid ? .microseconds(Int64(clamping: period)) : nil
   }
 
   /// A notification.
