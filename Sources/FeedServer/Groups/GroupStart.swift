@@ -168,12 +168,11 @@ enum GroupStart {
     if shared.hasLostImage {
       log.write(.warning, "the image of this host was made of messages that the servers lost; it is not used")
     }
+    if let cached, cached.epoch != shared.epoch {
+      try keepFormer(StateFile.path(in: images), as: "\(images)/former-\(cached.epoch).sqlite", log)
+    }
     switch shared.image {
-    case .none:
-      if let cached, cached.epoch != shared.epoch {
-        try keepFormer(StateFile.path(in: images), as: "\(images)/former-\(cached.epoch).sqlite", log)
-      }
-      unlink(StateFile.path(in: images))
+    case .none: unlink(StateFile.path(in: images))
     case .cached: break
     case .loaded:
       guard rename(loaded, StateFile.path(in: images)) == 0 else {
