@@ -105,7 +105,7 @@ struct MemberTable: Equatable {
   private(set) var batchesSinceMark = 0
   private(set) var bytesSinceImage = 0
   private(set) var image: Image?
-  /// The image before that one.
+  /// The newest image of the other name.
   private(set) var formerImage: Image?
   private(set) var digests: Digests?
   /// The newest mark.
@@ -170,7 +170,9 @@ struct MemberTable: Equatable {
     case .image:
       guard let image = Image(JSONObject(payload), host: member.host, moment: time) else { return .none(.invalid) }
       if image.position >= self.image?.position ?? 0 {
-        (formerImage, self.image) = (self.image, image)
+        // An image that another member published at the same time has the same name, so this one has replaced it in the bucket.
+        if image.name != self.image?.name { formerImage = self.image }
+        self.image = image
         bytesSinceImage = 0
       }
       return .image(image)

@@ -159,6 +159,46 @@ import Testing
     #expect(MemberTable(text: "{}") == nil)
   }
 
+  private static func image(_ name: String, _ id: String, _ position: Int) -> String {
+    "{\"position\":\(position),\"from\":\(position),\"bytes\":1,\"name\":\"\(name)\",\"id\":\"\(id)\",\"chunks\":1,\"first\":1}"
+  }
+
+  /// The object of a name is replaced, so the former image is the one of the other name.
+  @Test mutating func membersThatPublishImagesAtOnceLeaveTheOneBefore() {
+    join(1)
+    join(2, as: "m2")
+    _ = receive(.image, 2, origin: 1, Self.image("image", "a", 2))
+    _ = receive(.image, 3, origin: 1, Self.image("image2", "b", 3))
+    #expect((table.image?.id, table.formerImage?.id) == ("b", "a"))
+    _ = receive(.image, 2, origin: 2, Self.image("image2", "c", 3))
+    #expect((table.image?.id, table.formerImage?.id) == ("c", "a"))
+    _ = receive(.image, 4, origin: 1, Self.image("image", "d", 5))
+    #expect((table.image?.id, table.formerImage?.id) == ("d", "c"))
+  }
+
+  @Test func anImageThatWasReplacedInTheBucketIsNotWhole() throws {
+    let settings = try GroupSettings(
+      name: "g", nats: NatsSettings(servers: []), host: "h", member: "m", version: "1", pid: 1, timeout: 1)
+    func former(_ name: String) throws -> String? {
+      let table = try #require(
+        MemberTable(
+          text: "{\"position\":9,\"moment\":0,\"image\":\(Self.image("image2", "c", 3)),\"formerImage\":"
+            + "\(Self.image(name, "b", 3)),\"members\":[]}"))
+      let subjects =
+        ["b", "c"].map { PublishedImage.chunkSubject(settings, $0) }
+        + PublishedImage.names.map { PublishedImage.subject(settings, $0) }
+      let held = HeldFrames(
+        Array("{\"state\":{\"subjects\":{\(subjects.map { "\"\($0)\":1" }.joined(separator: ","))}}}".utf8))
+      let input = GroupInput(
+        subject: "bucket", reply: nil, bytes: held.frames, status: nil, lastConsumer: nil, stalled: nil, owner: held)
+      var upkeep = Upkeep(settings, position: 9, now: 0)
+      return upkeep.checkBucket(input, table, rank: 0, now: 0)?.id
+    }
+    #expect(try former("image") == "b")
+    // Older versions have such tables.
+    #expect(try former("image2") == nil)
+  }
+
   @Test(arguments: [0, 1, 2, 3, 200]) func anImageHasTheLastRecords(count: Int) throws {
     var records = LogRecords()
     for place in 0..<count { _ = records.add(UInt64(place) + 1, UInt32(place) &* 0x9e37_79b9) }
