@@ -159,8 +159,8 @@ import Testing
     #expect(MemberTable(text: "{}") == nil)
   }
 
-  private static func image(_ name: String, _ id: String, _ position: Int) -> String {
-    "{\"position\":\(position),\"from\":\(position),\"bytes\":1,\"name\":\"\(name)\",\"id\":\"\(id)\",\"chunks\":1,\"first\":1}"
+  private static func image(_ name: String, _ id: String, _ position: Int, first: Int = 1) -> String {
+    "{\"position\":\(position),\"from\":\(position),\"bytes\":1,\"name\":\"\(name)\",\"id\":\"\(id)\",\"chunks\":1,\"first\":\(first)}"
   }
 
   /// The object of a name is replaced, so the former image is the one of the other name.
@@ -174,6 +174,24 @@ import Testing
     #expect((table.image?.id, table.formerImage?.id) == ("c", "a"))
     _ = receive(.image, 4, origin: 1, Self.image("image", "d", 5))
     #expect((table.image?.id, table.formerImage?.id) == ("d", "c"))
+  }
+
+  /// The bucket describes the one whose description came last there.
+  @Test(arguments: [10, 12]) mutating func whatIsNeededOfImagesThatArePublishedAtOnceIsKept(position: Int) {
+    join(1)
+    join(2, as: "m2")
+    _ = receive(.image, 2, origin: 1, Self.image("image", "a", 2, first: 2))
+    _ = receive(.image, 3, origin: 1, Self.image("image2", "b", 11, first: 6))
+    _ = receive(.image, 2, origin: 2, Self.image("image2", "c", position, first: 5))
+    #expect(table.image?.id == (position > 11 ? "c" : "b"))
+    #expect((table.image?.from, table.image?.first) == (UInt64(min(position, 11)), 5))
+    #expect((table.formerImage?.from, table.formerImage?.first) == (2, 2))
+    _ = receive(.image, 4, origin: 1, Self.image("image", "d", 20, first: 8))
+    #expect((table.image?.from, table.image?.first) == (20, 8))
+    #expect((table.formerImage?.from, table.formerImage?.first) == (UInt64(min(position, 11)), 5))
+    // One that was long on its way replaces the former one.
+    _ = receive(.image, 3, origin: 2, Self.image("image2", "e", 9, first: 4))
+    #expect((table.image?.id, table.formerImage?.from, table.formerImage?.first) == ("d", 9, 4))
   }
 
   @Test func anImageThatWasReplacedInTheBucketIsNotWhole() throws {
