@@ -315,5 +315,7 @@ struct GroupJoining: ~Copyable {
     guard size == published.size, digest == published.digest else {
       throw .badImage(settings.bucket, reason: "its bytes do not match its SHA-256")
     }
+    // It is renamed over the image of this host next.
+    guard fsync(file) == 0 else { throw .system("cannot write \(path): check the disk and the system's log") }
   }
 }

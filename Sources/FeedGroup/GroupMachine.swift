@@ -103,7 +103,7 @@ final class GroupMachine {
   func append(_ batch: LogBatch, now: UInt64) {
     // Batches are refused in order: with others before it, this one waits for their end.
     if !own.has(.batch), let reason = reasonToRefuse(now) {
-      events.append(.failed(from: batch.number, reason: reason))
+      events.append(.failed(from: batch.number, through: batch.number, reason: reason))
       return
     }
     own.add(batch, now: now)
@@ -248,8 +248,8 @@ final class GroupMachine {
 
   /// Refuses the batches that are not stored. Those that were sent may be stored later; they have no effect then.
   private func fail(_ reason: String, refused identity: UInt64? = nil, _ now: UInt64) {
-    if let (first, text) = own.abandon(reason, refused: identity) {
-      events.append(.failed(from: first, reason: text))
+    if let (batches, text) = own.abandon(reason, refused: identity) {
+      events.append(.failed(from: batches.lowerBound, through: batches.upperBound, reason: text))
     }
     flush(now)
   }

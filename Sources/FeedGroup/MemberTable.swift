@@ -32,16 +32,21 @@ struct MemberTable: Equatable {
   struct Image: Equatable {
     /// The last message that it covers.
     var position: UInt64
-    /// The first message that is needed besides it.
+    /// The first message that is needed besides it, or besides another image of its name.
     var from: UInt64
     var host: String
     var bytes: Int
     var moment: UInt64
-    /// The object in the bucket: its name, the id and number of its chunks, and the place of the first one.
+    /// The object in the bucket: its name, the id and number of its chunks.
     var name: String
     var id: String
     var chunks: Int
+    /// The place of the first chunk in the bucket, of those of another image of its name too.
     var first: UInt64
+
+    /// Keeps what an image of the same name needs: the bucket describes the one whose description came last, and the order of the
+    /// log may be another one.
+    mutating func keep(_ other: Image) { (from, first) = (min(from, other.from), min(first, other.first)) }
   }
 
   /// The digests that members computed at the newest mark.
@@ -105,7 +110,7 @@ struct MemberTable: Equatable {
   private(set) var batchesSinceMark = 0
   private(set) var bytesSinceImage = 0
   private(set) var image: Image?
-  /// The image before that one.
+  /// The newest image of the other name.
   private(set) var formerImage: Image?
   private(set) var digests: Digests?
   /// The newest mark.
@@ -169,10 +174,7 @@ struct MemberTable: Equatable {
     case .digest: return receiveDigest(payload, member)
     case .image:
       guard let image = Image(JSONObject(payload), host: member.host, moment: time) else { return .none(.invalid) }
-      if image.position >= self.image?.position ?? 0 {
-        (formerImage, self.image) = (self.image, image)
-        bytesSinceImage = 0
-      }
+      add(image)
       return .image(image)
     case .configured:
       let feeds = Self.checksums(payload)
@@ -226,6 +228,18 @@ struct MemberTable: Equatable {
       digests?.entries.append(Digests.Entry(member: member.member, host: member.host, value: value))
     }
     return .digest
+  }
+
+  /// Records an image. One that another member published at the same time has the same name.
+  private mutating func add(_ image: Image) {
+    guard image.position >= self.image?.position ?? 0 else {
+      if image.name == self.image?.name { self.image?.keep(image) } else { formerImage?.keep(image) }
+      return
+    }
+    let other = self.image
+    self.image = image
+    if let other, other.name == image.name { self.image?.keep(other) } else { formerImage = other }
+    bytesSinceImage = 0
   }
 
   private static func checksums(_ payload: UnsafeRawBufferPointer) -> [String: UInt32] {

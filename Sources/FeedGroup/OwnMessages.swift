@@ -214,17 +214,18 @@ struct OwnMessages {
     outgoing.messages.contains { $0.kind == .batch && $0.wasSent && $0.number < number }
   }
 
-  /// Gives up all messages, and begins anew. Returns the number of the first batch that is refused, and the whole reason; nil if
-  /// there is no batch.
+  /// Gives up all messages, and begins anew. Returns the numbers of the batches that are refused, and the whole reason; nil if
+  /// there is no batch. A batch that is added later is sent.
   /// - Parameter refused: what the server knows the message by that it refused; nil for none. Batches before it may be stored, and
   ///   those behind it have no effect without it.
-  mutating func abandon(_ reason: String, refused: UInt64? = nil) -> (first: UInt64, reason: String)? {
+  mutating func abandon(_ reason: String, refused: UInt64? = nil) -> (batches: ClosedRange<UInt64>, reason: String)? {
     let number = refused.flatMap { outgoing.message(identity: $0)?.number } ?? .max
-    let first = outgoing.messages.lazy.compactMap(\.batch).first
+    let batches = outgoing.messages.compactMap(\.batch)
     let text =
       mayBeStored(before: number) ? "\(reason); \(FeedError.mayBeStored)" : reason
     outgoing.removeAll()
     begin()
-    return first.map { ($0, text) }
+    guard let first = batches.first, let last = batches.last else { return nil }
+    return (first...last, text)
   }
 }

@@ -88,16 +88,20 @@ enum Base64 {
   }()
 
   static func encode(_ bytes: [UInt8]) -> String {
-    var out: [UInt8] = []
-    for start in stride(from: 0, to: bytes.count, by: 3) {
-      let part = bytes[start..<min(start + 3, bytes.count)]
-      var word: UInt32 = 0
-      for place in 0..<3 { word = word << 8 | (place < part.count ? UInt32(part[start + place]) : 0) }
-      for place in 0..<4 {
-        out.append(place <= part.count ? alphabet[Int(word >> UInt32(18 - 6 * place)) & 63] : UInt8(ascii: "="))
+    String(unsafeUninitializedCapacity: (bytes.count + 2) / 3 * 4) { out in
+      var (start, end) = (0, 0)
+      while start < bytes.count {
+        let left = bytes.count - start
+        let (second, third) = (left > 1 ? bytes[start + 1] : 0, left > 2 ? bytes[start + 2] : 0)
+        let word = Int(bytes[start]) << 16 | Int(second) << 8 | Int(third)
+        out[end] = alphabet[word >> 18]
+        out[end + 1] = alphabet[word >> 12 & 63]
+        out[end + 2] = left > 1 ? alphabet[word >> 6 & 63] : UInt8(ascii: "=")
+        out[end + 3] = left > 2 ? alphabet[word & 63] : UInt8(ascii: "=")
+        (start, end) = (start + 3, end + 4)
       }
+      return end
     }
-    return String(decoding: out, as: UTF8.self)
   }
 
   /// Returns nil for text that is not base64.

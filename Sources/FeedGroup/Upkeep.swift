@@ -145,7 +145,8 @@ struct Upkeep {
       counts[PublishedImage.chunkSubject(settings, image.id)] == image.chunks
         && counts[PublishedImage.subject(settings, image.name)] != nil
     }
-    if isWhole(image) { return table.formerImage.flatMap { isWhole($0) ? $0 : nil } }
+    // In a table of an older version the former image may have the name of the newest one, which has replaced it.
+    if isWhole(image) { return table.formerImage.flatMap { $0.name != image.name && isWhole($0) ? $0 : nil } }
     scheduleImage(rank: rank, now: now)
     return nil
   }

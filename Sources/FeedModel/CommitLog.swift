@@ -8,7 +8,7 @@
 ///     while let event = log.nextEvent() {
 ///       switch event {
 ///       case .stored(let number): …      // execute the batches up to `number`, answer their requests
-///       case .failed(let number, let reason): …  // refuse the requests of `number` and of all batches after it
+///       case .failed(let first, let last, let reason): …  // refuse the requests of these batches
 ///       case .received(let batch): …     // another member's batch: execute it without answers
 ///       case .lost(let reason): …        // stop serving
 ///       }
@@ -81,8 +81,9 @@ public enum LogEvent {
   /// The own batch of this number, the oldest in flight, is stored. Its place in a log of several members decides the time at
   /// which it is executed.
   case ordered(UInt64, at: Instant)
-  /// This batch and all later ones in flight are not stored. No replay will contain them.
-  case failed(from: UInt64, reason: String)
+  /// The own batches of these numbers, of which the first is the oldest in flight, are not stored: members execute them, if at
+  /// all, as ``received(_:)``. Batches that were appended after the last of them may be stored.
+  case failed(from: UInt64, through: UInt64, reason: String)
   /// A batch of another member of a replicated log. Its requests are not answered here.
   case received(LogBatch)
   /// A place in a replicated log: ``CommitLog/didReach(_:_:)`` is called with this number.

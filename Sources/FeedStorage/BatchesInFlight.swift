@@ -39,7 +39,7 @@ struct BatchesInFlight {
   mutating func didFail(_ number: UInt64, _ reason: String) {
     assert(inFlight?.number == number)
     inFlight = nil
-    events.append(.failed(from: number, reason: reason))
+    events.append(.failed(from: number, through: number, reason: reason))
   }
 
   mutating func takeEvent() -> LogEvent? { events.isEmpty ? nil : events.removeFirst() }

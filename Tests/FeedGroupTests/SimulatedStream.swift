@@ -183,6 +183,8 @@ final class SimulatedMember: GroupTransport {
   private var nextBatch: UInt64 = 0
   private var texts: [UInt64: String] = [:]
   private var inFlight: Set<UInt64> = []
+  /// The events that the machine has made and the engine has not taken yet.
+  private var events: [LogEvent] = []
   private var tickAt: UInt64 = 0
   /// What arrives at once is in order, as on a connection.
   private var connection = 0
@@ -214,13 +216,17 @@ final class SimulatedMember: GroupTransport {
   }
 
   /// Keeps the state as it is now, for the next start.
-  func writeImage() { image = SimulatedImage(table: machine.table, executed: executed) }
+  func writeImage() {
+    takeEvents()
+    image = SimulatedImage(table: machine.table, executed: executed)
+  }
 
   /// Is killed, and begins again from the last image.
   func restart() {
     if isConnected { disconnect() }
     for number in inFlight { outcomes[number, default: Outcome()].isForgotten = true }
     inFlight = []
+    events = []
     image = (stream.images + [image].compactMap(\.self)).last(where: stream.has)
     executed = image?.executed ?? []
     start(image.flatMap { MemberTable(text: $0.text) } ?? MemberTable())
@@ -238,7 +244,6 @@ final class SimulatedMember: GroupTransport {
   func leaveAndRejoin() {
     machine.leave(now: stream.now)
     machine.rejoin(now: stream.now)
-    takeEvents()
   }
 
   var lastIsStored: Bool { outcomes[nextBatch]?.isStored ?? false }
@@ -269,7 +274,6 @@ final class SimulatedMember: GroupTransport {
       LogBatch(
         number: nextBatch, at: Instant(nanoseconds: stream.now), revision: nil, frames: frames.frames, owner: frames),
       now: stream.now)
-    takeEvents()
   }
 
   private static func summary(_ bytes: UnsafeRawBufferPointer) -> String {
@@ -279,7 +283,8 @@ final class SimulatedMember: GroupTransport {
 
   /// Whether its batches have an outcome, and it has read the whole stream and would store more.
   var isSettled: Bool {
-    inFlight.isEmpty && machine.unreachableSince == nil && machine.table.position == stream.stored.count
+    events.isEmpty && inFlight.isEmpty && machine.unreachableSince == nil
+      && machine.table.position == stream.stored.count
   }
 
   /// What it has read, and which batches have no outcome.
@@ -301,7 +306,9 @@ final class SimulatedMember: GroupTransport {
         })
     }
     if stream.now >= tickAt { tickAt = stream.now + machine.tick(stream.now) }
-    takeEvents()
+    events += machine.takeEvents()
+    // The engine is another thread: it may append batches before it takes the events of those before them.
+    if stream.random.chance(0.5) { takeEvents() }
   }
 
   private func receive(_ subject: String, _ reply: String?, _ bytes: [UInt8], _ status: String?, _ last: UInt64?) {
@@ -311,20 +318,23 @@ final class SimulatedMember: GroupTransport {
         subject: subject, reply: reply, bytes: held.frames, status: status, lastConsumer: last, stalled: nil,
         owner: held),
       now: stream.now)
-    takeEvents()
   }
 
+  /// Does what the engine does with the events.
   private func takeEvents() {
-    for event in machine.takeEvents() {
+    events += machine.takeEvents()
+    defer { events = [] }
+    for event in events {
       switch event {
       case .ordered(let number, let at):
         outcomes[number, default: Outcome()].isStored = true
-        inFlight.remove(number)
+        // The engine no longer has a batch that it refused.
+        guard inFlight.remove(number) != nil else { break }
         executed.append("\(texts[number] ?? "?")@\(at.nanoseconds)")
       case .received(let batch):
         executed.append("\(Self.summary(batch.frames))@\(batch.at.nanoseconds)")
-      case .failed(let first, let reason):
-        for number in inFlight where number >= first {
+      case .failed(let first, let last, let reason):
+        for number in first...last {
           outcomes[number, default: Outcome()].failure = reason
           inFlight.remove(number)
         }

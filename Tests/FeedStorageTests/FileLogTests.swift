@@ -95,7 +95,7 @@ private final class LogDriver {
     case .stored:
       try execute()
       return nil
-    case .failed(_, let reason):
+    case .failed(_, _, let reason):
       waiting = nil
       return reason
     default: return "unexpected"
@@ -201,7 +201,7 @@ extension FaultyDiskTests {
         faulty_disk_wait_for_failures(3)
         #expect(driver.log.nextEvent() == nil)
         faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
-        guard case .failed(from: 2, _) = driver.event() else {
+        guard case .failed(from: 2, through: 2, _) = driver.event() else {
           Issue.record("the batch was not refused")
           return
         }
@@ -302,7 +302,7 @@ extension FaultyDiskTests {
       #expect(batches.place(of: 2) == 12 && batches.place(of: 3) == 13 && batches.place(of: .max) == 13)
       batches.begin(batch(4))
       batches.didFail(4, "why")
-      guard case .failed(from: 4, reason: "why")? = batches.takeEvent() else {
+      guard case .failed(from: 4, through: 4, reason: "why")? = batches.takeEvent() else {
         Issue.record("no event of batch 4")
         return
       }

@@ -94,6 +94,50 @@ class Images(GroupTest):
         self.await_same(a, b)
 
 
+class DamagedImages(GroupTest):
+    def test_a_member_with_a_damaged_image_loads_that_of_the_group(self):
+        for has_image in (False, True):
+            for place in (b"hellohello", b"batchesSinceMark"):
+                with self.subTest(has_image=has_image, place=place):
+                    self.play(f"{has_image}-{len(place)}", has_image, place)
+
+    def play(self, name, has_image, place):
+        first, a = self.start(name)
+        a.call("define", **collection(), replace=True)
+        for number in range(5):
+            a.call("update", feed="inbox", element={"id": number, "n": number, "text": "hellohello"})
+        if has_image:
+            a.call("group", action="image")
+            wait_for(lambda: a.call("group").get("image"), 20, "image")
+        before = state(a)
+        first.end()
+        folder = os.path.join(first.state, f"group-{self.group}")
+        path, kept = os.path.join(folder, "feedd.sqlite"), os.path.join(folder, "damaged.sqlite")
+        with open(path, "rb") as file:
+            damaged = file.read().replace(place, b"j" + place[1:])
+        with open(path, "wb") as file:
+            file.write(damaged)
+        # Without servers there is nothing to load, and the image stays.
+        first.arguments[first.arguments.index("--log") + 1] = "nats://127.0.0.1:1"
+        first.start()
+        first.process.wait(60)
+        self.assertIn("cannot restore", first.text())
+        self.assertIn("cannot be reached" if place == b"hellohello" else "cannot reach", first.text())
+        with open(path, "rb") as file:
+            self.assertEqual(file.read(), damaged)
+        first.arguments[first.arguments.index("--log") + 1] = self.servers.url
+        first.start()
+        a = wait_for(lambda: (client := first.connect()) and client.call("hello") and client, 30, "member")
+        self.assertEqual(state(a), before)
+        self.assertIn(f"kept as {kept}", first.text())
+        with open(kept, "rb") as file:
+            self.assertEqual(file.read(), damaged)
+        first.end()
+        first.start()
+        self.assertEqual(state(first.ready()), before)
+        first.end()
+
+
 class Backups(GroupTest):
     def test_a_backup_of_a_member_is_the_state_of_a_daemon_without_a_group(self):
         member, a = self.start("a")

@@ -60,6 +60,32 @@ class Losses(GroupTest):
         self.await_same(*clients, c)
         self.assertEqual(state(c), state(clients[1]))
 
+    def test_the_image_of_a_forgotten_history_is_kept(self):
+        for newest in (False, True):
+            with self.subTest(newest=newest):
+                first, a = self.start(f"a{newest}")
+                a.call("define", **collection())
+                a.call("update", feed="inbox", element={"id": "precious", "n": 1})
+                epoch = a.call("hello")["epoch"]
+                first.end()
+                # The servers forget the group, and another member begins a new history, with or without an image.
+                for stream in (self.stream, f"OBJ_{self.stream}"):
+                    request(self.port, f"$JS.API.STREAM.DELETE.{stream}", {})
+                second, b = self.start(f"b{newest}")
+                b.call("define", **collection("other"))
+                if newest:
+                    b.call("group", action="image")
+                    wait_for(lambda: self.image(b), 20, "image")
+                first.start()
+                wait_for(lambda: first.connect().call("hello"), 30, "member")
+                folder = os.path.join(first.state, f"group-{self.group}")
+                former = os.path.join(folder, f"former-{epoch}.sqlite")
+                self.assertIn(f"the image of the former one is kept as {former}", first.text())
+                with open(former, "rb") as file:
+                    self.assertIn(b"precious", file.read())
+                first.end()
+                second.end()
+
     @staticmethod
     def text(client):
         return json.dumps(client.call("snapshot", feed="inbox"))

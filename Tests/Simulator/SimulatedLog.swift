@@ -131,9 +131,8 @@ final class MemoryLog: SimulatedLog {
     report()
   }
 
-  /// Stores the oldest batches in flight. Nothing is stored behind a failed batch until the turn has been told of it.
+  /// Stores the oldest batches in flight, also behind a failed batch of which the turn has not been told.
   private func store(_ count: Int) {
-    if let failure = (events + unreported).lazy.compactMap(\.failure).first { return fail(failure) }
     let batches = Array(inFlight.prefix(count))
     guard let last = batches.last else { return }
     inFlight.removeFirst(batches.count)
@@ -143,10 +142,10 @@ final class MemoryLog: SimulatedLog {
 
   /// Fails all batches in flight.
   private func fail(_ reason: String) {
-    guard let first = inFlight.first else { return }
+    guard let first = inFlight.first, let last = inFlight.last else { return }
     let batches = inFlight
     inFlight = []
-    add(.failed(from: first.number, reason: reason), batches, failure: reason)
+    add(.failed(from: first.number, through: last.number, reason: reason), batches, failure: reason)
   }
 
   /// The log cannot tell what is stored from now on.
@@ -166,14 +165,8 @@ final class MemoryLog: SimulatedLog {
   func nextEvent() -> LogEvent? {
     if events.isEmpty { return nil }
     let report = events.removeFirst()
-    var batches = report.batches
-    if report.failure != nil {
-      // The turn refuses the batches that are in flight now, too.
-      batches += inFlight
-      inFlight = []
-      failed += batches
-    }
-    outcomes += batches.map { ($0, report.failure) }
+    if report.failure != nil { failed += report.batches }
+    outcomes += report.batches.map { ($0, report.failure) }
     return report.event
   }
 

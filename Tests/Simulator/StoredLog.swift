@@ -122,7 +122,7 @@ final class StoredLog: SimulatedLog, ImageStore {
     case .stored, .failed:
       guard let batch = inFlight else { preconditionFailure("an event without a batch") }
       var failure: String?
-      if case .failed(_, let reason) = event { failure = reason }
+      if case .failed(_, _, let reason) = event { failure = reason }
       outcomes.append((batch, failure))
       inFlight = nil
     case .ordered, .received, .mark, .lost, nil: break

@@ -29,8 +29,8 @@ struct Completion: ~Copyable {
   private static let largeBatch = 1 << 20
 
   private let engine: Engine
-  /// The events of the log that were not handled yet, in order, each with the number of the newest batch at the time.
-  private var events: [(event: LogEvent, newest: UInt64)] = []
+  /// The events of the log that were not handled yet, in order.
+  private var events: [LogEvent] = []
   private var verdict: Verdict?
   private var progress: Progress?
   /// The batch of another member that is being executed; nil while `progress` is not.
@@ -69,7 +69,7 @@ struct Completion: ~Copyable {
   mutating func completeBatches(_ dispatcher: inout Dispatcher) {
     if !dispatcher.batches.storesNothing {
       // All are taken: an event that is left would wake the event loop again and again.
-      while let event = dispatcher.batches.log.nextEvent() { events.append((event, dispatcher.batches.lastNumber)) }
+      while let event = dispatcher.batches.log.nextEvent() { events.append(event) }
     }
     guard resume(&dispatcher) else { return }
     if dispatcher.batches.storesNothing {
@@ -160,20 +160,19 @@ struct Completion: ~Copyable {
       if events.isEmpty { return true }
       // Batches of other members take the time of the turn too.
       if didExecute && engine.longWork.isTurnOver { return false }
-      let (event, newest) = events.removeFirst()
-      handle(event, newest: newest, dispatcher.batches)
+      handle(events.removeFirst(), dispatcher.batches)
       guard executeReceived() else { return false }
     }
   }
 
-  private mutating func handle(_ event: LogEvent, newest: UInt64, _ batches: borrowing PendingBatches) {
+  private mutating func handle(_ event: LogEvent, _ batches: borrowing PendingBatches) {
     switch event {
     case .stored(let number): verdict = Verdict(through: number, failure: nil)
-    case .failed(let number, let reason):
-      // The log reported all earlier batches as stored.
-      assert(batches.first(through: number).map { $0.number == number } ?? true)
+    case .failed(let first, let last, let reason):
+      // The log reported all earlier batches.
+      assert(batches.first(through: last)?.number == first)
       failureReason = reason
-      verdict = Verdict(through: newest, failure: reason)
+      verdict = Verdict(through: last, failure: reason)
     case .ordered(let number, let moment):
       batches.first(through: number)?.execute(at: moment)
       verdict = Verdict(through: number, failure: nil)

@@ -156,11 +156,13 @@ enum GroupStart {
     let images = "\(path)/group-\(settings.name)"
     try PrivateDirectory.make(images)
     var cached: GroupLog.Cached?
+    var isDamaged = false
     do throws(StorageError) {
       cached = try StateImages.note(in: images).map { GroupLog.Cached(epoch: $0.epoch, note: $0.note) }
     } catch {
-      log.write(.warning, "\(error); the image is loaded again from the group")
-      unlink(StateFile.path(in: images))
+      isDamaged = true
+      log.write(
+        .warning, "cannot restore \(error.path): \(error.reason); it is kept, and the state is loaded from the group")
     }
     let loaded = "\(images)/loaded"
     let shared = try GroupLog.join(
@@ -168,12 +170,15 @@ enum GroupStart {
     if shared.hasLostImage {
       log.write(.warning, "the image of this host was made of messages that the servers lost; it is not used")
     }
+    if isDamaged {
+      let kept = try keepDamaged(in: images)
+      log.write(.warning, "the image that cannot be restored is kept as \(kept)")
+    }
+    if let cached, cached.epoch != shared.epoch {
+      try keepFormer(StateFile.path(in: images), as: "\(images)/former-\(cached.epoch).sqlite", log)
+    }
     switch shared.image {
-    case .none:
-      if let cached, cached.epoch != shared.epoch {
-        try keepFormer(StateFile.path(in: images), as: "\(images)/former-\(cached.epoch).sqlite", log)
-      }
-      unlink(StateFile.path(in: images))
+    case .none: unlink(StateFile.path(in: images))
     case .cached: break
     case .loaded:
       guard rename(loaded, StateFile.path(in: images)) == 0 else {
@@ -189,6 +194,13 @@ enum GroupStart {
     log.write(
       .warning,
       "the group has begun a new history; the image of the former one is kept as \(former) for: feedclient restore")
+  }
+
+  /// Keeps an image that cannot be restored, so that the state is loaded from the group. Returns the path.
+  private static func keepDamaged(in images: String) throws(GroupError) -> String {
+    let (path, damaged) = (StateFile.path(in: images), "\(images)/damaged.sqlite")
+    guard rename(path, damaged) == 0 else { throw .system("cannot rename \(path) to \(damaged)") }
+    return damaged
   }
 
   /// The random name of this member, which its state directory keeps.
@@ -210,9 +222,13 @@ enum GroupStart {
     let start = MonotonicClock.now
     var (note, moment, elements): (String?, UInt64, Int) = (nil, 0, 0)
     if member.log.image != .none {
-      note = try StateImages.note(in: member.imageDirectory)?.note
-      let found = try StateImages.recover(member.imageDirectory, into: EngineRecovery(engine))
-      (moment, elements) = (found.newestMoment, found.elements)
+      do throws(StorageError) {
+        note = try StateImages.note(in: member.imageDirectory)?.note
+        let found = try StateImages.recover(member.imageDirectory, into: EngineRecovery(engine))
+        (moment, elements) = (found.newestMoment, found.elements)
+      } catch {
+        throw try failure(toRestore: member, error)
+      }
     }
     engine.use(limits)
     try member.startImages(limits)
@@ -225,6 +241,25 @@ enum GroupStart {
         + "an image of \(counted(elements, "element")) and \(counted(batches, "batch", plural: "batches")) of the log, in "
         + "\(grouped(milliseconds)) ms")
     return max(moment, newest)
+  }
+
+  /// Lets the next start load the state from the group, if this host's own image cannot be restored and the group can be reached.
+  /// Returns the reason that ends this start.
+  private static func failure(toRestore member: GroupMember, _ error: StorageError) throws(GroupError) -> any Error {
+    let (log, what) = (member.log, "cannot restore \(error.path): \(error.reason)")
+    switch log.image {
+    case .none: return error
+    case .loaded:
+      // It is that of the group.
+      unlink(StateFile.path(in: member.imageDirectory))
+      return error
+    case .cached where log.hasWaited:
+      return GroupError.system(
+        "\(what), and the group cannot be reached at \(log.settings.nats.publicServers); start nats-server or correct --log "
+          + "to load the state from the group (the image is kept)")
+    case .cached:
+      return RejoinNeeded(reason: "\(what); it is kept as \(try keepDamaged(in: member.imageDirectory))")
+    }
   }
 
   /// Executes the batches that the log has. Returns their number and the newest moment. Cut off from the log, a member that has an

@@ -29,11 +29,15 @@ final class ArrayLog: CommitLog {
   var isHeld = false
   /// The reason with which batches fail at once; nil to store them.
   var failure: String?
+  /// The reason with which the batches in flight fail when another one is appended, which does not fail; nil for none.
+  var failureBeforeNext: String?
 
   init(window: Int = 1) { self.window = window }
 
   func append(_ batch: LogBatch) {
     precondition(inFlight.count < window, "more batches are in flight than the window allows")
+    if let failureBeforeNext { fail(failureBeforeNext) }
+    failureBeforeNext = nil
     precondition(batch.number == (inFlight.last?.number ?? last) + 1)
     let copy = Copy(batch.frames)
     inFlight.append(
@@ -61,7 +65,7 @@ final class ArrayLog: CommitLog {
     guard let first = inFlight.first, let end = inFlight.last else { return }
     inFlight.removeAll()
     last = end.number
-    events.append(.failed(from: first.number, reason: reason))
+    events.append(.failed(from: first.number, through: last, reason: reason))
   }
 
   /// Delivers a batch of another member.

@@ -107,6 +107,29 @@ import Testing
     expectEqual(counts(two, "c"), "[2]")
   }
 
+  /// A thread of the log reports the failure at any time. Batches that were appended since can be stored.
+  @Test func batchThatFollowsAFailedOneIsStored() throws {
+    let harness = EngineHarness(isDurable: true, window: 4)
+    let (client, log) = (harness.connect(), try #require(harness.log))
+    _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection"}"#)
+    log.isHeld = true
+    harness.deliver(client, EngineHarness.frame(Self.update("c", 1, id: 1)))
+    log.failureBeforeNext = "the servers do not answer"
+    harness.deliver(client, EngineHarness.frame(Self.update("c", 2, id: 2)))
+    harness.turn()
+    let refused = harness.take(client).compactMap { Value($0) }
+    expectEqual(refused.map { $0["id"]?.int }, [1])
+    expectEqual(refused.map(\.errorCode), [-32008])
+    expectEqual(log.inFlight.count, 1)
+    log.store()
+    harness.turn()
+    let answers = harness.take(client).compactMap { Value($0) }
+    expectEqual(answers.map { $0["id"]?.int }, [2])
+    expectEqual(answers.map(\.errorCode), [nil])
+    let snapshot = harness.ask(client, "snapshot", #"{"feed":"c"}"#).first.flatMap { Value($0) }
+    expectEqual(snapshot?["result"]?["sections"]?.items.first?["elements"]?.text, #"[{"id":2}]"#)
+  }
+
   @Test func requestsOfADisconnectedPeerAreExecutedOnceStored() {
     let (gone, other) = (harness.connect(), harness.connect())
     _ = harness.ask(gone, "define", #"{"feed":"c","kind":"collection"}"#)
