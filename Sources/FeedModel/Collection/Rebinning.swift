@@ -30,7 +30,7 @@ struct Rebinning {
     log.allow(steps: request.stepsLeft)
     // The steps count although the new state may be refused.
     defer { request.didUse(steps: request.stepsLeft &- log.stepsLeft) }
-    var scanner = JSONScanner(maxDepth: state.limits.maxDepth)
+    var scanner = JSONScanner(maxDepth: Limits.largestDepth)
     /// The old handle of the element under each new handle.
     var sources: [UInt32] = []
     state.elements.discarded = old.elements.discarded
@@ -42,7 +42,12 @@ struct Rebinning {
       // Also for an element that no bin accepts.
       pace.spend(2 &+ state.bins.count / 4)
       let text = old.elements.text(of: handle)
-      guard let view = try? scanner.scan(text.text, pace) else { continue }
+      let view: JSONView
+      do throws(JSONError) {
+        view = try scanner.scan(text.text, pace)
+      } catch {
+        throw .internalError(reason: "a stored element cannot be read: \(error.message)")
+      }
       defer { log.finish() }
       try state.update(view, index: place, at: text.changedAt, log)
       guard let successor = try state.find(identityOf: view, index: place) else { continue }
