@@ -112,15 +112,16 @@ struct SectionComparison {
   ) -> [(before: Int, after: Int)] {
     // Often only one of the two definitions has many sections.
     let (few, many) = olds.count < news.count ? (olds, news) : (news, olds)
-    var places = [String: Int](minimumCapacity: few.count)
+    var places = [ExactText: Int](minimumCapacity: few.count)
     for place in few.indices {
       pace.spend()
-      if places[few[place].name] == nil { places[few[place].name] = place }
+      let name = few[place].name.exact
+      if places[name] == nil { places[name] = place }
     }
     var pairs: [(before: Int, after: Int)] = []
     for place in many.indices {
       pace.spend()
-      guard let other = places.removeValue(forKey: many[place].name) else { continue }
+      guard let other = places.removeValue(forKey: many[place].name.exact) else { continue }
       pairs.append(olds.count < news.count ? (other, place) : (place, other))
       if places.isEmpty { break }
     }
@@ -253,7 +254,7 @@ struct SectionComparison {
 
   /// Whether the type of an element differs. Its text is a copy.
   private func differs(_ handle: UInt32) -> Bool {
-    if old.definition.type?.text == new.definition.type?.text { return false }
+    if old.definition.type?.exact == new.definition.type?.exact { return false }
     let was = old.elements.text(of: handle)
     let now = new.elements.text(of: successors[Int(handle)])
     assert(CollectionState.equal(was.text, now.text), "a copy of an element differs")

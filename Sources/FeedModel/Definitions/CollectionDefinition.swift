@@ -16,7 +16,7 @@ public struct CollectionDefinition: Equatable, Sendable {
     public let sort: [SortTerm]
 
     public static func == (a: Bin, b: Bin) -> Bool {
-      a.name == b.name && a.filter?.text == b.filter?.text && a.sort == b.sort
+      a.name == b.name && a.filter?.exact == b.filter?.exact && a.sort == b.sort
     }
   }
 
@@ -26,7 +26,7 @@ public struct CollectionDefinition: Equatable, Sendable {
     public let descending: Bool
 
     public static func == (a: SortTerm, b: SortTerm) -> Bool {
-      a.by.text == b.by.text && a.descending == b.descending
+      a.by.exact == b.by.exact && a.descending == b.descending
     }
   }
 
@@ -36,7 +36,7 @@ public struct CollectionDefinition: Equatable, Sendable {
     public let by: SingularPath
     public let descending: Bool
 
-    public static func == (a: Section, b: Section) -> Bool { a.by.text == b.by.text && a.descending == b.descending }
+    public static func == (a: Section, b: Section) -> Bool { a.by.exact == b.by.exact && a.descending == b.descending }
   }
 
   /// The maximum number of sort terms of a bin.
@@ -59,7 +59,7 @@ public struct CollectionDefinition: Equatable, Sendable {
   var feeds: [Bin] { section == nil ? bins : [] }
 
   public static func == (a: CollectionDefinition, b: CollectionDefinition) -> Bool {
-    a.id.text == b.id.text && a.type?.text == b.type?.text && a.exclusive == b.exclusive && a.bins == b.bins
+    a.id.exact == b.id.exact && a.type?.exact == b.type?.exact && a.exclusive == b.exclusive && a.bins == b.bins
       && a.section == b.section && a.retain == b.retain
   }
 }

@@ -19,7 +19,7 @@ public struct Retention: Equatable, Sendable {
   var isTimed: Bool { seconds != nil || until != nil }
 
   public static func == (a: Retention, b: Retention) -> Bool {
-    a.count == b.count && a.seconds == b.seconds && a.until?.text == b.until?.text
+    a.count == b.count && a.seconds == b.seconds && a.until?.exact == b.until?.exact
   }
 
   /// Parses the member `retain` of a definition; nil if there is none.
