@@ -201,17 +201,13 @@ public final class Catalog {
   /// The feeds that have an expired element at `now`, in order of name.
   public func expired(at now: Instant) -> [Feed] { expiry.due(at: now) }
 
-  /// Updates what is known of all feeds, after definitions changed. O(feeds).
-  func refreshSummaries() {
-    expiry.refresh(from: table)
-    slowFilters.refresh(from: table)
-  }
-
-  /// Updates what is known of all feeds, after a feed was added or removed. O(1) unless it retains by time, or a feed with
-  /// the slowest filters was removed.
-  func refreshSummaries(with feed: Feed) {
-    if feed.kind.rows?.retention?.isTimed == true { expiry.refresh(from: table) }
-    slowFilters.follow(feed, in: table)
+  /// Updates what is known of all feeds, after a feed was added, removed or redefined. O(log feeds) unless it begins or ends
+  /// to retain by time, or the feed with the slowest filters was removed or redefined.
+  ///
+  /// - Parameter former: the ``RowStore/slowSize`` that a redefined feed had.
+  func refreshSummaries(with feed: Feed, formerSlowSize former: Int? = nil) {
+    expiry.follow(feed, in: table)
+    slowFilters.follow(feed, formerly: former ?? feed.kind.rows?.slowSize ?? .max, in: table)
   }
 
   /// Whether memory of elements that are gone waits to be freed.

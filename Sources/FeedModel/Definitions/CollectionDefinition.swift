@@ -169,14 +169,16 @@ extension CollectionDefinition.SortTerm {
 struct SlowFilters {
   private(set) var smallest = Int.max
 
-  /// Follows that a feed was added to the table, or removed. O(1), or O(feeds) if one with the least size was removed.
-  mutating func follow(_ feed: Feed, in table: FeedTable) {
-    guard let size = feed.kind.rows?.slowSize, size <= smallest, size < .max else { return }
-    if table.byName[feed.name] === feed { smallest = size } else { refresh(from: table) }
+  /// Follows that a feed was added to the table, removed or redefined. O(1), or O(feeds) if one with the least size was
+  /// removed or redefined.
+  ///
+  /// - Parameter former: the size of the feed before.
+  mutating func follow(_ feed: Feed, formerly former: Int, in table: FeedTable) {
+    let size = table.byName[feed.name] === feed ? feed.kind.rows?.slowSize ?? .max : .max
+    if size <= smallest { smallest = size } else if former == smallest { refresh(from: table) }
   }
 
-  /// Follows a change of definitions. O(feeds).
-  mutating func refresh(from table: FeedTable) {
+  private mutating func refresh(from table: FeedTable) {
     smallest = table.all.reduce(.max) { min($0, $1.kind.rows?.slowSize ?? .max) }
   }
 

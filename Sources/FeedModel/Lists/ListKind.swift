@@ -95,11 +95,11 @@ public final class ListKind: FeedKind {
     // Rows removed under the previous identity path are not paired with rows added under this one.
     let isRebinned = former.hasOtherIdentity(than: list)
     if isRebinned { commit.publisher.didRebin(number) }
-    catalog.refreshSummaries()
+    catalog.refreshSummaries(with: feed)
     // Logged only now: a structural step hides all feeds from others until the commit ends.
     commit.logStructure(before: position) { [unowned catalog] in
       state.restore(former)
-      catalog.refreshSummaries()
+      catalog.refreshSummaries(with: feed)
       if isRebinned { catalog.commit.publisher.undoRebin() }
     }
     commit.finishOperation(on: number, state, since: position)
