@@ -94,6 +94,10 @@ public struct Limits: Sendable, Equatable {
   /// Bytes of the compiled filters of one definition, of a query or of the filter of a `delete`.
   public var maxFilterBytes = 1 << 20
 
+  /// The largest allowed `maxDepth`. No element is deeper, under whatever limits it was stored, so what reads stored elements
+  /// accepts this depth: `maxDepth` limits requests only.
+  public static let largestDepth = 10_000
+
   public init() {}
 
   /// The maximum size of an element in bytes. A frame with one such element fits in `maxFrame`.
@@ -120,7 +124,7 @@ extension Limits {
       name: "maxFrame", flag: "max-frame", help: "bytes of JSON in one frame", range: 4096...(1 << 30),
       keyPath: \.maxFrame),
     .init(
-      name: "maxDepth", flag: "max-depth", help: "levels of nested arrays and objects", range: 8...10_000,
+      name: "maxDepth", flag: "max-depth", help: "levels of nested arrays and objects", range: 8...Limits.largestDepth,
       keyPath: \.maxDepth),
     .init(
       name: "maxConnections", flag: "max-connections", help: "connections in all", range: 1...1_000_000,

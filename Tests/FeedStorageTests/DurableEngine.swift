@@ -37,7 +37,7 @@ final class DurableEngine {
     engine = Engine(limits: limits, identity: identity, seed: 3, isDurable: true, now: now)
     let filler = Filler(engine)
     found = try log.recover(into: filler)
-    engine.use(limits)
+    engine.endReplay(limits)
     try log.start(limits)
     self.now = max(now, Instant(nanoseconds: found.newestMoment + 1))
     loop = Turn(engine, log: log, now: self.now)

@@ -26,7 +26,8 @@ final class QueryJob: Job {
   private let limits: Limits
   private let stack: ReadStack<QueryJob>
   private let uid: UInt32
-  private var scanner: JSONScanner
+  /// An array may be around the elements.
+  private var scanner = JSONScanner(maxDepth: Limits.largestDepth + 1)
   private var nodes: QueryNodes
   /// The place in the queue of the stack until its part of the work has ended.
   private var place: Int?
@@ -46,11 +47,9 @@ final class QueryJob: Job {
     if !isSingle, let path = path.elementwise() {
       texts = SelectedElements(path, of: snapshot)
       self.path = { path.evaluate($0, steps: &$1, pace: $2, $3) }
-      scanner = JSONScanner(maxDepth: limits.maxDepth)
     } else {
       texts = QueryDocument(of: snapshot, isArray: !isSingle, places: places, limits)
       self.path = { path.evaluate($0, steps: &$1, pace: $2, $3) }
-      scanner = JSONScanner(maxDepth: limits.maxDepth + 1)
     }
   }
 

@@ -32,9 +32,9 @@ extension Engine {
   /// - Parameter rules: those by which the batch was executed first (``ExecutionRules/known``).
   public func replay(_ batch: LogBatch, rules: Int = ExecutionRules.current) throws(ReplayError) {
     if let revision = batch.revision {
-      // A start adds one revision for managed feeds, whose rows are read again. Journals of early versions do not
-      // contain their commits.
-      let mayCountMore = catalog.feeds.values.contains { $0.kind is ManagedKind }
+      // A start adds one revision for managed feeds, whose rows are read again, and one for views that show other rows under
+      // other limits. Journals of early versions do not contain the commits of managed feeds.
+      let mayCountMore = catalog.hasReplacedRows || catalog.feeds.values.contains { $0.kind is ManagedKind }
       guard revision == catalog.revision || (revision > catalog.revision && mayCountMore) else {
         throw .revisionMismatch(stored: revision, reached: catalog.revision)
       }
@@ -76,10 +76,16 @@ extension Engine {
     }
   }
 
-  /// Sets the limits: those of the process whose journal is replayed, or the current ones after replay.
+  /// Sets the limits: those of the process whose journal is replayed.
   public func use(_ limits: Limits) {
     self.limits = limits
     catalog.use(limits)
+  }
+
+  /// Sets the limits of this process after replay, and ends the past of feeds that show other rows under them.
+  public func endReplay(_ limits: Limits) {
+    use(limits)
+    catalog.forgetReplacedRows()
   }
 }
 

@@ -22,6 +22,8 @@ public final class Catalog {
   /// Whether the rows of managed feeds are part of the state, as in a group: stored by the log, and contained in images.
   public var keepsManagedRows = false
   private var expiry = Expiry()
+  /// The feeds that show other rows since other limits were set, and those that were made under their numbers later.
+  private var replaced: Set<FeedNumber> = []
   private(set) var slowFilters = SlowFilters()
   /// The number of changes published when the histories were trimmed last.
   private var changesAtTrim = 0
@@ -134,9 +136,11 @@ public final class Catalog {
 
   // MARK: Limits and eviction
 
-  /// Replaces the limits. Existing feeds and elements are kept even if they exceed the new limits.
+  /// Replaces the limits, between two commits. Existing feeds and elements are kept even if they exceed the new limits.
+  /// Views show the rows that their filters accept within the new limits.
   public func use(_ limits: Limits) {
     let recharges = limits.countsMemory != self.limits.countsMemory
+    let judgesOtherwise = ViewJudge.maxSteps(limits) != ViewJudge.maxSteps(self.limits)
     self.limits = limits
     if recharges {
       for feed in feeds.values {
@@ -144,6 +148,29 @@ public final class Catalog {
       }
     }
     for feed in table.all where !(feed.kind is ManagedKind) { feed.kind.rows?.limits = limits }
+    if judgesOtherwise { judgeViews() }
+  }
+
+  /// Evaluates the filters of all views under the present limits. A feed that then shows other rows has no past, and no
+  /// selection. O(n log n) for the rows of these views.
+  private func judgeViews() {
+    defer {
+      graph.structureDidChange()
+      graph.didClose()
+    }
+    for feed in feeds.values.sorted(by: { graph.rank(of: $0.number) < graph.rank(of: $1.number) }) {
+      guard let derived = feed.derived else { continue }
+      var isReplaced = derived.sources.contains { replaced.contains($0.feed.number) }
+      graph.counts.advance()
+      if let view = derived as? ViewKind, view.hasFilter {
+        if view.use(limits, feed, graph) { isReplaced = true }
+      } else if isReplaced {
+        derived.sourcesWereRestored()
+      }
+      guard isReplaced else { continue }
+      replaced.insert(feed.number)
+      feed.forgetPast(at: revision)
+    }
   }
 
   /// The moment when the next element of any feed expires; nil if none will. O(feeds that retain by time).
@@ -174,17 +201,13 @@ public final class Catalog {
   /// The feeds that have an expired element at `now`, in order of name.
   public func expired(at now: Instant) -> [Feed] { expiry.due(at: now) }
 
-  /// Updates what is known of all feeds, after definitions changed. O(feeds).
-  func refreshSummaries() {
-    expiry.refresh(from: table)
-    slowFilters.refresh(from: table)
-  }
-
-  /// Updates what is known of all feeds, after a feed was added or removed. O(1) unless it retains by time, or a feed with
-  /// the slowest filters was removed.
-  func refreshSummaries(with feed: Feed) {
-    if feed.kind.rows?.retention?.isTimed == true { expiry.refresh(from: table) }
-    slowFilters.follow(feed, in: table)
+  /// Updates what is known of all feeds, after a feed was added, removed or redefined. O(log feeds) unless it begins or ends
+  /// to retain by time, or the feed with the slowest filters was removed or redefined.
+  ///
+  /// - Parameter former: the ``RowStore/slowSize`` that a redefined feed had.
+  func refreshSummaries(with feed: Feed, formerSlowSize former: Int? = nil) {
+    expiry.follow(feed, in: table)
+    slowFilters.follow(feed, formerly: former ?? feed.kind.rows?.slowSize ?? .max, in: table)
   }
 
   /// Whether memory of elements that are gone waits to be freed.
@@ -236,6 +259,18 @@ public final class Catalog {
     if managed.isEmpty { return }
     commit.skip(to: revision &+ 1)
     for feed in managed { feed.forgetPast(at: revision) }
+  }
+
+  /// Whether other limits replaced rows of views since the image. Each start gives these feeds another revision, which no batch
+  /// has.
+  public var hasReplacedRows: Bool { !replaced.isEmpty }
+
+  /// Gives the feeds that show other rows under the present limits a revision that no client has seen. Called once, when
+  /// replay has ended. O(feeds).
+  public func forgetReplacedRows() {
+    if replaced.isEmpty { return }
+    commit.skip(to: revision &+ 1)
+    for feed in feeds.values where replaced.contains(feed.number) { feed.forgetPast(at: revision) }
   }
 
   /// Calls `body` without the limits on definitions and on the numbers of feeds, bins, sections, repeats and levels.

@@ -203,6 +203,7 @@ extension Catalog {
       slots.contents.map(\.feed), of: feed, named: name, steps: slots.stepsPerRow
     ) { _ in [] }
     return SlotsPlan(
-      slots, contents: Dictionary(uniqueKeysWithValues: zip(slots.contents.map(\.type), contents)), following: followed)
+      slots, contents: Dictionary(uniqueKeysWithValues: zip(slots.contents.map(\.type.exact), contents)),
+      following: followed)
   }
 }

@@ -3,7 +3,7 @@ import FeedChange
 /// The graph of feeds that show rows of other feeds.
 ///
 /// Invariant: the parents mirror the sources of every linked feed; the rank of a feed exceeds the ranks of its sources;
-/// there is no cycle; the steps of a feed are the sum, over its parents, of theirs and of those that they take themselves; each
+/// there is no cycle; the repeats of a feed are the sum of those of its sources; the steps of a feed are the sum, over its parents, of theirs and of those that they take themselves; each
 /// feed counts its sources with managed rows; a cached route of the current version is valid.
 final class FeedGraph {
   /// A feed that shows the rows of another feed, and the place of that feed among its sources.
@@ -70,9 +70,8 @@ final class FeedGraph {
   /// The position in the order of publication, above that of every source.
   func rank(of feed: FeedNumber) -> Int { nodes[feed].rank }
 
-  /// An upper bound for how often the feed shows any other feed; at least 1.
+  /// An upper bound for how often the feed shows any other feed: the sum over its sources, at least 1.
   func repeats(of feed: FeedNumber) -> Int { nodes[feed].repeats }
-  func setRepeats(of feed: FeedNumber, _ repeats: Int) { nodes[feed].repeats = repeats }
 
   /// The steps that all feeds above may take for the change of one row. O(1).
   func stepsAbove(_ feed: FeedNumber) -> Int { nodes[feed].steps }
@@ -113,7 +112,6 @@ final class FeedGraph {
   /// Adds a feed to the parents of its sources.
   func link(_ feed: Feed) {
     guard let derived = feed.derived else { return }
-    var repeats = 0
     if let view = derived as? ViewKind { count(view, 1) }
     let steps = nodes[feed.number].steps + derived.stepsPerRow
     for (place, source) in derived.sources {
@@ -122,9 +120,16 @@ final class FeedGraph {
       if hasManagedRows(source.number) { countManagedSource(of: feed.number, 1) }
       nodes[source.number].parents.append(Parent(feed: feed.number, place: place))
       raiseRank(of: feed.number, above: nodes[source.number].rank)
-      repeats = saturatingSum(repeats, nodes[source.number].repeats)
     }
-    nodes[feed.number].repeats = max(1, repeats)
+    let repeats = sumOfRepeats(below: feed)
+    if repeats == nodes[feed.number].repeats { return }
+    nodes[feed.number].repeats = repeats
+    // A rollback links feeds in any order, so the bound of a parent may have been computed from a lower one of this feed.
+    forEachFeed(above: feed) { parent, _ in nodes[parent.number].repeats = sumOfRepeats(below: parent) }
+  }
+
+  private func sumOfRepeats(below feed: Feed) -> Int {
+    max(1, (feed.derived?.sources ?? []).reduce(0) { saturatingSum($0, nodes[$1.feed.number].repeats) })
   }
 
   /// Reverts `link`.
@@ -294,6 +299,7 @@ extension FeedGraph {
           nodes[source.number].parents.contains(Parent(feed: feed.number, place: place)), "a source lacks a parent")
         precondition(nodes[feed.number].rank > nodes[source.number].rank, "a feed is ranked below its source")
       }
+      precondition(nodes[feed.number].repeats == sumOfRepeats(below: feed), "the bound of the repeats is wrong")
       for parent in nodes[feed.number].parents {
         precondition(
           table[parent.feed].derived?.sources.contains { $0.place == parent.place && $0.feed === feed } == true,

@@ -31,7 +31,6 @@ extension FeedGraph {
       if repeats > limits.maxRepeats {
         repeats = exactRepeats(below: parent.derived?.sources.map(\.feed) ?? [], feed, children)
       }
-      setRepeats(of: parent.number, repeats)
       if repeats > limits.maxRepeats { throw tooManyRepeats(mentionAbove(parent), limits) }
     }
   }

@@ -31,7 +31,7 @@ final class FeedListKind: SingleSectionKind {
 
   /// Returns the row of the feed with a name.
   func find(_ name: JSONView) -> (row: Row, places: [IndexPath])? {
-    guard let name = name.string(atMost: FeedName.maxLength), let handle = state.handles[name],
+    guard let name = name.string(atMost: FeedName.maxLength), FeedName.isValid(name), let handle = state.handles[name],
       let row = state.sections[0].rows.row(of: handle)
     else { return nil }
     return (state.row(of: handle), [IndexPath(section: 0, row: UInt32(row))])

@@ -51,10 +51,11 @@ final class FeedTable {
 
   /// The feed of that name, or the bin of a collection for `collection/bin`.
   func find(_ name: String) -> Feed? {
-    if let feed = named[name] { return feed }
+    // Names are ASCII, and what is canonically equivalent to ASCII has more bytes.
+    if let feed = named[name] { return feed.name.utf8.count == name.utf8.count ? feed : nil }
     if name == FeedName.feeds { return list }
     guard let slash = name.firstIndex(of: "/") else { return nil }
-    return named[String(name[..<slash])]?.kind.bins.first { $0.name == name }
+    return named[String(name[..<slash])]?.kind.bins.first { $0.name.exact == name.exact }
   }
 
   /// The collection of a bin; nil for other feeds.

@@ -229,10 +229,11 @@ public final class CollectionKind: FeedKind {
     if isFirst { willRebin(catalog.commit.log) }
     install(rebinning.state, feed, in: catalog)
     catalog.commit.publisher.didRebin(number)
-    catalog.refreshSummaries()
+    catalog.refreshSummaries(with: feed, formerSlowSize: former.0.slowSize)
     catalog.commit.logStructure { [unowned self, unowned catalog] in
       for bin in bins where !former.1.contains(where: { $0 === bin }) { catalog.setGone(bin) }
       former.0.elements.moveAccount(from: state.elements)
+      let undone = state.slowSize
       (state, bins, goneBins) = former
       for (index, bin) in bins.enumerated() {
         (bin.kind as? BinKind)?.show(state, index: index)
@@ -241,7 +242,7 @@ public final class CollectionKind: FeedKind {
       if isFirst { didRebin() }
       catalog.graph.sectionsDidChange(of: feed)
       catalog.commit.publisher.undoRebin()
-      catalog.refreshSummaries()
+      catalog.refreshSummaries(with: feed, formerSlowSize: undone)
     }
     catalog.commit.finishOperation(on: number, result: rebinning.change)
   }

@@ -95,8 +95,7 @@ final class CollectionState: RowStore {
       keyed: definition.section.map { section in
         KeyedSections(
           feed: feed, flat: bins[0].section,
-          names: SectionNames(
-            feed: feed, path: section.by, descending: section.descending, maxDepth: limits.maxDepth))
+          names: SectionNames(feed: feed, path: section.by, descending: section.descending))
       }, slowSize: definition.slowSize)
     retain(definition.retain, keyIndex: orders.count)
   }

@@ -30,7 +30,7 @@ struct Rebinning {
     log.allow(steps: request.stepsLeft)
     // The steps count although the new state may be refused.
     defer { request.didUse(steps: request.stepsLeft &- log.stepsLeft) }
-    var scanner = JSONScanner(maxDepth: state.limits.maxDepth)
+    var scanner = JSONScanner(maxDepth: Limits.largestDepth)
     /// The old handle of the element under each new handle.
     var sources: [UInt32] = []
     state.elements.discarded = old.elements.discarded
@@ -42,7 +42,12 @@ struct Rebinning {
       // Also for an element that no bin accepts.
       pace.spend(2 &+ state.bins.count / 4)
       let text = old.elements.text(of: handle)
-      guard let view = try? scanner.scan(text.text, pace) else { continue }
+      let view: JSONView
+      do throws(JSONError) {
+        view = try scanner.scan(text.text, pace)
+      } catch {
+        throw .internalError(reason: "a stored element cannot be read: \(error.message)")
+      }
       defer { log.finish() }
       try state.update(view, index: place, at: text.changedAt, log)
       guard let successor = try state.find(identityOf: view, index: place) else { continue }
@@ -107,15 +112,16 @@ struct SectionComparison {
   ) -> [(before: Int, after: Int)] {
     // Often only one of the two definitions has many sections.
     let (few, many) = olds.count < news.count ? (olds, news) : (news, olds)
-    var places = [String: Int](minimumCapacity: few.count)
+    var places = [ExactText: Int](minimumCapacity: few.count)
     for place in few.indices {
       pace.spend()
-      if places[few[place].name] == nil { places[few[place].name] = place }
+      let name = few[place].name.exact
+      if places[name] == nil { places[name] = place }
     }
     var pairs: [(before: Int, after: Int)] = []
     for place in many.indices {
       pace.spend()
-      guard let other = places.removeValue(forKey: many[place].name) else { continue }
+      guard let other = places.removeValue(forKey: many[place].name.exact) else { continue }
       pairs.append(olds.count < news.count ? (other, place) : (place, other))
       if places.isEmpty { break }
     }
@@ -248,7 +254,7 @@ struct SectionComparison {
 
   /// Whether the type of an element differs. Its text is a copy.
   private func differs(_ handle: UInt32) -> Bool {
-    if old.definition.type?.text == new.definition.type?.text { return false }
+    if old.definition.type?.exact == new.definition.type?.exact { return false }
     let was = old.elements.text(of: handle)
     let now = new.elements.text(of: successors[Int(handle)])
     assert(CollectionState.equal(was.text, now.text), "a copy of an element differs")

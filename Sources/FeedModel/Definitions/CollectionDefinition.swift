@@ -16,7 +16,7 @@ public struct CollectionDefinition: Equatable, Sendable {
     public let sort: [SortTerm]
 
     public static func == (a: Bin, b: Bin) -> Bool {
-      a.name == b.name && a.filter?.text == b.filter?.text && a.sort == b.sort
+      a.name == b.name && a.filter?.exact == b.filter?.exact && a.sort == b.sort
     }
   }
 
@@ -26,7 +26,7 @@ public struct CollectionDefinition: Equatable, Sendable {
     public let descending: Bool
 
     public static func == (a: SortTerm, b: SortTerm) -> Bool {
-      a.by.text == b.by.text && a.descending == b.descending
+      a.by.exact == b.by.exact && a.descending == b.descending
     }
   }
 
@@ -36,7 +36,7 @@ public struct CollectionDefinition: Equatable, Sendable {
     public let by: SingularPath
     public let descending: Bool
 
-    public static func == (a: Section, b: Section) -> Bool { a.by.text == b.by.text && a.descending == b.descending }
+    public static func == (a: Section, b: Section) -> Bool { a.by.exact == b.by.exact && a.descending == b.descending }
   }
 
   /// The maximum number of sort terms of a bin.
@@ -59,7 +59,7 @@ public struct CollectionDefinition: Equatable, Sendable {
   var feeds: [Bin] { section == nil ? bins : [] }
 
   public static func == (a: CollectionDefinition, b: CollectionDefinition) -> Bool {
-    a.id.text == b.id.text && a.type?.text == b.type?.text && a.exclusive == b.exclusive && a.bins == b.bins
+    a.id.exact == b.id.exact && a.type?.exact == b.type?.exact && a.exclusive == b.exclusive && a.bins == b.bins
       && a.section == b.section && a.retain == b.retain
   }
 }
@@ -169,14 +169,16 @@ extension CollectionDefinition.SortTerm {
 struct SlowFilters {
   private(set) var smallest = Int.max
 
-  /// Follows that a feed was added to the table, or removed. O(1), or O(feeds) if one with the least size was removed.
-  mutating func follow(_ feed: Feed, in table: FeedTable) {
-    guard let size = feed.kind.rows?.slowSize, size <= smallest, size < .max else { return }
-    if table.byName[feed.name] === feed { smallest = size } else { refresh(from: table) }
+  /// Follows that a feed was added to the table, removed or redefined. O(1), or O(feeds) if one with the least size was
+  /// removed or redefined.
+  ///
+  /// - Parameter former: the size of the feed before.
+  mutating func follow(_ feed: Feed, formerly former: Int, in table: FeedTable) {
+    let size = table.byName[feed.name] === feed ? feed.kind.rows?.slowSize ?? .max : .max
+    if size <= smallest { smallest = size } else if former == smallest { refresh(from: table) }
   }
 
-  /// Follows a change of definitions. O(feeds).
-  mutating func refresh(from table: FeedTable) {
+  private mutating func refresh(from table: FeedTable) {
     smallest = table.all.reduce(.max) { min($0, $1.kind.rows?.slowSize ?? .max) }
   }
 

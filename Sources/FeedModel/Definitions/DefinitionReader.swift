@@ -122,10 +122,27 @@ extension DefinitionReader {
     guard let array = try array(member) else { return nil }
     var strings: [String] = []
     for (index, element) in array.elements.enumerated() {
-      guard let string = element.string else { throw refuse("\(member)[\(index)]", "must be a string") }
+      guard let string = try unambiguous(element, at: "\(member)[\(index)]") else {
+        throw refuse("\(member)[\(index)]", "must be a string")
+      }
       strings.append(string)
     }
     return strings
+  }
+
+  /// The string of a value; nil for other kinds.
+  ///
+  /// - Throws: `invalidParams` for a lone surrogate. It would become U+FFFD, so different strings would become the same.
+  func unambiguous(_ value: JSONView, at member: String) throws(FeedError) -> String? {
+    let hasSurrogate = value.withDecodedUTF8 { zip($0, $0.dropFirst()).contains { $0 == 0xED && $1 >= 0xA0 } }
+    if hasSurrogate == true { throw refuse(member, "has a lone surrogate; give a string of Unicode characters") }
+    return value.string
+  }
+
+  func unambiguousString(_ member: StaticString) throws(FeedError) -> String? {
+    guard let value = object.member(member) else { return nil }
+    guard let string = try unambiguous(value, at: "\(member)") else { throw refuse("\(member)", "must be a string") }
+    return string
   }
 
   /// Reads an array of names of feeds or bins; see `FeedName.isValidReference`.

@@ -337,7 +337,7 @@ public struct ListDefinition: Equatable, Sendable {
   }
 
   public static func == (a: ListDefinition, b: ListDefinition) -> Bool {
-    a.shape == b.shape && a.id?.text == b.id?.text && a.type?.text == b.type?.text && a.retain == b.retain
+    a.shape == b.shape && a.id?.exact == b.id?.exact && a.type?.exact == b.type?.exact && a.retain == b.retain
   }
 
   fileprivate init(array reader: DefinitionReader) throws(FeedError) {

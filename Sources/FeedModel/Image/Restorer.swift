@@ -17,16 +17,15 @@ public final class Restorer {
   private let store: RowStore
   /// The handle of each element, by its number.
   private var handles: [UInt32] = []
-  private var scanner: JSONScanner
+  private var scanner = JSONScanner(maxDepth: Limits.largestDepth)
   private let log = UndoLog()
 
   /// Returns nil for a feed that stores no rows.
-  init?(_ feed: Feed, _ rows: RowStore?, maxDepth: Int, graph: FeedGraph) {
+  init?(_ feed: Feed, _ rows: RowStore?, graph: FeedGraph) {
     self.graph = graph
     guard !(feed.kind is FeedListKind), let store = rows else { return nil }
     self.feed = feed
     self.store = store
-    scanner = JSONScanner(maxDepth: maxDepth)
   }
 
   /// Makes room for so many elements. Called before the first one.
@@ -140,7 +139,7 @@ extension Catalog {
 
   /// Returns a restorer for the rows of `feed`; nil for a feed that shows rows of other feeds.
   public func restorer(of feed: Feed) -> Restorer? {
-    Restorer(feed, storedRows(of: feed), maxDepth: limits.maxDepth, graph: graph)
+    Restorer(feed, storedRows(of: feed), graph: graph)
   }
 
   /// Restores the recorded changes of a feed, or of a bin of a collection. Returns false if the dump is not valid.

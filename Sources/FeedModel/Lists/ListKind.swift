@@ -61,7 +61,7 @@ public final class ListKind: FeedKind {
 
   /// Returns the identity of an element, a JSON text; nil if elements have none.
   public func identity(of element: UnsafeRawBufferPointer) -> String? {
-    var scanner = JSONScanner(maxDepth: state.limits.maxDepth + 1)
+    var scanner = JSONScanner(maxDepth: Limits.largestDepth)
     guard let view = try? scanner.scan(element), let id = identityPath?.resolve(view) else { return nil }
     return String(decoding: id.text, as: UTF8.self)
   }
@@ -95,11 +95,11 @@ public final class ListKind: FeedKind {
     // Rows removed under the previous identity path are not paired with rows added under this one.
     let isRebinned = former.hasOtherIdentity(than: list)
     if isRebinned { commit.publisher.didRebin(number) }
-    catalog.refreshSummaries()
+    catalog.refreshSummaries(with: feed)
     // Logged only now: a structural step hides all feeds from others until the commit ends.
     commit.logStructure(before: position) { [unowned catalog] in
       state.restore(former)
-      catalog.refreshSummaries()
+      catalog.refreshSummaries(with: feed)
       if isRebinned { catalog.commit.publisher.undoRebin() }
     }
     commit.finishOperation(on: number, state, since: position)
@@ -181,7 +181,7 @@ public final class ListKind: FeedKind {
   public func set(_ elements: JSONView, in commit: Commit) throws(FeedError) {
     // Rows beyond those of the wanted list are removed, and all rows are compared.
     try commit.budget.use(rows: max(elements.count, state.rows.count), of: number)
-    let buffer = ElementBuffer(compacting: elements, maxDepth: state.limits.maxDepth, commit.pace)
+    let buffer = ElementBuffer(compacting: elements, commit.pace)
     try operate(in: commit, steps: .max) { state throws(FeedError) in
       if hasIdentity {
         try state.setByIdentity(buffer.views, commit.tick, commit.log)

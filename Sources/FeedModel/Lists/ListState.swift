@@ -175,7 +175,7 @@ extension ListState {
     fileprivate let deadlines: Deadlines?
 
     /// Whether the identity path of `definition` differs.
-    func hasOtherIdentity(than definition: ListDefinition) -> Bool { definition.id?.text != self.definition.id?.text }
+    func hasOtherIdentity(than definition: ListDefinition) -> Bool { definition.id?.exact != self.definition.id?.exact }
   }
 
   var rules: Rules { Rules(definition: definition, identities: identities, deadlines: deadlines) }

@@ -87,6 +87,10 @@ extension ManagedState {
     return plan
   }
 
+  /// Whether the present rows have identities and types by the present definition.
+  private var isIdentifiedAlike: Bool { identifiedBy.exact == definition.id.exact }
+  private var isTypedAlike: Bool { typedBy?.exact == definition.type?.exact }
+
   /// The indices of the given rows, section by section.
   private func sections(of rows: ManagedRows) -> [(name: String, entries: [Int])] {
     if definition.section == nil { return [(feed, Array(rows.entries.indices))] }
@@ -97,8 +101,8 @@ extension ManagedState {
 
   /// Pairs the old and new sections that are the same section.
   private func match(_ names: [String], in plan: inout ManagedPlan) {
-    let places = Dictionary(uniqueKeysWithValues: names.enumerated().map { ($1, $0) })
-    let common = sections.enumerated().compactMap { before, section in places[section.name].map { (before, $0) } }
+    let places = Dictionary(uniqueKeysWithValues: names.enumerated().map { ($1.exact, $0) })
+    let common = sections.enumerated().compactMap { before, section in places[section.name.exact].map { (before, $0) } }
     plan.names = names
     plan.before = Array(repeating: nil, count: names.count)
     plan.after = Array(repeating: nil, count: sections.count)
@@ -113,7 +117,7 @@ extension ManagedState {
   private func middle(
     of section: Int, _ entries: [Int], _ rows: ManagedRows, _ plan: ManagedPlan
   ) -> (old: Range<Int>, new: Range<Int>) {
-    guard let before = plan.before[section], identifiedBy == definition.id, typedBy == definition.type?.text else {
+    guard let before = plan.before[section], isIdentifiedAlike, isTypedAlike else {
       return (0..<0, entries.indices)
     }
     let olds = texts(of: before)
@@ -144,7 +148,7 @@ extension ManagedState {
     for section in sections.indices {
       let rows = sections[section].rows
       var range = 0..<rows.count
-      if let after = plan.after[section], identifiedBy == definition.id, typedBy == definition.type?.text {
+      if let after = plan.after[section], isIdentifiedAlike, isTypedAlike {
         range = middles[after]
       }
       var row = UInt32(range.lowerBound)
@@ -164,7 +168,7 @@ extension ManagedState {
     let known = try withObject(entry, of: rows) { object throws(FeedError) in
       try find(identityOf: object, index: entry)
     }
-    guard identifiedBy == definition.id, let known else { return .init(entry: entry, path: path, known: nil) }
+    guard isIdentifiedAlike, let known else { return .init(entry: entry, path: path, known: nil) }
     // A row outside the middles is already matched by an equal row.
     if paths[known] == nil { throw notUnique(entry) }
     return .init(entry: entry, path: path, known: known)
@@ -283,7 +287,7 @@ extension ManagedState {
   ) throws(FeedError) -> Bool {
     let old = elements.text(of: handle)
     let isEqual = Self.equal(old.text, object.text)
-    if isEqual && typedBy == definition.type?.text { return false }
+    if isEqual && isTypedAlike { return false }
     _ = try find(identityOf: object, index: entry)
     if !isEqual { try checkRoom(for: object, isNew: false) }
     let text = try makeText(object)
@@ -295,7 +299,7 @@ extension ManagedState {
 
   private func identifyAnew(_ commit: Commit) {
     let (identifiedBy, typedBy) = (identifiedBy, typedBy)
-    if identifiedBy == definition.id && typedBy == definition.type?.text { return }
+    if isIdentifiedAlike && isTypedAlike { return }
     self.identifiedBy = definition.id
     self.typedBy = definition.type?.text
     commit.logStructure { [unowned self] in

@@ -27,8 +27,8 @@ public struct ManagedDefinition: Equatable, Sendable {
   }
 
   public static func == (a: ManagedDefinition, b: ManagedDefinition) -> Bool {
-    a.database == b.database && a.query == b.query && a.id == b.id && a.section == b.section
-      && a.type?.text == b.type?.text
+    a.database.exact == b.database.exact && a.query.exact == b.query.exact && a.id.exact == b.id.exact
+      && a.section?.exact == b.section?.exact && a.type?.exact == b.type?.exact
   }
 }
 
@@ -71,7 +71,7 @@ public struct ManagedRows: Sendable, Equatable {
   /// What follows the name of the feed in the names of sections, in order of first appearance; "" is the section of rows
   /// without a value.
   public private(set) var sections: [String] = []
-  private var places: [String: Int] = [:]
+  private var places: [ExactText: Int] = [:]
 
   public init() {}
 
@@ -123,9 +123,9 @@ public struct ManagedRows: Sendable, Equatable {
 
   private mutating func place(of section: String) -> Int {
     // Rows of one section are usually adjacent.
-    if let last = entries.last, sections[last.section] == section { return last.section }
-    if let known = places[section] { return known }
-    places[section] = sections.count
+    if let last = entries.last, sections[last.section].exact == section.exact { return last.section }
+    if let known = places[section.exact] { return known }
+    places[section.exact] = sections.count
     sections.append(section)
     return sections.count - 1
   }

@@ -13,7 +13,7 @@ public struct ElementJudge: ~Copyable {
   private let filter: Filter
   private let limits: Limits
   private let log: UndoLog
-  private var scanner: JSONScanner
+  private var scanner = JSONScanner(maxDepth: Limits.largestDepth)
   /// Whether an element took too many steps.
   private var ranOut = false
   /// Whether the request had fewer steps left than an element may take.
@@ -23,7 +23,6 @@ public struct ElementJudge: ~Copyable {
   public init(_ filter: Filter, limits: Limits, in commit: Commit) {
     (self.filter, self.limits) = (filter, limits)
     log = commit.log
-    scanner = JSONScanner(maxDepth: limits.maxDepth)
   }
 
   /// Whether the filter accepts a stored element. After an element took too many steps, no other is accepted.

@@ -84,10 +84,8 @@ extension RowStore {
 
 /// Memory to read elements with, used for each of them again.
 struct ElementScratch: ~Copyable {
-  private var scanner: JSONScanner
+  private var scanner = JSONScanner(maxDepth: Limits.largestDepth)
   private var compacted = ByteBuffer()
-
-  init(maxDepth: Int) { scanner = JSONScanner(maxDepth: maxDepth) }
 
   /// Returns an element without white space outside strings. Valid until the next call.
   mutating func compact(_ given: JSONView, _ pace: Pace?) throws(JSONError) -> JSONView {
@@ -106,11 +104,10 @@ struct ElementScratch: ~Copyable {
 /// texts.
 final class ElementBuffer {
   private var bytes = ByteBuffer()
-  private var scanner: JSONScanner
+  private var scanner = JSONScanner(maxDepth: Limits.largestDepth)
   private(set) var views: [JSONView]
 
-  init(compacting array: JSONView, maxDepth: Int, _ pace: Pace) {
-    scanner = JSONScanner(maxDepth: maxDepth)
+  init(compacting array: JSONView, _ pace: Pace) {
     views = Self.elements(of: array, pace)
     if array.isCompact || views.allSatisfy(\.isCompact) { return }
     bytes.append(compact: array)

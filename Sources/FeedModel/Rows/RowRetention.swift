@@ -19,7 +19,7 @@ public struct Retention: Equatable, Sendable {
   var isTimed: Bool { seconds != nil || until != nil }
 
   public static func == (a: Retention, b: Retention) -> Bool {
-    a.count == b.count && a.seconds == b.seconds && a.until?.text == b.until?.text
+    a.count == b.count && a.seconds == b.seconds && a.until?.exact == b.until?.exact
   }
 
   /// Parses the member `retain` of a definition; nil if there is none.
@@ -146,9 +146,14 @@ extension RowStore {
 struct Expiry {
   private var feeds: [Feed] = []
 
-  /// Rebuilds the list after definitions changed. O(feeds).
-  mutating func refresh(from table: FeedTable) {
-    feeds = table.inNameOrder.filter { $0.kind.rows?.retention?.isTimed == true }
+  /// Follows that a feed was added to the table, removed or redefined. O(log n), or O(n) to add it to the n feeds that retain by
+  /// time, or to remove it.
+  mutating func follow(_ feed: Feed, in table: FeedTable) {
+    let isListed = feed.kind.rows?.retention?.isTimed == true && table.byName[feed.name] === feed
+    let place = feeds.indices.partitionPoint { feeds[$0].name < feed.name }
+    let wasListed = place < feeds.count && feeds[place] === feed
+    if isListed == wasListed { return }
+    if isListed { feeds.insert(feed, at: place) } else { feeds.remove(at: place) }
   }
 
   /// The moment when the next element of any feed expires; nil if none will. O(feeds that retain by time).
@@ -164,9 +169,8 @@ struct Expiry {
 
   /// O(feeds).
   func checkInvariants(_ table: FeedTable) {
-    var fresh = Expiry()
-    fresh.refresh(from: table)
-    precondition(feeds.elementsEqual(fresh.feeds, by: ===), "the list of feeds that retain by time is out of date")
+    let fresh = table.inNameOrder.filter { $0.kind.rows?.retention?.isTimed == true }
+    precondition(feeds.elementsEqual(fresh, by: ===), "the list of feeds that retain by time is out of date")
     for feed in feeds where feed.count <= 64 { feed.kind.rows?.deadlines?.checkInvariants() }
   }
 }

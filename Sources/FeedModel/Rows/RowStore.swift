@@ -29,7 +29,7 @@ public class RowStore {
   /// The bytes of the shortest elements over which the filters may take long; `Int.max` if there are none.
   let slowSize: Int
 
-  var scratch: ElementScratch
+  var scratch = ElementScratch()
   /// The change of the last step; empty if that is in `row`.
   var step = Change()
   /// The change of the last step of a collection if it is that of one row.
@@ -48,7 +48,6 @@ public class RowStore {
     self.limits = limits
     self.keyed = keyed
     self.slowSize = slowSize
-    scratch = ElementScratch(maxDepth: limits.maxDepth)
   }
 
   deinit {

@@ -75,18 +75,17 @@ final class SectionNames {
   private let feed: String
   private let path: SingularPath
   private let descending: Bool
-  private var scanner: JSONScanner
+  private var scanner = JSONScanner(maxDepth: Limits.largestDepth)
   /// The bytes of all names before the value, then those of the last value.
   private var text = ByteBuffer()
   /// The last name of a string that is named by its JSON text.
   private var quoted = ByteBuffer()
   private let headLength: Int
 
-  init(feed: String, path: SingularPath, descending: Bool, maxDepth: Int) {
+  init(feed: String, path: SingularPath, descending: Bool) {
     (self.feed, self.path, self.descending) = (feed, path, descending)
     text.append(string: "\(feed)/")
     headLength = text.count
-    scanner = JSONScanner(maxDepth: maxDepth)
   }
 
   /// The name of the section of an element with sort keys, the first of which is that of the section.

@@ -33,11 +33,22 @@ public struct SlotsDefinition: Equatable, Sendable {
   public struct Content: Equatable, Sendable {
     public let type: String
     public let feed: String
+
+    public static func == (a: Content, b: Content) -> Bool { a.type.exact == b.type.exact && a.feed == b.feed }
   }
 
   public struct Fixed: Equatable, Sendable {
     public let position: Int
     public let type: String
+
+    public static func == (a: Fixed, b: Fixed) -> Bool { a.position == b.position && a.type.exact == b.type.exact }
+  }
+
+  public static func == (a: SlotsDefinition, b: SlotsDefinition) -> Bool {
+    func areEqual(_ a: [String], _ b: [String]) -> Bool { a.elementsEqual(b) { $0.exact == $1.exact } }
+    return a.contents == b.contents && areEqual(a.pattern, b.pattern) && areEqual(a.repeatables, b.repeatables)
+      && areEqual(a.header, b.header) && a.defaultType?.exact == b.defaultType?.exact && a.fixed == b.fixed
+      && a.types == b.types
   }
 }
 
@@ -50,7 +61,7 @@ extension SlotsDefinition {
     self.pattern = pattern
     repeatables = try reader.strings("repeatables") ?? []
     header = try reader.strings("header") ?? []
-    defaultType = try reader.string("default")
+    defaultType = try reader.unambiguousString("default")
     fixed = try Self.fixed(reader)
     let rule = "must be \"content\" or \"element\""
     let types = try reader.string("types", atMost: FeedName.maxLength, else: rule)
@@ -66,13 +77,13 @@ extension SlotsDefinition {
     guard object.kind == .object else { throw reader.refuse("contents", "must be an object from type to feed") }
     // If a type occurs twice, the last one is used.
     var contents: [Content?] = []
-    var places: [String: Int] = [:]
+    var places: [ExactText: Int] = [:]
     for member in object.members {
-      let type = member.key.string ?? ""
+      let type = try reader.unambiguous(member.key, at: "contents") ?? ""
       guard let feed = member.value.string(atMost: FeedName.maxReferenceLength), FeedName.isValidReference(feed) else {
         throw reader.refuse("contents.\(type.prefix(64))", "must name a feed, or a bin as collection/bin")
       }
-      if let former = places.updateValue(contents.count, forKey: type) { contents[former] = nil }
+      if let former = places.updateValue(contents.count, forKey: type.exact) { contents[former] = nil }
       contents.append(Content(type: type, feed: feed))
     }
     return contents.compactMap { $0 }
@@ -85,7 +96,7 @@ extension SlotsDefinition {
     for member in object.members {
       // No position needs more digits. A longer key is refused without being decoded.
       let key = member.key.string(atMost: 64) ?? ""
-      guard let position = Int(key), let type = member.value.string else {
+      guard let position = Int(key), let type = try reader.unambiguous(member.value, at: "fixed.\(key)") else {
         throw reader.refuse("fixed.\(key)", "must be a position, 0 or greater, with the name of a type")
       }
       fixed[position] = type
@@ -111,7 +122,7 @@ final class SlotsPlan {
   let typeNames: [QuotedName]
 
   /// - Parameter followed: the plans whose layouts the layout of this one may be compared with.
-  init(_ definition: SlotsDefinition, contents feeds: [String: Feed], following followed: [SlotsPlan] = []) {
+  init(_ definition: SlotsDefinition, contents feeds: [ExactText: Feed], following followed: [SlotsPlan] = []) {
     var numbers = SlotsNumbers(feeds, following: followed)
     contentNumbers = definition.contents.map { numbers.number(of: $0.type) }
     let fixed = definition.fixed.map { ($0.position, numbers.number(of: $0.type)) }
@@ -137,19 +148,19 @@ private struct SlotsNumbers {
   /// The name and the content of each number so far.
   private(set) var names: [String]
   private(set) var contents: [Feed?]
-  private let feeds: [String: Feed]
-  private var numbers: [String: Int] = [:]
+  private let feeds: [ExactText: Feed]
+  private var numbers: [ExactText: Int] = [:]
   /// The numbers with a content in the plans that are followed, by type and feed.
   private var known: [Key: Int] = [:]
   /// The numbers without a content in these plans, from the greatest to the least.
   private var free: [Int]
 
   private struct Key: Hashable {
-    let type: String
+    let type: ExactText
     let feed: ObjectIdentifier
   }
 
-  init(_ feeds: [String: Feed], following plans: [SlotsPlan]) {
+  init(_ feeds: [ExactText: Feed], following plans: [SlotsPlan]) {
     self.feeds = feeds
     let count = plans.reduce(0) { max($0, ($1.contentNumbers.max() ?? -1) + 1) }
     names = [String](repeating: "", count: count)
@@ -160,18 +171,19 @@ private struct SlotsNumbers {
     for plan in plans {
       for (content, number) in zip(plan.definition.contents, plan.contentNumbers) {
         guard let feed = plan.contents[number] else { continue }
-        known[Key(type: content.type, feed: ObjectIdentifier(feed))] = number
+        known[Key(type: content.type.exact, feed: ObjectIdentifier(feed))] = number
       }
     }
   }
 
   /// The number of a type, which it gets when it is asked for first.
   mutating func number(of type: String) -> Int {
-    if let number = numbers[type] { return number }
-    let feed = feeds[type]
-    let number = feed.flatMap { known[Key(type: type, feed: ObjectIdentifier($0))] } ?? makeNumber()
+    let exact = type.exact
+    if let number = numbers[exact] { return number }
+    let feed = feeds[exact]
+    let number = feed.flatMap { known[Key(type: exact, feed: ObjectIdentifier($0))] } ?? makeNumber()
     (names[number], contents[number]) = (type, feed)
-    numbers[type] = number
+    numbers[exact] = number
     return number
   }
 

@@ -13,7 +13,7 @@ public struct ViewDefinition: Equatable, Sendable {
   public let window: ViewWindow
 
   public static func == (a: ViewDefinition, b: ViewDefinition) -> Bool {
-    a.of == b.of && a.filter?.text == b.filter?.text && a.sort == b.sort && a.window == b.window
+    a.of == b.of && a.filter?.exact == b.filter?.exact && a.sort == b.sort && a.window == b.window
   }
 
   /// The steps that following the change of one row may take.

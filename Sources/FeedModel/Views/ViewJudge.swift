@@ -21,7 +21,7 @@ final class ViewJudge {
   private let filter: Filter?
   private let order: SortOrder?
   private let maxSteps: Int
-  private var scanner: JSONScanner
+  private var scanner = JSONScanner(maxDepth: Limits.largestDepth)
   private var keys = ByteBuffer()
 
   init(_ definition: ViewDefinition, limits: Limits) {
@@ -30,7 +30,6 @@ final class ViewJudge {
       definition.sort.isEmpty
       ? nil : SortOrder(terms: definition.sort.map { .init(path: $0.by, descending: $0.descending) })
     maxSteps = Self.maxSteps(limits)
-    scanner = JSONScanner(maxDepth: limits.maxDepth)
   }
 
   /// The steps that the filter of a view may take over one element.

@@ -30,6 +30,9 @@ final class ViewKind: DerivedKind, SingleSectionKind {
   /// Whether the view keeps all rows of its source in an index: it has a filter or a sort.
   var hasIndex: Bool { !plan.definition.isPlain }
 
+  /// Whether its rows depend on the limits on steps.
+  var hasFilter: Bool { plan.definition.filter != nil }
+
   /// Evaluates and sorts the rows before the first commit, which may then be short. The rows must not change meanwhile.
   func prepare() { shown.prepare() }
 
@@ -81,6 +84,17 @@ final class ViewKind: DerivedKind, SingleSectionKind {
     graph.unlink(feed)
     shown.install(plan)
     graph.link(feed)
+  }
+
+  /// Evaluates the filter again under other limits on its steps, between two commits. Returns whether other rows are shown.
+  func use(_ limits: Limits, _ feed: Feed, _ graph: FeedGraph) -> Bool {
+    let before = shown.publishedRows(of: source.count, as: plan, Pace())
+    // The steps that the graph counts depend on the limits.
+    graph.unlink(feed)
+    shown.use(limits)
+    graph.link(feed)
+    sourcesWereRestored()
+    return before != shown.publishedRows(of: source.count, as: plan, Pace())
   }
 
   // MARK: Changes

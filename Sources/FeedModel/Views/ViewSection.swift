@@ -13,7 +13,7 @@ final class ViewSection: FeedSection {
   /// The visible rows of the source, cached for one version of `counts`.
   private var preview: (plan: ViewPlan, version: UInt64, rows: [Int])?
   private let counts: RowCounts
-  private let limits: Limits
+  private var limits: Limits
   /// The change of the rows of the index. The memory is reused.
   private var scratch = Change()
   private let discarded: DiscardedElements
@@ -39,6 +39,12 @@ final class ViewSection: FeedSection {
   func install(_ plan: ViewPlan) {
     self.plan = plan
     // It retains the source of the previous plan. If that source shows this view, neither would ever be freed.
+    preview = nil
+  }
+
+  /// Evaluates the filter under other limits from now on. The index keeps the former rows until `rebuild`.
+  func use(_ limits: Limits) {
+    self.limits = limits
     preview = nil
   }
 

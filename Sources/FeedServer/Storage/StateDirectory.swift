@@ -166,7 +166,7 @@ extension Daemon {
     defer { reporter.stop() }
     let found = try storage.recover(into: EngineRecovery(engine, reporter))
     reporter.stop()
-    engine.use(limits)
+    engine.endReplay(limits)
     var failure: String?
     storage.report = { isFailure, message in
       log.write(isFailure ? .error : .notice, message)

@@ -70,6 +70,44 @@ import Testing
     #expect(ask(harness, client, "verify", #"{"feed":"f40"}"#).json?["result"]?["digest"] != nil)
   }
 
+  /// A refused request leaves no lower bound of repeats behind, whether it was refused at once or rolled back, and in
+  /// whatever order a rollback links feeds again.
+  @Test(
+    arguments: [
+      [#"{"method":"undefine","params":{"feed":"missing"}}"#],
+      [
+        #"{"method":"define","params":{"feed":"p","kind":"composed","children":["x","f"],"replace":true}}"#,
+        #"{"method":"undefine","params":{"feed":"missing"}}"#,
+      ],
+      [
+        #"{"method":"define","params":{"feed":"p","kind":"composed","children":["f","x"],"replace":true}}"#,
+        #"{"method":"insertChild","params":{"feed":"p","child":"c1"}}"#,
+        #"{"method":"undefine","params":{"feed":"missing"}}"#,
+      ],
+    ])
+  func refusedRequestsKeepTheCountOfRepeats(_ more: [String]) {
+    let harness = EngineHarness()
+    let client = harness.connect()
+    for name in ["a", "x"] { _ = ask(harness, client, "define", #"{"feed":"\#(name)","kind":"array"}"#) }
+    for number in 0..<40 {
+      _ = ask(harness, client, "define", #"{"feed":"c\#(number)","kind":"composed","children":["a"]}"#)
+    }
+    let children = (0..<40).map { #""c\#($0)""# }.joined(separator: ",")
+    _ = ask(harness, client, "define", #"{"feed":"f","kind":"composed","children":[\#(children)]}"#)
+    _ = ask(harness, client, "define", #"{"feed":"p","kind":"composed","children":["f"]}"#)
+    let fewer = #"{"method":"define","params":{"feed":"f","kind":"composed","children":["x"],"replace":true}}"#
+    let operations = ([fewer] + more).joined(separator: ",")
+    let twice = #"{"feed":"q","kind":"composed","children":["p","f"]}"#
+    for _ in 0..<30 {
+      let answer = ask(harness, client, "transaction", #"{"ops":[\#(operations)]}"#)
+      expectEqual(answer.json?.errorCode, -32000)
+      expectEqual(ask(harness, client, "define", twice).json?.errorData?["limit"]?.string, "maxRepeats")
+    }
+    // The same count allows what is within the limit.
+    let once = #"{"feed":"q","kind":"composed","children":["p","x"]}"#
+    #expect(ask(harness, client, "define", once).json?["result"] != nil)
+  }
+
   /// A wide and deep tree that shows every feed once is accepted.
   @Test func treesWithoutRepetitionAreAccepted() {
     let harness = EngineHarness()

@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import FeedEngine
+@testable import FeedModel
 @testable import ReferenceModel
 
 /// Evictions of elements by their number, their age and their own time. The clock of the harness starts at 1 s.
@@ -54,6 +55,45 @@ struct RetentionTests {
     expectEqual(deltas(), ["[[0,0]]"])
     harness.advance(seconds: 1000)
     expectEqual(ids(), "[2,4,5,7]")
+  }
+
+  /// The lists of all feeds are updated with the one that is redefined; `checkInvariants` compares them with all feeds.
+  @Test(
+    "a feed begins and ends to evict by time, also in a transaction that is rolled back",
+    arguments: ["collection", "array"])
+  func redefinedRetention(kind: String) {
+    let catalog = harness.engine.catalog
+    for name in ["e", "g"] {
+      _ = ask("define", #"{"feed":"\#(name)","kind":"\#(kind)","id":"$.id","retain":{"seconds":1000}}"#)
+    }
+    define(#"{"feed":"f","kind":"\#(kind)","id":"$.id"}"#)
+    _ = ask("update", #"{"feed":"f","element":{"id":1}}"#)
+    let timed = #"{"feed":"f","kind":"\#(kind)","id":"$.id","retain":{"seconds":5},"replace":true}"#
+    let slow =
+      kind == "array"
+      ? timed : timed.replacing(#""retain""#, with: #""bins":[{"name":"x","filter":"count(@..x) > 0"}],"retain""#)
+    let plain = #"{"feed":"f","kind":"\#(kind)","id":"$.id","replace":true}"#
+    func operation(_ method: String, _ params: String) -> String { #"{"method":"\#(method)","params":\#(params)}"# }
+    func transaction(_ operations: [String]) -> Value? {
+      ask("transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#)
+    }
+    let missing = operation("undefine", #"{"feed":"missing"}"#)
+    for first in [timed, slow, plain] {
+      expectEqual(ask("define", first)?.errorCode, nil)
+      catalog.checkInvariants()
+      for definitions in [[plain], [timed], [slow], [plain, slow], [slow, timed, plain]] {
+        let operations = definitions.map { operation("define", $0) }
+        expectEqual(transaction(operations + [missing])?.errorCode, -32000)
+        catalog.checkInvariants()
+        expectEqual(transaction(operations + [operation("undefine", #"{"feed":"f"}"#), missing])?.errorCode, -32000)
+        catalog.checkInvariants()
+      }
+    }
+    expectEqual(catalog.nextExpiry, nil)
+    expectEqual(ask("define", timed)?.errorCode, nil)
+    catalog.checkInvariants()
+    harness.advance(seconds: 6)
+    expectEqual(ids(), "[]")
   }
 
   @Test("a time that is past evicts at once, and a new version has a new time", arguments: ["collection", "array"])

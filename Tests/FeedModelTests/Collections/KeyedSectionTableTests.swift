@@ -179,7 +179,7 @@ import Testing
   func namesAreReadFromElements(value: String?, name: String) throws {
     for descending in [false, true] {
       let path = try SingularPath(parsing: "$.v")
-      let names = SectionNames(feed: "feed", path: path, descending: descending, maxDepth: 8)
+      let names = SectionNames(feed: "feed", path: path, descending: descending)
       let text = try makeText(value, descending: descending)
       defer { text.release() }
       let (number, surrogates, none) = try (
@@ -199,7 +199,7 @@ import Testing
 
   @Test(arguments: [false, true])
   func namesAreReadInWords(descending: Bool) throws {
-    let names = SectionNames(feed: "f", path: try SingularPath(parsing: "$.v"), descending: descending, maxDepth: 8)
+    let names = SectionNames(feed: "f", path: try SingularPath(parsing: "$.v"), descending: descending)
     for length in 0...20 {
       for place in 0...length {
         for (escape, character) in [

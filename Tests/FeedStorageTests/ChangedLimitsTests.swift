@@ -1,0 +1,148 @@
+import TestSupport
+import Testing
+
+@testable import FeedEngine
+@testable import FeedModel
+
+/// A start with other limits than those under which the state was made.
+@Suite struct ChangedLimitsTests {
+  private static func limits(_ change: (inout Limits) -> Void) -> Limits {
+    var limits = Limits()
+    change(&limits)
+    return limits
+  }
+
+  /// The counts of a feed.
+  private func counts(_ daemon: DurableEngine, _ feed: String) throws -> JSONValue {
+    try JSONValue(daemon.ask("describe", #"{"feed":"\#(feed)"}"#))["result"]["counts"]
+  }
+
+  // MARK: maxDepth
+
+  @Test(arguments: [true, false])
+  func elementsDeeperThanMaxDepthAreKept(writesImage: Bool) throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state")
+    let (high, low) = (Self.limits { $0.maxDepth = 600 }, Self.limits { $0.maxDepth = 100 })
+    let deep = String(repeating: "[", count: 300) + String(repeating: "]", count: 300)
+    let daemon = try DurableEngine(path, limits: high)
+    daemon.ask("define", #"{"feed":"a","kind":"array","id":"$.id"}"#)
+    daemon.ask("define", #"{"feed":"k","kind":"collection"}"#)
+    daemon.ask("define", #"{"feed":"s","kind":"collection","section":{"by":"$.s"}}"#)
+    daemon.ask("define", #"{"feed":"v","kind":"view","of":"a","filter":"@.id > 0","sort":[{"by":"$.id"}]}"#)
+    for id in 1...2 {
+      // The first one is stored without its white space; a lone surrogate is read from the text.
+      let element = #"{"id": \#(id), "s":"\ud800", "x":\#(deep)}"#
+      daemon.ask("insert", #"{"feed":"a","at":0,"element":\#(element)}"#)
+      for feed in ["k", "s"] { daemon.ask("update", #"{"feed":"\#(feed)","element":\#(element)}"#) }
+    }
+    for feed in ["a", "k", "s", "v"] { try expectEqual(counts(daemon, feed), "[2]") }
+    let state = daemon.visibleState
+    if writesImage { daemon.stop() }
+    let again = try DurableEngine(path, limits: low)
+    expectEqual(again.visibleState, state)
+
+    again.ask("define", #"{"feed":"k","kind":"collection","exclusive":true,"replace":true}"#)
+    try expectEqual(counts(again, "k"), "[2]")
+    again.ask("define", #"{"feed":"a","kind":"array","id":"$.id","type":"$.s","replace":true}"#)
+    try expectEqual(counts(again, "a"), "[2]")
+    let found = again.ask("query", #"{"feed":"k","path":"$[*].id"}"#)
+    expectEqual(try JSONValue(found)["result"]["nodes"].elements.count, 2)
+    again.ask("delete", #"{"feed":"s","where":"@.id == 1"}"#)
+    try expectEqual(counts(again, "s"), "[1]")
+    let refused = again.ask("update", #"{"feed":"k","element":{"id":3,"x":\#(deep)}}"#)
+    expectEqual(try JSONValue(refused)["error"]["data"]["limit"], #""maxDepth""#)
+
+    let after = again.visibleState
+    if writesImage { again.stop() }
+    expectEqual(try DurableEngine(path, limits: low).visibleState, after)
+  }
+
+  @Test func elementsDeeperThanAFormerMaxDepthAreAccepted() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state")
+    let (high, low) = (Self.limits { $0.maxDepth = 600 }, Self.limits { $0.maxDepth = 100 })
+    let daemon = try DurableEngine(path, limits: low)
+    daemon.ask("define", #"{"feed":"k","kind":"collection"}"#)
+    daemon.stop()
+    let deep = String(repeating: "[", count: 300) + String(repeating: "]", count: 300)
+    let again = try DurableEngine(path, limits: high)
+    again.ask("update", #"{"feed":"k","element":{"id": 1, "x":\#(deep)}}"#)
+    try expectEqual(counts(again, "k"), "[1]")
+    // Replayed on the image.
+    expectEqual(try DurableEngine(path, limits: high).visibleState, again.visibleState)
+    again.stop()
+  }
+
+  // MARK: maxViewSteps
+
+  /// A view, and what shows its rows, after a start with fewer steps.
+  @Test(arguments: [true, false])
+  func viewsFollowTheLimitOnSteps(writesImage: Bool) throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state")
+    let few = Self.limits { $0.maxViewSteps = 1000 }
+    let daemon = try DurableEngine(path)
+    daemon.ask("define", #"{"feed":"a","kind":"array"}"#)
+    daemon.ask("define", #"{"feed":"v","kind":"view","of":"a","filter":"count(@..x) > 0"}"#)
+    daemon.ask("define", #"{"feed":"w","kind":"view","of":"v","limit":5}"#)
+    daemon.ask("define", #"{"feed":"c","kind":"composed","children":["a","w"]}"#)
+    daemon.ask("define", #"{"feed":"t","kind":"slots","contents":{"m":"v"},"pattern":["m"]}"#)
+    daemon.ask("define", #"{"feed":"other","kind":"view","of":"a","filter":"@.x"}"#)
+    let long = "[" + (0..<3000).map(String.init).joined(separator: ",") + "]"
+    daemon.ask("insert", #"{"feed":"a","element":{"x":1}}"#)
+    daemon.ask("insert", #"{"feed":"a","element":{"x":\#(long)}}"#)
+    for (feed, count) in [("v", "[2]"), ("w", "[2]"), ("c", "[2,2]"), ("t", "[2]"), ("other", "[2]")] {
+      try expectEqual(counts(daemon, feed), JSONValue(count))
+    }
+    let revision = daemon.catalog.revision
+    if writesImage { daemon.stop() }
+
+    let again = try DurableEngine(path, limits: few)
+    expectEqual(again.log.epoch, daemon.log.epoch)
+    for (feed, count) in [("v", "[1]"), ("w", "[1]"), ("c", "[2,1]"), ("t", "[1]"), ("other", "[2]")] {
+      try expectEqual(counts(again, feed), JSONValue(count))
+    }
+    // A client that has the former rows gets the new ones.
+    for feed in ["v", "w", "c", "t"] {
+      let told = again.resume(feed, from: revision, epoch: again.log.epoch)
+      #expect(told.contains { $0.contains(#""resumed":false"#) }, "\(feed): \(told)")
+    }
+    again.ask("insert", #"{"feed":"a","element":{"x":2}}"#)
+    try expectEqual(counts(again, "v"), "[2]")
+    again.catalog.checkInvariants()
+    // Replay counts the revision that the start added, with and without an image of the new rows.
+    let state = again.visibleState
+    func withoutRevisions(_ lines: [String]) -> [String] {
+      lines.map { $0.replacing(#/"revision":[0-9]+/#, with: "") }
+    }
+    let third = try DurableEngine(path, limits: few)
+    expectEqual(withoutRevisions(third.visibleState), withoutRevisions(state))
+    third.ask("insert", #"{"feed":"a","element":{"x":3}}"#)
+    third.stop()
+    let fourth = try DurableEngine(path)
+    try expectEqual(counts(fourth, "v"), "[4]")
+    fourth.ask("insert", #"{"feed":"a","element":{"x":4}}"#)
+    try expectEqual(counts(DurableEngine(path), "v"), "[5]")
+  }
+
+  /// The steps of views that are limited together are those of the present limits, as they are after an image.
+  @Test func stepsOfViewsFollowTheLimit() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state")
+    let many = Self.limits { $0.maxViewSteps = 500_000 }
+    let daemon = try DurableEngine(path)
+    daemon.ask("define", #"{"feed":"a","kind":"array"}"#)
+    for number in 0..<9 {
+      daemon.ask("define", #"{"feed":"v\#(number)","kind":"view","of":"a","filter":"count(@..x) > 0"}"#)
+    }
+    daemon.stop()
+    let again = try DurableEngine(path, limits: many)
+    again.ask("insert", #"{"feed":"a","element":{"x":1}}"#)
+    again.writeImage()
+    let refused = again.ask("define", #"{"feed":"v9","kind":"view","of":"a","filter":"count(@..x) > 0"}"#)
+    expectEqual(try JSONValue(refused)["error"]["data"]["limit"], #""maxDerivedSteps""#)
+    again.ask("insert", #"{"feed":"a","element":{"x":2}}"#)
+    expectEqual(try DurableEngine(path, limits: many).visibleState, again.visibleState)
+  }
+}
