@@ -151,8 +151,12 @@ extension Catalog {
   }
 
   /// Throws if a child is named twice or would create a cycle.
-  func checkChildren(_ children: [Feed], of feed: Feed?, named name: String) throws(FeedError) {
-    var seen: Set<FeedNumber> = []
+  ///
+  /// - Parameter known: children that the feed has already.
+  func checkChildren(
+    _ children: [Feed], of feed: Feed?, named name: String, besides known: [Feed] = []
+  ) throws(FeedError) {
+    var seen = Set(known.lazy.map(\.number))
     for child in children {
       guard seen.insert(child.number).inserted else {
         throw .definitionConflict(feed: name, reason: "\"\(child.name)\" may be its child only once")

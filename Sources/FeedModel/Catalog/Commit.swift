@@ -65,6 +65,7 @@ public final class Commit {
 
   /// Rolls back everything since `begin`.
   public func rollBack() {
+    unlisted.removeAll()
     graph.counts.endCommit()
     let hadStructures = log.undo(to: .start)
     keyedSectionsDidChange()
@@ -81,6 +82,7 @@ public final class Commit {
   /// Returns whether there was a commit. Afterwards ``result`` is still the change of the last operation.
   @discardableResult
   public func finish(to observer: (any CommitObserver)? = nil) -> Bool {
+    if !unlisted.isEmpty { relistUnlisted() }
     graph.counts.endCommit()
     let isStructural = isStructural
     if operation.pending >= 0, publisher.isEmpty, !isStructural {
@@ -143,6 +145,12 @@ public final class Commit {
     self.revision = revision
     now = moment
     graph.counts.advance()
+  }
+
+  /// The rules by which requests are executed (``ExecutionRules``). Replay sets those of the log.
+  public var rules: Int {
+    get { budget.rules }
+    set { budget.rules = newValue }
   }
 
   // MARK: Operations
@@ -354,7 +362,30 @@ public final class Commit {
   /// restored already, with later revisions.
   var isRestoring = false
 
-  /// Updates the row of a feed in `$feeds` after the feed was defined, redefined or undefined, or got other children.
+  /// The feeds that got other children since their rows in `$feeds` were written, each with the time of its last change.
+  private var unlisted: [String: Instant] = [:]
+
+  /// Lets the commit update the row of a feed in `$feeds` when it ends. The row names all children, so a commit that changes them
+  /// many times would write, and keep for its rollback, that many copies of the list.
+  func relistAtEnd(_ feed: Feed) { unlisted[feed.name] = tick() }
+
+  /// Updates the rows of the feeds that got other children.
+  private func relistUnlisted() {
+    for (name, _) in unlisted.sorted(by: { $0.value < $1.value }) {
+      // An operation that was rolled back may have defined the feed.
+      guard let feed = graph.table.byName[name] else { continue }
+      do throws(FeedError) {
+        try relist(feed)
+      } catch {
+        // As for the lists of the changes, which are made next.
+        preconditionFailure("\(error)")
+      }
+      log.pace.spend(1 + feed.definitionBytes / 1024)
+    }
+    unlisted.removeAll()
+  }
+
+  /// Updates the row of a feed in `$feeds` after the feed was defined, redefined or undefined.
   func relist(_ feed: Feed) throws(FeedError) {
     let change = try graph.table.follow(feed, in: self)
     if change.isEmpty { return }
@@ -380,6 +411,7 @@ public final class Commit {
   /// Checks the invariants that hold between commits. O(feeds).
   func checkInvariants() {
     precondition(!isOpen && operation.pending < 0 && log.isEmpty, "something is left of the commit")
+    precondition(unlisted.isEmpty, "a feed is not listed")
     publisher.checkInvariants()
     log.checkInvariants()
     graph.checkInvariants()

@@ -16,6 +16,11 @@ struct CommitBudget {
   private var rowsLeft = Int.max
   /// Whether an operation of the commit has changed rows that views may show.
   private var hasRowsForViews = false
+  /// Whether an operation of the commit has changed the children of a feed.
+  private var hasChangedChildren = false
+  /// The rules by which requests are executed (``ExecutionRules``). Replay sets those of the log: requests that were accepted
+  /// before a charge existed are not refused because of it.
+  var rules = ExecutionRules.current
 
   init(graph: FeedGraph, log: UndoLog) {
     self.graph = graph
@@ -28,7 +33,11 @@ struct CommitBudget {
     self.maxRows = maxRows
     rowsLeft = maxRows
     hasRowsForViews = false
+    hasChangedChildren = false
   }
+
+  /// Whether the charges of rules 3 apply.
+  var countsRepeatedWork: Bool { rules >= 3 }
 
   /// See ``Limits/countsAllWork``.
   private var countsAllWork: Bool { maxRows < .max }
@@ -57,6 +66,16 @@ struct CommitBudget {
           + "at a time, or start feedd with a larger --max-request-rows")
     }
     rowsLeft -= count
+  }
+
+  /// Charges an operation that changes the children of a feed, which looks at all of them. The first one of the request is free,
+  /// so that no single change is refused for the number of children that are there already.
+  ///
+  /// - Throws: `limitExceeded`.
+  mutating func use(children count: Int) throws(FeedError) {
+    log.pace.spend(count / 16)
+    defer { hasChangedChildren = true }
+    if hasChangedChildren && countsRepeatedWork { try use(rows: count) }
   }
 
   // MARK: Steps

@@ -169,7 +169,7 @@ public final class ProviderKind: DerivedKind {
   func derive(_ changes: borrowing SourceChanges, into change: inout Change) {
     guard let before = published else { return publish() }
     if isRestructured {
-      change = restructuring(from: before, changes, pairsRows: true)
+      change = restructuring(from: before, changes, changes.pace ?? Pace(), pairsRows: true)
       return publish()
     }
     sumStarts()
@@ -183,9 +183,9 @@ public final class ProviderKind: DerivedKind {
   ///
   /// - Parameter pairsRows: whether the rows of children that change their order are paired, for the feeds above.
   func restructuring(
-    from before: Structure, _ changes: borrowing SourceChanges, pairsRows: Bool = false
+    from before: Structure, _ changes: borrowing SourceChanges, _ pace: Pace, pairsRows: Bool = false
   ) -> Change {
-    let (after, pace) = (structure, changes.pace ?? Pace())
+    let after = structure
     let places = Dictionary(uniqueKeysWithValues: after.enumerated().map { ($1.feed.number, $0) })
     let common = before.indices.compactMap { place in
       places[before[place].feed.number].map { (before: place, after: $0) }
