@@ -176,6 +176,7 @@ extension Catalog {
   ) throws(FeedError) -> ViewPlan {
     let sources = try checkedChildren([view.of], of: feed, named: name, steps: view.stepsPerRow(limits)) { _ in [] }
     let plan = ViewPlan(view, source: sources[0])
+    try commit.budget.usePreviews(of: plan.source)
     try commit.budget.use(rows: plan.source.count)
     if let account {
       try checkIndex(of: plan, replacing: (feed?.kind as? ViewKind)?.charge.rows ?? 0, account)
@@ -206,6 +207,7 @@ extension Catalog {
     let contents = try checkedChildren(
       slots.contents.map(\.feed), of: feed, named: name, steps: slots.stepsPerRow
     ) { _ in [] }
+    for content in contents { try commit.budget.usePreviews(of: content) }
     return SlotsPlan(
       slots, contents: Dictionary(uniqueKeysWithValues: zip(slots.contents.map(\.type), contents)), following: followed)
   }

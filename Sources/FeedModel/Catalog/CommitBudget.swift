@@ -78,6 +78,24 @@ struct CommitBudget {
     if hasChangedChildren && countsRepeatedWork { try use(rows: count) }
   }
 
+  /// Charges the rows that views below a feed evaluate before an operation counts its rows. An operation leaves their indexes behind,
+  /// so until the commit ends each view with a filter or a sort reads all rows of its source.
+  ///
+  /// - Throws: `limitExceeded`.
+  mutating func usePreviews(of feed: Feed) throws(FeedError) {
+    guard graph.counts.isChanging, graph.indexedViews > 0, countsRepeatedWork else { return }
+    var seen: Set<FeedNumber> = []
+    try usePreviews(of: feed, &seen)
+  }
+
+  private mutating func usePreviews(of feed: Feed, _ seen: inout Set<FeedNumber>) throws(FeedError) {
+    guard let derived = feed.derived, seen.insert(feed.number).inserted else { return }
+    log.pace.spend()
+    for (place, source) in derived.sources where derived.shows(place) { try usePreviews(of: source, &seen) }
+    // Counting the rows of the source evaluates views below it, which were charged.
+    if let view = derived as? ViewKind, view.hasIndex { try use(rows: view.source.count) }
+  }
+
   // MARK: Steps
 
   /// Refuses an operation whose filters would certainly use more steps than the request has left.

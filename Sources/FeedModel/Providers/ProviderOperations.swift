@@ -41,6 +41,7 @@ extension ProviderKind {
   /// Counts the rows of children that come to be shown, in this feed and in all that show it, before anything is done.
   private func useRows(of children: [Feed], in catalog: Catalog) throws(FeedError) {
     let known = Set(shown.map(\.number))
+    for child in children where !known.contains(child.number) { try catalog.commit.budget.usePreviews(of: child) }
     let rows = children.reduce(0) { known.contains($1.number) ? $0 : $0 + $1.count + $1.sectionCount }
     if rows > 0 { try catalog.commit.budget.use(rows: rows * catalog.graph.listings(of: catalog.table[number])) }
   }

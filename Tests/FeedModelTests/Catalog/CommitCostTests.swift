@@ -59,4 +59,58 @@ import Testing
     sample.catalog.commit.rules = 2
     try sample.commit { try activate(4) }
   }
+
+  /// A collection of 100 elements, a view `v` that sorts them, and an empty composed feed `x`.
+  private static func sortedView() throws -> CatalogSample {
+    let sample = try CatalogSample(
+      #"{"feed":"c","kind":"collection"}"#, #"{"feed":"one","kind":"single"}"#,
+      #"{"feed":"v","kind":"view","of":"c","sort":[{"by":"$.n"}]}"#, #"{"feed":"x","kind":"composed","children":[]}"#)
+    try sample.commit { for id in 0..<100 { try sample.update("c", #"{"id":\#(id),"n":\#(id * 37 % 100)}"#) } }
+    return sample
+  }
+
+  @Test func evaluationsOfAViewBetweenOperationsCount() throws {
+    let sample = try Self.sortedView()
+    var limits = Limits()
+    // Each time: a row of the update, 100 of the view that is evaluated, and 101 that come to be shown.
+    limits.maxRequestRows = 300
+    sample.catalog.use(limits)
+    let provider = try sample.provider("x")
+    func show(_ times: Int) throws {
+      for time in 0..<times {
+        try sample.update("c", #"{"id":1,"n":\#(time)}"#)
+        try provider.insertChild("v", at: .end, in: sample.catalog)
+        try provider.removeChild(at: 0, in: sample.catalog)
+      }
+    }
+    try sample.commit { try show(1) }
+    let error = #expect(throws: FeedError.self) { try sample.commit { try show(2) } }
+    #expect(error.map { "\($0)" }?.contains("maxRequestRows") == true, "\(String(describing: error))")
+    sample.catalog.commit.rules = 2
+    try sample.commit { try show(3) }
+  }
+
+  @Test func evaluationOfAViewBetweenOperationsStops() throws {
+    let sample = try Self.sortedView()
+    let (provider, pace) = (try sample.provider("x"), sample.catalog.commit.pace)
+    var stops = 0
+    var stopsOfReads = 0
+    pace.begin(units: 10) {
+      stops += 1
+      // Others read meanwhile.
+      let before = stops
+      _ = try? sample.rows("v")
+      stopsOfReads += stops - before
+      return 10
+    }
+    try sample.commit {
+      try sample.update("c", #"{"id":1,"n":500}"#)
+      let before = stops
+      try provider.insertChild("v", at: .end, in: sample.catalog)
+      // The filter of each row takes two units.
+      #expect(stops - before >= 100 * 2 / 10)
+    }
+    pace.end()
+    expectEqual(stopsOfReads, 0)
+  }
 }
