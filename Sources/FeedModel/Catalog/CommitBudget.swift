@@ -46,10 +46,14 @@ struct CommitBudget {
 
   /// Charges rows before an operation changes them.
   ///
-  /// Many rows are charged once more for each feed above that derives a change of its own from them.
+  /// Many rows are charged once more for each feed above that derives a change of its own from them, or has a copy of the change.
   /// - Throws: `limitExceeded`.
   mutating func use(rows count: Int, of feed: FeedNumber) throws(FeedError) {
-    let times = count > Self.fewRows ? graph.derivationCount(of: graph.table[feed]) + 1 : 1
+    var times = 1
+    if count > Self.fewRows {
+      times += graph.derivationCount(of: graph.table[feed])
+      if countsRepeatedWork { times += graph.copyCount(of: graph.table[feed]) }
+    }
     let (product, overflows) = count.multipliedReportingOverflow(by: times)
     try use(rows: overflows ? .max : product)
   }

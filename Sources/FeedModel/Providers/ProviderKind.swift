@@ -174,9 +174,25 @@ public final class ProviderKind: DerivedKind {
     }
     sumStarts()
     changes.forEach { place, shift, source in
-      assert(shift == 0, "the sections of a source are shifted already")
-      if shows(place) { change.append(source, before: starts[place], after: starts[place]) }
+      let start = starts[place] + Int(shift)
+      if shows(place) { change.append(source, before: start, after: start) }
     }
+  }
+
+  func shareChange(ofSourceAt place: Int) -> Int? {
+    guard let before = published, shows(place) else { return nil }
+    if isRestructured {
+      let (after, own) = (structure, place - shownPlaces.lowerBound)
+      let isSame =
+        before.count == after.count
+        && before.indices.allSatisfy {
+          before[$0].feed === after[$0].feed && ($0 == own || before[$0].sections == after[$0].sections)
+        }
+      if !isSame { return nil }
+      publish()
+    }
+    sumStarts()
+    return starts[place]
   }
 
   /// The change from a previous structure to the current one, including the changes of the children that stay.
@@ -194,7 +210,9 @@ public final class ProviderKind: DerivedKind {
     let formerStarts = pairsRows ? firstSections(of: common, before) : [:]
     var own: [Int: Change] = [:]
     let first = shownPlaces.lowerBound
-    changes.forEach { place, _, change in own[place - first] = copy change }
+    changes.forEach { place, shift, change in
+      own[place - first, default: Change()].append(change, before: Int(shift), after: Int(shift))
+    }
     var change = Change()
     var (oldPlace, newPlace, oldSection, newSection) = (0, 0, 0, 0)
     for (old, new) in staying + [(before.count, after.count)] {
