@@ -32,6 +32,8 @@ public final class Commit {
   /// The most rows that the first operation may list without being rolled back after it has succeeded; 0 for none.
   private var certainRows = 0
   private var operation = Operation()
+  /// The rows that operations before the current one may have added to the indexes of views.
+  var viewGrowth = ViewGrowth()
 
   init(graph: FeedGraph, revision: UInt64, _ discarded: DiscardedElements) {
     self.graph = graph
@@ -57,6 +59,7 @@ public final class Commit {
     isOpen = true
     certainRows = certain
     budget.begin(maxSteps: maxSteps, maxRows: maxRows)
+    viewGrowth.begin()
     self.now = max(now, self.now)
     start = self.now
     if let sections = operation.takeManySections() { discarded.add(sections) }
@@ -155,12 +158,14 @@ public final class Commit {
 
   // MARK: Operations
 
-  /// Charges the filters of views over the rows that the last operation added or updated, unless they take few steps.
+  /// Charges what feeds above do with the rows that the last operation changed: the filters of views, unless they take few steps, and
+  /// after the first operation also the rows of the changes that they derive.
   ///
   /// - Throws: `limitExceeded`.
   public func useStepsOfViews(limit: Int) throws(FeedError) {
     guard operation.pending >= 0 else { return }
     let isFirst = budget.didChangeRows()
+    if !isFirst { try budget.useAbove(rows: operation.size, of: operation.pending) }
     if budget.isFree(of: operation.size, isFirst: isFirst) { return }
     operation.expand()
     try budget.useStepsOfViews(of: operation.pending, after: operation.result, isFirst: isFirst, limit: limit)
@@ -229,8 +234,10 @@ public final class Commit {
     if operation.isNew { return }
     if operation.pending >= 0 {
       operation.expand()
+      if graph.indexedViews > 0 { countGrowthForViews() }
       publisher.add(operation)
     }
+    budget.operationDidStart()
     operation.begin()
   }
 
@@ -390,6 +397,10 @@ public final class Commit {
     let change = try graph.table.follow(feed, in: self)
     if change.isEmpty { return }
     if isRestoring { return graph.counts.listDidChange(onlyUpdates: change.onlyUpdates) }
+    if graph.indexedViews > 0 {
+      let added = change.added.count - change.deleted.count
+      viewGrowth.add(added: added, shown: change.added.count + change.updated.count, to: graph.table.list, graph)
+    }
     publisher.add(change, of: graph.table.list.number)
     graph.counts.listDidChange(onlyUpdates: change.onlyUpdates)
   }

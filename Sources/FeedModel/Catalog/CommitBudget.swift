@@ -16,6 +16,8 @@ struct CommitBudget {
   private var rowsLeft = Int.max
   /// Whether an operation of the commit has changed rows that views may show.
   private var hasRowsForViews = false
+  /// Whether the rows of the current operation were charged for the feeds above.
+  private var hasChargedFeedsAbove = false
   /// Whether an operation of the commit has changed the children of a feed.
   private var hasChangedChildren = false
   /// The rules by which requests are executed (``ExecutionRules``). Replay sets those of the log: requests that were accepted
@@ -33,6 +35,7 @@ struct CommitBudget {
     self.maxRows = maxRows
     rowsLeft = maxRows
     hasRowsForViews = false
+    hasChargedFeedsAbove = false
     hasChangedChildren = false
   }
 
@@ -51,12 +54,37 @@ struct CommitBudget {
   mutating func use(rows count: Int, of feed: FeedNumber) throws(FeedError) {
     var times = 1
     if count > Self.fewRows {
-      times += graph.derivationCount(of: graph.table[feed])
-      if countsRepeatedWork { times += graph.copyCount(of: graph.table[feed]) }
+      hasChargedFeedsAbove = true
+      times += timesAbove(feed)
     }
+    try use(rows: count, times: times)
+  }
+
+  /// How often feeds above derive or copy a change of a feed.
+  private func timesAbove(_ feed: FeedNumber) -> Int {
+    let feed = graph.table[feed]
+    return graph.derivationCount(of: feed) + (countsRepeatedWork ? graph.copyCount(of: feed) : 0)
+  }
+
+  private mutating func use(rows count: Int, times: Int) throws(FeedError) {
     let (product, overflows) = count.multipliedReportingOverflow(by: times)
     try use(rows: overflows ? .max : product)
   }
+
+  /// Charges rows that an operation lists only for the feeds above that derive or copy its change, unless they were charged already:
+  /// those of a redefinition, and those of each operation after the first, because many operations may change few rows each.
+  ///
+  /// - Throws: `limitExceeded`.
+  mutating func useAbove(rows count: Int, of feed: FeedNumber) throws(FeedError) {
+    if hasChargedFeedsAbove || !countsRepeatedWork { return }
+    hasChargedFeedsAbove = true
+    let times = timesAbove(feed)
+    if times > 0 { try use(rows: count, times: times) }
+  }
+
+  /// Begins another operation.
+  @inline(__always)
+  mutating func operationDidStart() { hasChargedFeedsAbove = false }
 
   /// Charges rows before an operation lists them.
   ///
