@@ -40,6 +40,8 @@ extension Engine {
       }
       catalog.skip(to: revision)
     }
+    commit.rules = rules
+    defer { commit.rules = ExecutionRules.current }
     try executeFrames(of: batch, rules: rules)
     while catalog.hasDiscarded { catalog.freeDiscarded(.max) }
   }

@@ -151,8 +151,12 @@ extension Catalog {
   }
 
   /// Throws if a child is named twice or would create a cycle.
-  func checkChildren(_ children: [Feed], of feed: Feed?, named name: String) throws(FeedError) {
-    var seen: Set<FeedNumber> = []
+  ///
+  /// - Parameter known: children that the feed has already.
+  func checkChildren(
+    _ children: [Feed], of feed: Feed?, named name: String, besides known: [Feed] = []
+  ) throws(FeedError) {
+    var seen = Set(known.lazy.map(\.number))
     for child in children {
       guard seen.insert(child.number).inserted else {
         throw .definitionConflict(feed: name, reason: "\"\(child.name)\" may be its child only once")
@@ -172,6 +176,7 @@ extension Catalog {
   ) throws(FeedError) -> ViewPlan {
     let sources = try checkedChildren([view.of], of: feed, named: name, steps: view.stepsPerRow(limits)) { _ in [] }
     let plan = ViewPlan(view, source: sources[0])
+    try commit.budget.usePreviews(of: plan.source)
     try commit.budget.use(rows: plan.source.count)
     if let account {
       try checkIndex(of: plan, replacing: (feed?.kind as? ViewKind)?.charge.rows ?? 0, account)
@@ -202,6 +207,7 @@ extension Catalog {
     let contents = try checkedChildren(
       slots.contents.map(\.feed), of: feed, named: name, steps: slots.stepsPerRow
     ) { _ in [] }
+    for content in contents { try commit.budget.usePreviews(of: content) }
     return SlotsPlan(
       slots, contents: Dictionary(uniqueKeysWithValues: zip(slots.contents.map(\.type.exact), contents)),
       following: followed)

@@ -32,6 +32,11 @@ struct ChangeTable: ~Copyable {
     fileprivate var isSorted = true
     /// The number of the hint of the operation that made the change; 0 for none.
     var hint = 0
+    /// The slot whose change this feed shares, with `sharedShift` added to its sections; -1 if the change is its own.
+    fileprivate var sharedSlot = -1
+    fileprivate var sharedShift: UInt32 = 0
+    /// The entries for which `change` keeps memory between commits.
+    fileprivate var kept = 0
   }
 
   private var slots: UnsafeMutablePointer<Slot>
@@ -39,6 +44,8 @@ struct ChangeTable: ~Copyable {
   private(set) var count = 0
   /// The slot of each feed, by feed number; -1 for none.
   private var slotOf: [Int32] = []
+  /// The entries for which the changes of all slots keep memory between commits.
+  private(set) var kept = 0
   /// The sources of all derived feeds, in lists.
   private var sources: [SourceEntry] = []
 
@@ -121,6 +128,25 @@ struct ChangeTable: ~Copyable {
     body(SourceChanges(slots: slots, only: source), &slots[slot].change)
   }
 
+  /// The only source of a derived feed that changed; nil if there are none or several.
+  func onlySource(of feed: Int) -> SourceEntry? {
+    let first = slots[feed].firstSource
+    return first >= 0 && first == slots[feed].lastSource ? sources[first] : nil
+  }
+
+  /// Lets the change of a feed be that of a source, with `offset` added to its sections, without a copy.
+  mutating func share(_ feed: Int, with source: SourceEntry, offset: Int) {
+    assert(slots[source.slot].sharedSlot < 0, "the source shares a change itself")
+    slots[feed].sharedSlot = source.slot
+    slots[feed].sharedShift = source.shift &+ UInt32(offset)
+  }
+
+  /// The slot that has the change of a feed, its own or a shared one, and the number of sections before those of the change.
+  func origin(of feed: Int) -> (slot: Int, shift: UInt32) {
+    let shared = self[feed].pointee.sharedSlot
+    return shared < 0 ? (feed, 0) : (shared, self[feed].pointee.sharedShift)
+  }
+
   private mutating func sortSources(of slot: Int) {
     var numbers: [Int] = []
     var next = slots[slot].firstSource
@@ -150,18 +176,39 @@ struct ChangeTable: ~Copyable {
       let slot = slots + count
       slotOf[slot.pointee.feed] = -1
       slot.pointee.feed = -1
-      if !slot.pointee.change.isEmpty { slot.pointee.change.recycle() }
+      if !slot.pointee.change.isEmpty { recycle(slot) }
       if !slot.pointee.accumulator.isEmpty { slot.pointee.accumulator = ChangeAccumulator() }
       slot.pointee.firstSource = -1
       slot.pointee.lastSource = -1
       slot.pointee.isSorted = true
       slot.pointee.hint = 0
+      slot.pointee.sharedSlot = -1
+      slot.pointee.sharedShift = 0
     }
     if !sources.isEmpty { sources.removeAll(keepingCapacity: sources.capacity <= Change.keptSize) }
   }
 
+  /// Empties the change of a slot. Its memory is kept for the next change unless all slots together would keep too much.
+  @inline(__always)
+  private mutating func recycle(_ slot: UnsafeMutablePointer<Slot>) {
+    let entries = slot.pointee.change.capacity
+    kept &-= slot.pointee.kept
+    if entries > Change.keptSize || entries > Self.mostKept &- kept {
+      slot.pointee.change = Change()
+      slot.pointee.kept = 0
+    } else {
+      slot.pointee.change.removeAll(keepingCapacity: true)
+      slot.pointee.kept = entries
+      kept &+= entries
+    }
+  }
+
+  /// The most entries for which all slots together keep memory: about 2 MiB.
+  static let mostKept = 4 * Change.keptSize
+
   /// O(slots + feeds).
   func checkInvariants() {
+    precondition(kept <= Self.mostKept && (0..<capacity).reduce(0) { $0 + slots[$1].kept } == kept, "too much is kept")
     for slot in 0..<capacity {
       if slot < count {
         precondition(find(slots[slot].feed) == slot, "a feed has another slot")
@@ -169,6 +216,7 @@ struct ChangeTable: ~Copyable {
         precondition(slots[slot].feed == -1 && slots[slot].change.isEmpty, "a free slot is not empty")
         precondition(slots[slot].accumulator.isEmpty && slots[slot].hint == 0, "a free slot is not empty")
         precondition(slots[slot].firstSource == -1 && slots[slot].lastSource == -1, "a free slot has sources")
+        precondition(slots[slot].sharedSlot == -1, "a free slot shares a change")
       }
     }
     precondition(slotOf.count { $0 >= 0 } == count, "a feed has the slot of another")
@@ -183,6 +231,12 @@ extension Change {
   /// Empties all lists. Their memory is kept for the next change unless it is large.
   mutating func recycle() {
     if size > Self.keptSize { self = Change() } else { removeAll(keepingCapacity: true) }
+  }
+
+  /// The number of entries for which the lists have memory.
+  fileprivate var capacity: Int {
+    deleted.capacity &+ added.capacity &+ updated.capacity &+ moves.capacity &+ sectionsDeleted.capacity
+      &+ sectionsAdded.capacity &+ transfers.capacity
   }
 }
 

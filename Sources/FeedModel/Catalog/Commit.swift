@@ -32,6 +32,8 @@ public final class Commit {
   /// The most rows that the first operation may list without being rolled back after it has succeeded; 0 for none.
   private var certainRows = 0
   private var operation = Operation()
+  /// The rows that operations before the current one may have added to the indexes of views.
+  var viewGrowth = ViewGrowth()
 
   init(graph: FeedGraph, revision: UInt64, _ discarded: DiscardedElements) {
     self.graph = graph
@@ -57,6 +59,7 @@ public final class Commit {
     isOpen = true
     certainRows = certain
     budget.begin(maxSteps: maxSteps, maxRows: maxRows)
+    viewGrowth.begin()
     self.now = max(now, self.now)
     start = self.now
     if let sections = operation.takeManySections() { discarded.add(sections) }
@@ -65,6 +68,7 @@ public final class Commit {
 
   /// Rolls back everything since `begin`.
   public func rollBack() {
+    unlisted.removeAll()
     graph.counts.endCommit()
     let hadStructures = log.undo(to: .start)
     keyedSectionsDidChange()
@@ -81,6 +85,7 @@ public final class Commit {
   /// Returns whether there was a commit. Afterwards ``result`` is still the change of the last operation.
   @discardableResult
   public func finish(to observer: (any CommitObserver)? = nil) -> Bool {
+    if !unlisted.isEmpty { relistUnlisted() }
     graph.counts.endCommit()
     let isStructural = isStructural
     if operation.pending >= 0, publisher.isEmpty, !isStructural {
@@ -145,14 +150,22 @@ public final class Commit {
     graph.counts.advance()
   }
 
+  /// The rules by which requests are executed (``ExecutionRules``). Replay sets those of the log.
+  public var rules: Int {
+    get { budget.rules }
+    set { budget.rules = newValue }
+  }
+
   // MARK: Operations
 
-  /// Charges the filters of views over the rows that the last operation added or updated, unless they take few steps.
+  /// Charges what feeds above do with the rows that the last operation changed: the filters of views, unless they take few steps, and
+  /// after the first operation also the rows of the changes that they derive.
   ///
   /// - Throws: `limitExceeded`.
   public func useStepsOfViews(limit: Int) throws(FeedError) {
     guard operation.pending >= 0 else { return }
     let isFirst = budget.didChangeRows()
+    if !isFirst { try budget.useAbove(rows: operation.size, of: operation.pending) }
     if budget.isFree(of: operation.size, isFirst: isFirst) { return }
     operation.expand()
     try budget.useStepsOfViews(of: operation.pending, after: operation.result, isFirst: isFirst, limit: limit)
@@ -221,8 +234,10 @@ public final class Commit {
     if operation.isNew { return }
     if operation.pending >= 0 {
       operation.expand()
+      if graph.indexedViews > 0 { countGrowthForViews() }
       publisher.add(operation)
     }
+    budget.operationDidStart()
     operation.begin()
   }
 
@@ -354,11 +369,38 @@ public final class Commit {
   /// restored already, with later revisions.
   var isRestoring = false
 
-  /// Updates the row of a feed in `$feeds` after the feed was defined, redefined or undefined, or got other children.
+  /// The feeds that got other children since their rows in `$feeds` were written, each with the time of its last change.
+  private var unlisted: [String: Instant] = [:]
+
+  /// Lets the commit update the row of a feed in `$feeds` when it ends. The row names all children, so a commit that changes them
+  /// many times would write, and keep for its rollback, that many copies of the list.
+  func relistAtEnd(_ feed: Feed) { unlisted[feed.name] = tick() }
+
+  /// Updates the rows of the feeds that got other children.
+  private func relistUnlisted() {
+    for (name, _) in unlisted.sorted(by: { $0.value < $1.value }) {
+      // An operation that was rolled back may have defined the feed.
+      guard let feed = graph.table.byName[name] else { continue }
+      do throws(FeedError) {
+        try relist(feed)
+      } catch {
+        // As for the lists of the changes, which are made next.
+        preconditionFailure("\(error)")
+      }
+      log.pace.spend(1 + feed.definitionBytes / 1024)
+    }
+    unlisted.removeAll()
+  }
+
+  /// Updates the row of a feed in `$feeds` after the feed was defined, redefined or undefined.
   func relist(_ feed: Feed) throws(FeedError) {
     let change = try graph.table.follow(feed, in: self)
     if change.isEmpty { return }
     if isRestoring { return graph.counts.listDidChange(onlyUpdates: change.onlyUpdates) }
+    if graph.indexedViews > 0 {
+      let added = change.added.count - change.deleted.count
+      viewGrowth.add(added: added, shown: change.added.count + change.updated.count, to: graph.table.list, graph)
+    }
     publisher.add(change, of: graph.table.list.number)
     graph.counts.listDidChange(onlyUpdates: change.onlyUpdates)
   }
@@ -380,6 +422,7 @@ public final class Commit {
   /// Checks the invariants that hold between commits. O(feeds).
   func checkInvariants() {
     precondition(!isOpen && operation.pending < 0 && log.isEmpty, "something is left of the commit")
+    precondition(unlisted.isEmpty, "a feed is not listed")
     publisher.checkInvariants()
     log.checkInvariants()
     graph.checkInvariants()

@@ -16,6 +16,13 @@ struct CommitBudget {
   private var rowsLeft = Int.max
   /// Whether an operation of the commit has changed rows that views may show.
   private var hasRowsForViews = false
+  /// Whether the rows of the current operation were charged for the feeds above.
+  private var hasChargedFeedsAbove = false
+  /// Whether an operation of the commit has changed the children of a feed.
+  private var hasChangedChildren = false
+  /// The rules by which requests are executed (``ExecutionRules``). Replay sets those of the log: requests that were accepted
+  /// before a charge existed are not refused because of it.
+  var rules = ExecutionRules.current
 
   init(graph: FeedGraph, log: UndoLog) {
     self.graph = graph
@@ -28,7 +35,12 @@ struct CommitBudget {
     self.maxRows = maxRows
     rowsLeft = maxRows
     hasRowsForViews = false
+    hasChargedFeedsAbove = false
+    hasChangedChildren = false
   }
+
+  /// Whether the charges of rules 3 apply.
+  var countsRepeatedWork: Bool { rules >= 3 }
 
   /// See ``Limits/countsAllWork``.
   private var countsAllWork: Bool { maxRows < .max }
@@ -37,13 +49,42 @@ struct CommitBudget {
 
   /// Charges rows before an operation changes them.
   ///
-  /// Many rows are charged once more for each feed above that derives a change of its own from them.
+  /// Many rows are charged once more for each feed above that derives a change of its own from them, or has a copy of the change.
   /// - Throws: `limitExceeded`.
   mutating func use(rows count: Int, of feed: FeedNumber) throws(FeedError) {
-    let times = count > Self.fewRows ? graph.derivationCount(of: graph.table[feed]) + 1 : 1
+    var times = 1
+    if count > Self.fewRows {
+      hasChargedFeedsAbove = true
+      times += timesAbove(feed)
+    }
+    try use(rows: count, times: times)
+  }
+
+  /// How often feeds above derive or copy a change of a feed.
+  private func timesAbove(_ feed: FeedNumber) -> Int {
+    let feed = graph.table[feed]
+    return graph.derivationCount(of: feed) + (countsRepeatedWork ? graph.copyCount(of: feed) : 0)
+  }
+
+  private mutating func use(rows count: Int, times: Int) throws(FeedError) {
     let (product, overflows) = count.multipliedReportingOverflow(by: times)
     try use(rows: overflows ? .max : product)
   }
+
+  /// Charges rows that an operation lists only for the feeds above that derive or copy its change, unless they were charged already:
+  /// those of a redefinition, and those of each operation after the first, because many operations may change few rows each.
+  ///
+  /// - Throws: `limitExceeded`.
+  mutating func useAbove(rows count: Int, of feed: FeedNumber) throws(FeedError) {
+    if hasChargedFeedsAbove || !countsRepeatedWork { return }
+    hasChargedFeedsAbove = true
+    let times = timesAbove(feed)
+    if times > 0 { try use(rows: count, times: times) }
+  }
+
+  /// Begins another operation.
+  @inline(__always)
+  mutating func operationDidStart() { hasChargedFeedsAbove = false }
 
   /// Charges rows before an operation lists them.
   ///
@@ -57,6 +98,34 @@ struct CommitBudget {
           + "at a time, or start feedd with a larger --max-request-rows")
     }
     rowsLeft -= count
+  }
+
+  /// Charges an operation that changes the children of a feed, which looks at all of them. The first one of the request is free,
+  /// so that no single change is refused for the number of children that are there already.
+  ///
+  /// - Throws: `limitExceeded`.
+  mutating func use(children count: Int) throws(FeedError) {
+    log.pace.spend(count / 16)
+    defer { hasChangedChildren = true }
+    if hasChangedChildren && countsRepeatedWork { try use(rows: count) }
+  }
+
+  /// Charges the rows that views below a feed evaluate before an operation counts its rows. An operation leaves their indexes behind,
+  /// so until the commit ends each view with a filter or a sort reads all rows of its source.
+  ///
+  /// - Throws: `limitExceeded`.
+  mutating func usePreviews(of feed: Feed) throws(FeedError) {
+    guard graph.counts.isChanging, graph.indexedViews > 0, countsRepeatedWork else { return }
+    var seen: Set<FeedNumber> = []
+    try usePreviews(of: feed, &seen)
+  }
+
+  private mutating func usePreviews(of feed: Feed, _ seen: inout Set<FeedNumber>) throws(FeedError) {
+    guard let derived = feed.derived, seen.insert(feed.number).inserted else { return }
+    log.pace.spend()
+    for (place, source) in derived.sources where derived.shows(place) { try usePreviews(of: source, &seen) }
+    // Counting the rows of the source evaluates views below it, which were charged.
+    if let view = derived as? ViewKind, view.hasIndex { try use(rows: view.source.count) }
   }
 
   // MARK: Steps

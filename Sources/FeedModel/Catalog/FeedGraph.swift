@@ -24,6 +24,8 @@ final class FeedGraph {
     var steps = 0
     /// The feeds above that derive changes of their own; nil if not known.
     var derivations: Derivations?
+    /// See ``FeedGraph/copyCount(of:)``, for a version of the graph.
+    var copies: (version: UInt64, count: Int)?
     /// The number of sources with rows of managed feeds, and one more for a managed feed.
     var managedSources = 0
   }
@@ -82,6 +84,31 @@ final class FeedGraph {
     let found = findDerivations(above: feed)
     nodes[feed].derivations = found
     return found
+  }
+
+  /// The number of ways in which composed and segmented feeds that show a feed or its bins through several of their children show it.
+  /// Such a feed has a change of its own; others share that of their only source that changed. O(1) until the structure changes, then
+  /// O(feeds above).
+  func copyCount(of feed: Feed) -> Int {
+    if let known = nodes[feed.number].copies, known.version == version { return known.count }
+    let roots = [feed] + feed.kind.bins
+    var ways: [FeedNumber: Int] = [:]
+    for root in roots where hasParents(root.number) {
+      // An element is in one bin, or in few.
+      forEachFeed(above: root) { above, paths in ways[above.number] = max(ways[above.number] ?? 0, paths) }
+    }
+    var children: [FeedNumber: Int] = [:]
+    for number in roots.map(\.number) + ways.keys {
+      for parent in nodes[number].parents where table[parent.feed].derived?.shows(parent.place) == true {
+        children[parent.feed, default: 0] += 1
+      }
+    }
+    let count = ways.reduce(0) { count, above in
+      guard children[above.key] ?? 0 > 1, table[above.key].kind is ProviderKind else { return count }
+      return saturatingSum(count, above.value)
+    }
+    nodes[feed.number].copies = (version, count)
+    return count
   }
 
   /// Whether a feed is managed, or shows rows of a managed feed. O(1).

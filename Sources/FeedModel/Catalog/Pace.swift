@@ -93,8 +93,13 @@ public final class Pace {
   /// Counts the paths of a thousand rows that were written.
   public func didWriteRows() { didWrite(bytes: 16 << 10) }
 
+  /// Stops. Reads that run meanwhile, perhaps of a structure that has this pace, do not stop.
   private func rest() {
-    left = stop?() ?? .max
+    left = .max
+    guard let stop else { return }
+    self.stop = nil
+    left = stop()
+    self.stop = stop
   }
 }
 

@@ -18,6 +18,8 @@ final class Publisher {
   private var start = Instant(nanoseconds: 0)
   /// The number of changes that were published. Most are recorded in histories.
   private(set) var publishedChanges = 0
+  /// The rows and sections of the changes that feeds derived and did not share with a source.
+  private(set) var derivedEntries = 0
 
   init(graph: FeedGraph, log: UndoLog) {
     self.graph = graph
@@ -240,6 +242,7 @@ final class Publisher {
     // The feeds that no longer show rows of managed feeds.
     let settled = graph.settled
     for feed in settled.sorted() { open(feed) }
+    let changed = changes.count
     var order = (0..<changes.count).sorted { rank($0) < rank($1) }
     var next = 0
     while next < order.count {
@@ -247,10 +250,11 @@ final class Publisher {
       next += 1
       let feed = graph.table[changes[slot].pointee.feed]
       if let derived = feed.derived {
-        derive(feed, derived, slot)
+        // A feed that an operation changed has its change in its own slot.
+        if slot < changed || !share(derived, slot) { derive(feed, derived, slot) }
         log.pace.spend(1 &+ changes[slot].pointee.change.size)
       }
-      if changes[slot].pointee.change.isEmpty && !feed.isGone { continue }
+      if changes[changes.origin(of: slot).slot].pointee.change.isEmpty && !feed.isGone { continue }
       let known = changes.count
       propagate(feed, slot)
       for new in known..<changes.count {
@@ -260,10 +264,12 @@ final class Publisher {
     // The deltas that were told before a stop are written then, so that they do not add up.
     for slot in order {
       let feed = graph.table[changes[slot].pointee.feed]
-      let isSettled = settled.contains(feed.number)
-      if changes[slot].pointee.change.isEmpty && !feed.isGone && !isSettled { continue }
+      let (isSettled, origin) = (settled.contains(feed.number), changes.origin(of: slot))
+      if changes[origin.slot].pointee.change.isEmpty && !feed.isGone && !isSettled { continue }
       publishedChanges &+= 1
-      announce(feed, slot, shift: 0, updated: nil, to: observer)
+      announce(
+        feed, changes.change(origin.slot), hint: changes[slot].pointee.hint, shift: origin.shift, updated: nil,
+        to: observer)
       if isSettled { forgetPast(of: feed, observer) }
       if feed.isGone { observer?.didEnd(feed) }
       log.pace.spend(feed.isWatched ? Self.unitsOfADelta : 1)
@@ -294,13 +300,24 @@ final class Publisher {
         derived.derive(sources, into: &change)
       }
     }
+    derivedEntries &+= changes[slot].pointee.change.size
+  }
+
+  /// Lets a feed share the change of its only source that changed, as along a route. Returns false if it derives its own.
+  private func share(_ derived: any DerivedKind, _ slot: Int) -> Bool {
+    guard let source = changes.onlySource(of: slot), let offset = derived.shareChange(ofSourceAt: source.place) else {
+      return false
+    }
+    changes.share(slot, with: source, offset: offset)
+    return true
   }
 
   /// Opens slots for the feeds that show the changed rows, and records the change in them.
   private func propagate(_ feed: Feed, _ slot: Int) {
+    let origin = changes.origin(of: slot)
     for parent in graph.parents(of: feed.number) {
       let target = changes.open(parent.feed)
-      changes.note(.init(place: parent.place, slot: slot, shift: 0), for: target)
+      changes.note(.init(place: parent.place, slot: origin.slot, shift: origin.shift), for: target)
       if graph.table[parent.feed].derived?.shows(parent.place) == true { passHint(from: slot, to: target) }
     }
     guard let collection = feed.collection, collection.hasBins else { return }

@@ -108,6 +108,7 @@ final class BinKind: DerivedKind, SingleSectionKind {
   }
 
   var stepsPerRow: Int { 0 }
+  func shareChange(ofSourceAt place: Int) -> Int? { nil }
   func sourceSectionsDidChange() -> Bool { false }
   func sourcesWereRestored() { publishedIndex = index }
 }

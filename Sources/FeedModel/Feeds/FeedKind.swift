@@ -63,6 +63,10 @@ protocol DerivedKind: FeedKind {
   ///
   /// - Parameter change: receives the change; empty when called.
   func derive(_ changes: borrowing SourceChanges, into change: inout Change)
+  /// Called instead of `derive` when one source changed. If the change of this feed is that of the source with its sections shifted,
+  /// sets the published state and returns the number of sections before those of the source. Otherwise returns nil, without any
+  /// effect, and the change must be derived.
+  func shareChange(ofSourceAt place: Int) -> Int?
   /// Called when sections of a source may have been added or removed. Returns whether sections of this feed may have
   /// changed too.
   func sourceSectionsDidChange() -> Bool

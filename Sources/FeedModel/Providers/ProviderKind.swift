@@ -169,23 +169,39 @@ public final class ProviderKind: DerivedKind {
   func derive(_ changes: borrowing SourceChanges, into change: inout Change) {
     guard let before = published else { return publish() }
     if isRestructured {
-      change = restructuring(from: before, changes, pairsRows: true)
+      change = restructuring(from: before, changes, changes.pace ?? Pace(), pairsRows: true)
       return publish()
     }
     sumStarts()
     changes.forEach { place, shift, source in
-      assert(shift == 0, "the sections of a source are shifted already")
-      if shows(place) { change.append(source, before: starts[place], after: starts[place]) }
+      let start = starts[place] + Int(shift)
+      if shows(place) { change.append(source, before: start, after: start) }
     }
+  }
+
+  func shareChange(ofSourceAt place: Int) -> Int? {
+    guard let before = published, shows(place) else { return nil }
+    if isRestructured {
+      let (after, own) = (structure, place - shownPlaces.lowerBound)
+      let isSame =
+        before.count == after.count
+        && before.indices.allSatisfy {
+          before[$0].feed === after[$0].feed && ($0 == own || before[$0].sections == after[$0].sections)
+        }
+      if !isSame { return nil }
+      publish()
+    }
+    sumStarts()
+    return starts[place]
   }
 
   /// The change from a previous structure to the current one, including the changes of the children that stay.
   ///
   /// - Parameter pairsRows: whether the rows of children that change their order are paired, for the feeds above.
   func restructuring(
-    from before: Structure, _ changes: borrowing SourceChanges, pairsRows: Bool = false
+    from before: Structure, _ changes: borrowing SourceChanges, _ pace: Pace, pairsRows: Bool = false
   ) -> Change {
-    let (after, pace) = (structure, changes.pace ?? Pace())
+    let after = structure
     let places = Dictionary(uniqueKeysWithValues: after.enumerated().map { ($1.feed.number, $0) })
     let common = before.indices.compactMap { place in
       places[before[place].feed.number].map { (before: place, after: $0) }
@@ -194,7 +210,9 @@ public final class ProviderKind: DerivedKind {
     let formerStarts = pairsRows ? firstSections(of: common, before) : [:]
     var own: [Int: Change] = [:]
     let first = shownPlaces.lowerBound
-    changes.forEach { place, _, change in own[place - first] = copy change }
+    changes.forEach { place, shift, change in
+      own[place - first, default: Change()].append(change, before: Int(shift), after: Int(shift))
+    }
     var change = Change()
     var (oldPlace, newPlace, oldSection, newSection) = (0, 0, 0, 0)
     for (old, new) in staying + [(before.count, after.count)] {

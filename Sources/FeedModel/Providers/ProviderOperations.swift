@@ -16,7 +16,8 @@ extension ProviderKind {
   ///   `invalidParams` if `before` or `after` names no child.
   public func insertChild(_ name: String, at place: ChildPlace, in catalog: Catalog) throws(FeedError) {
     let (feed, child) = (catalog.table[number], try catalog.feed(named: name))
-    try catalog.checkChildren(children + [child], of: feed, named: feed.name)
+    try useChildren(in: catalog)
+    try catalog.checkChildren([child], of: feed, named: feed.name, besides: children)
     let index = try index(of: place, in: catalog)
     let bytes = FeedDefinition.bytes(ofChild: child.name)
     try feed.account?.checkRoom(feeds: 0, definitionBytes: bytes, catalog.limits)
@@ -32,9 +33,15 @@ extension ProviderKind {
     try restructure(changed, current: active, in: catalog.commit)
   }
 
+  /// Counts the children of this feed, at all of which an operation looks, before anything is done.
+  private func useChildren(in catalog: Catalog) throws(FeedError) {
+    try catalog.commit.budget.use(children: children.count)
+  }
+
   /// Counts the rows of children that come to be shown, in this feed and in all that show it, before anything is done.
   private func useRows(of children: [Feed], in catalog: Catalog) throws(FeedError) {
     let known = Set(shown.map(\.number))
+    for child in children where !known.contains(child.number) { try catalog.commit.budget.usePreviews(of: child) }
     let rows = children.reduce(0) { known.contains($1.number) ? $0 : $0 + $1.count + $1.sectionCount }
     if rows > 0 { try catalog.commit.budget.use(rows: rows * catalog.graph.listings(of: catalog.table[number])) }
   }
@@ -45,6 +52,7 @@ extension ProviderKind {
     guard children.indices.contains(index) else {
       throw .indexOutOfRange(feed: catalog.table[number].name, index: index, count: children.count, what: .child)
     }
+    try useChildren(in: catalog)
     var changed = children
     changed.remove(at: index)
     var active = current
@@ -61,6 +69,7 @@ extension ProviderKind {
     assert(form == .segmented, "a composed feed has no active child")
     let target = min(max(index, -1), children.count - 1)
     if target == current { return catalog.commit.startOperation() }
+    try useChildren(in: catalog)
     let sections = Self.shown(children, target).reduce(0) { $0 + $1.sectionCount }
     try catalog.graph.checkParents(of: catalog.table[number], sections: sections - sectionCount, catalog.limits)
     try useRows(of: Self.shown(children, target), in: catalog)
@@ -97,13 +106,15 @@ extension ProviderKind {
     let (feed, bytes) = (graph.table[number], FeedDefinition.bytes(ofChildren: children.lazy.map(\.name)))
     let formerBytes = feed.definitionBytes
     feed.setDefinitionBytes(bytes)
-    commit.logStructure { [unowned self] in
+    let change = restructuring(from: before, SourceChanges(), commit.pace)
+    commit.logStructure { [unowned self, unowned commit] in
       install(former.children, current: former.current, graph)
       feed.setDefinitionBytes(formerBytes)
+      commit.pace.spend(former.children.count / 16)
     }
-    commit.finishOperation(on: number, result: restructuring(from: before, SourceChanges()))
+    commit.finishOperation(on: number, result: change)
     commit.publisher.open(number)
-    try commit.relist(graph.table[number])
+    commit.relistAtEnd(feed)
   }
 
   private func index(of place: ChildPlace, in catalog: Catalog) throws(FeedError) -> Int {

@@ -67,6 +67,7 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
 
   func offset(ofSectionsAt type: Int) -> Int? { nil }
   var stepsPerRow: Int { plan.definition.stepsPerRow }
+  func shareChange(ofSourceAt place: Int) -> Int? { nil }
   /// A slots feed always has one section, whatever the sections of its contents.
   func sourceSectionsDidChange() -> Bool { false }
   func sourcesWereRestored() { publish() }

@@ -50,6 +50,7 @@ final class ViewKind: DerivedKind, SingleSectionKind {
   }
   func offset(ofSectionsAt place: Int) -> Int? { nil }
   var stepsPerRow: Int { shown.stepsPerRow }
+  func shareChange(ofSourceAt place: Int) -> Int? { nil }
 
   /// Whether the view has a filter that may take many steps over one element.
   var isSlow: Bool { plan.definition.filter.map { !$0.isShort } ?? false }

@@ -3,7 +3,8 @@ import FeedChange
 /// How many rows the indexes of views may keep (Protocol/limits.md, "What views keep").
 ///
 /// The account of the user that defined a view is charged for the rows of its source when a commit is published, which
-/// cannot fail. So each request is judged before, by the rows that it adds. Requests that add none are not refused.
+/// cannot fail. So each request is judged before, by the rows that it adds. Requests that add none are not refused. The operations
+/// of a request count together; see ``ViewGrowth``.
 extension Catalog {
   /// The fewest steps that a view counts for each changed row; see ``Limits/maxDerivedSteps``.
   static let leastStepsOfView = 1000
@@ -15,10 +16,18 @@ extension Catalog {
     let added = plan.definition.isPlain ? 0 : plan.source.count - rows
     guard added > 0, !commit.isRestoring else { return }
     let all = (user: account.viewRows, all: accounts.total.viewRows)
-    guard account.noRoom(viewRows: (added, added), besides: all, limits) != nil else { return }
-    if containsManagedRows(plan.source) { return }
-    let stable = viewRowsWithoutManaged(of: account)
-    if let error = account.noRoom(viewRows: (added, added), besides: stable, limits) { throw error }
+    let (before, isStable) = (growthBefore(of: account), !containsManagedRows(plan.source))
+    if isStable, account.noRoom(viewRows: (added, added), besides: before + all, limits) != nil {
+      let stable = viewRowsWithoutManaged(of: account)
+      if let error = account.noRoom(viewRows: (added, added), besides: before + stable, limits) { throw error }
+    }
+    // Replay does not know the rows of managed feeds.
+    if isStable { commit.viewGrowth.add((added, added), of: account.owner) }
+  }
+
+  /// What the operations before the current one may have added, as far as it counts for an account, and in all.
+  private func growthBefore(of account: Account) -> ViewRows {
+    commit.budget.countsRepeatedWork ? commit.viewGrowth.rows(of: account.owner) : (0, 0)
   }
 
   /// Throws if views would keep too many rows after the last operation of the commit.
@@ -56,42 +65,28 @@ extension Catalog {
   private func mayExceed(rows: Int, of feed: Feed) -> Bool {
     if commit.isRestoring || limits.maxTotalViewRows == .max && limits.maxViewRowsPerUser == .max { return false }
     let (most, overflows) = rows.multipliedReportingOverflow(by: limits.maxDerivedSteps / Self.leastStepsOfView + 1)
-    if overflows || most > limits.maxTotalViewRows - accounts.total.viewRows { return true }
-    guard let account = account(of: feed), account.owner != nil else { return false }
-    return most > limits.maxViewRowsPerUser - account.viewRows
+    let account = graph.account(of: feed) ?? accounts.unowned
+    let before = growthBefore(of: account)
+    if overflows || most > limits.maxTotalViewRows - accounts.total.viewRows - before.all { return true }
+    return account.owner != nil && most > limits.maxViewRowsPerUser - account.viewRows - before.user
   }
-
-  /// The account of a feed, or that of the collection of a bin.
-  private func account(of feed: Feed) -> Account? { (table.collection(of: feed) ?? feed).account }
 
   /// - Parameter growth: rows that a feed got, and rows that it may show to feeds which select among its rows.
   ///
   /// Views of other users do not count towards the limit of the user. Otherwise they could keep the user from changing
   /// feeds by views over these feeds. O(feeds).
   private func checkRows(above growth: [(feed: Feed, added: Int, shown: Int)], of feed: Feed) throws(FeedError) {
-    let account = account(of: feed) ?? accounts.unowned
-    let countsManaged = feed.kind is ManagedKind
-    var (user, all) = (0, 0)
+    let account = graph.account(of: feed) ?? accounts.unowned
+    var more: ViewRows = (0, 0)
     for (feed, added, shown) in growth {
-      graph.forEachFeed(above: feed) { parent, paths in
-        guard let view = parent.kind as? ViewKind, view.hasIndex, countsManaged || !containsManagedRows(parent)
-        else { return }
-        let rows = max(0, Self.selects(view.source) ? shown : added) * paths
-        all += rows
-        if parent.account === account { user += rows }
-      }
+      let net = commit.budget.countsRepeatedWork ? commit.viewGrowth.uncounted(added, of: feed, graph) : added
+      more = more + graph.viewWays(above: feed).rows(added: net, shown: shown)
     }
-    if all == 0 { return }
+    if more.all == 0 { return }
     let others =
-      countsManaged
+      feed.kind is ManagedKind
       ? (user: account.viewRows, all: accounts.total.viewRows) : viewRowsWithoutManaged(of: account)
-    if let error = account.noRoom(viewRows: (user, all), besides: others, limits) { throw error }
-  }
-
-  /// Whether a feed may get rows although none are added below it.
-  private static func selects(_ feed: Feed) -> Bool {
-    if feed.kind is ViewKind || feed.kind is SlotsKind { return true }
-    return feed.derived?.sources.contains { selects($0.feed) } ?? false
+    if let error = account.noRoom(viewRows: more, besides: growthBefore(of: account) + others, limits) { throw error }
   }
 
   /// The rows that are charged, except those of views over rows of managed feeds. During replay these rows are not there.
@@ -106,7 +101,118 @@ extension Catalog {
   }
 }
 
+/// Rows in the indexes of views: of the views of one user, and of all.
+private typealias ViewRows = (user: Int, all: Int)
+
+private func + (left: ViewRows, right: ViewRows) -> ViewRows { (left.user + right.user, left.all + right.all) }
+
+/// In how many ways views with an index show a feed: those of the user of the feed, and all.
+private struct ViewWays {
+  /// Of views that get a row when the feed gets one.
+  var added: ViewRows = (0, 0)
+  /// Of views below which some rows are selected. They may get a row when a row of the feed changes.
+  var shown: ViewRows = (0, 0)
+
+  /// The most rows that the views get.
+  func rows(added more: Int, shown changed: Int) -> ViewRows {
+    let more = max(0, more)
+    return (more * added.user + changed * shown.user, more * added.all + changed * shown.all)
+  }
+}
+
+/// The rows that the operations of the open commit before the current one may have added to the indexes of views.
+///
+/// The sums are bounds. A row that an operation removes from a feed makes room for another row of that feed, until an operation changes
+/// the structure, but for nothing else.
+struct ViewGrowth {
+  private struct FeedGrowth {
+    /// The ways in which views show the feed, as of a version of the graph.
+    var ways: ViewWays
+    var version: UInt64
+    /// The rows that were added, without those that were removed, and the most of them that were counted.
+    var net = 0
+    var counted = 0
+  }
+
+  private var feeds: [FeedNumber: FeedGrowth] = [:]
+  private var all = 0
+  private var ofUsers: [UInt32: Int] = [:]
+
+  /// Begins a commit.
+  @inline(__always)
+  mutating func begin() {
+    if all > 0 || !feeds.isEmpty { self = ViewGrowth() }
+  }
+
+  /// Counts the rows that a feed got, and those that it may show to feeds which select among its rows. O(1) for a feed that is known,
+  /// until the structure changes.
+  mutating func add(added: Int, shown: Int, to feed: Feed, _ graph: FeedGraph) {
+    guard graph.hasParents(feed.number) else { return }
+    var known = feeds[feed.number] ?? FeedGrowth(ways: graph.viewWays(above: feed), version: graph.version)
+    if known.version != graph.version {
+      (known.ways, known.version) = (graph.viewWays(above: feed), graph.version)
+      known.net = known.counted
+    }
+    known.net += added
+    add(known.ways.rows(added: known.net - known.counted, shown: shown), of: graph.account(of: feed)?.owner)
+    known.counted = max(known.counted, known.net)
+    feeds[feed.number] = known
+  }
+
+  /// How many of the rows that the current operation added to a feed will count.
+  fileprivate func uncounted(_ added: Int, of feed: Feed, _ graph: FeedGraph) -> Int {
+    guard let known = feeds[feed.number], known.version == graph.version else { return added }
+    return known.net + added - known.counted
+  }
+
+  /// Counts rows of views.
+  fileprivate mutating func add(_ rows: ViewRows, of owner: UInt32?) {
+    all += rows.all
+    if let owner { ofUsers[owner, default: 0] += rows.user }
+  }
+
+  fileprivate func rows(of owner: UInt32?) -> ViewRows { (owner.flatMap { ofUsers[$0] } ?? 0, all) }
+}
+
+extension FeedGraph {
+  /// The account of a feed, or that of the collection of a bin.
+  fileprivate func account(of feed: Feed) -> Account? { (table.collection(of: feed) ?? feed).account }
+
+  /// In how many ways views show a feed. Those that show rows of managed feeds count only for managed feeds. O(feeds).
+  fileprivate func viewWays(above feed: Feed) -> ViewWays {
+    let account = account(of: feed)
+    let countsManaged = feed.kind is ManagedKind
+    var ways = ViewWays()
+    forEachFeed(above: feed) { parent, paths in
+      guard let view = parent.kind as? ViewKind, view.hasIndex, countsManaged || !hasManagedRows(parent.number)
+      else { return }
+      let isOwn = parent.account === account
+      if Self.selects(view.source) {
+        ways.shown = ways.shown + (isOwn ? paths : 0, paths)
+      } else {
+        ways.added = ways.added + (isOwn ? paths : 0, paths)
+      }
+    }
+    return ways
+  }
+
+  /// Whether a feed may get rows although none are added below it.
+  private static func selects(_ feed: Feed) -> Bool {
+    if feed.kind is ViewKind || feed.kind is SlotsKind { return true }
+    return feed.derived?.sources.contains { selects($0.feed) } ?? false
+  }
+}
+
 extension Commit {
+  /// Notes what the last operation added to feeds.
+  @inline(never)
+  func countGrowthForViews() {
+    guard let feed = changedFeed else { return }
+    let (added, shown) = growth(of: feed)
+    viewGrowth.add(added: added, shown: shown, to: feed, graph)
+    for bin in growthOfBins(of: feed) { viewGrowth.add(added: bin.added, shown: bin.shown, to: bin.feed, graph) }
+  }
+
   /// The rows that the last operation added to a feed, and those that it added or updated.
   ///
   /// The rows of deleted sections are not known here; each such section had at least one.

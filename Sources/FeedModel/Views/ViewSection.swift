@@ -17,7 +17,8 @@ final class ViewSection: FeedSection {
   /// The change of the rows of the index. The memory is reused.
   private var scratch = Change()
   private let discarded: DiscardedElements
-  /// Lets commits stop while they build the index or follow a change. Reads do not stop.
+  /// Lets commits stop while they build the index, follow a change or evaluate the rows between two operations. Reads do not
+  /// stop.
   private let pace: Pace
 
   init(name: String, plan: ViewPlan, counts: RowCounts, limits: Limits, _ discarded: DiscardedElements, _ pace: Pace) {
@@ -60,7 +61,7 @@ final class ViewSection: FeedSection {
   private var rows: Rows {
     if plan.definition.isPlain { return .source(window.range(of: source.count)) }
     if let index, index.plan === plan, !counts.isChanging { return .index(index, window.range(of: index.count)) }
-    return .preview(presentRows())
+    return .preview(presentRows(counts.isChanging ? pace : Pace()))
   }
 
   var count: Int {

@@ -119,6 +119,61 @@ import Testing
     expectEqual(again.harness.engine.catalog.feeds.keys.sorted(), daemon.harness.engine.catalog.feeds.keys.sorted())
   }
 
+  private func transaction(_ daemon: TotalsDaemon, _ client: ConnectionID, _ ops: [(String, String)]) -> String? {
+    let list = ops.map { #"{"method":"\#($0)","params":\#($1)}"# }.joined(separator: ",")
+    return daemon.limit(client, "transaction", #"{"ops":[\#(list)]}"#)
+  }
+
+  @Test("the operations of a transaction count together")
+  func rowsOfTransactions() {
+    let daemon = TotalsDaemon {
+      $0.maxViewRowsPerUser = 6
+      $0.maxTotalViewRows = 9
+    }
+    func ask(_ ops: [(String, String)]) -> String? { transaction(daemon, daemon.ann, ops) }
+    let insert = ("insert", #"{"feed":"a","elements":[1,2]}"#)
+    let remove = ("remove", #"{"feed":"a","at":[0,1]}"#)
+    for feed in ["a", "b"] { expectEqual(daemon.define(daemon.ann, feed), nil) }
+    expectEqual(view(daemon, daemon.ann, "v", of: "a", sort), nil)
+    expectEqual(ask([insert, insert, insert, insert]), "maxViewRowsPerUser")
+    expectEqual(viewRows(daemon), [0, 0, 0])
+    expectEqual(ask([insert, remove, insert, remove, insert, insert]), nil, "removed rows make room in their feed")
+    expectEqual(viewRows(daemon), [4, 0, 4])
+    // Neither by views that are defined together, nor by room that is made twice.
+    let define = { (name: String) in
+      ("define", #"{"feed":"\#(name)","kind":"view","of":"a","sort":[{"by":"$"}]}"#)
+    }
+    expectEqual(ask([define("w")]), "maxViewRowsPerUser")
+    expectEqual(ask([remove, define("w"), define("x")]), "maxViewRowsPerUser")
+    expectEqual(
+      ask([remove, remove, ("undefine", #"{"feed":"v"}"#), define("w"), insert, insert, insert, insert]),
+      "maxViewRowsPerUser")
+    // Views of others count in all.
+    expectEqual(view(daemon, daemon.bob, "y", of: "a", sort), nil)
+    expectEqual(viewRows(daemon), [4, 4, 8])
+    expectEqual(
+      ask([("insert", #"{"feed":"b","element":1}"#), ("insert", #"{"feed":"a","element":1}"#)]), "maxTotalViewRows")
+  }
+
+  @Test("requests of older rules are replayed without the sum")
+  func transactionsOfOlderRules() throws {
+    let ops = Array(repeating: #"{"method":"insert","params":{"feed":"a","elements":[1,2]}}"#, count: 4)
+    func run(_ maxRows: Int) -> TotalsDaemon {
+      let daemon = TotalsDaemon(isDurable: true) { $0.maxTotalViewRows = maxRows }
+      expectEqual(daemon.define(daemon.ann, "a"), nil)
+      expectEqual(view(daemon, daemon.ann, "v", of: "a", sort), nil)
+      return daemon
+    }
+    let daemon = run(100)
+    expectEqual(
+      daemon.limit(daemon.ann, "transaction", #"{"ops":[\#(ops.joined(separator: ","))]}"#), nil)
+    for (rules, rows) in [(2, 8), (ExecutionRules.current, 0)] {
+      let again = TotalsDaemon(isDurable: true) { $0.maxTotalViewRows = 6 }
+      for batch in daemon.harness.stored { try? again.harness.engine.replay(batch, rules: rules) }
+      expectEqual(again.harness.engine.catalog.accounts.total.viewRows, rows, "rules \(rules)")
+    }
+  }
+
   @Test("rows of a managed feed are refused if views above it would keep too many", arguments: [false, true])
   func rowsOfViewsAboveManagedRows(isDurable: Bool) throws {
     let daemon = TotalsDaemon(isDurable: isDurable) {
