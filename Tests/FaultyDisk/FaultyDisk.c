@@ -83,6 +83,10 @@ int faulty_disk_sync(void) {
   return FAULTY_CALL_FAILS;
 }
 
+int faulty_disk_sync_directory(void) {
+  return atomic_load(&fault_kind) == FAULTY_DISK_SYNC_DIRECTORY && fails() ? FAULTY_CALL_FAILS : FAULTY_CALL_WORKS;
+}
+
 int faulty_disk_allocate(void) {
   return atomic_load(&fault_kind) == FAULTY_DISK_FULL && fails() ? FAULTY_CALL_IS_FULL : FAULTY_CALL_WORKS;
 }

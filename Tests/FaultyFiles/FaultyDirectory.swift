@@ -14,8 +14,14 @@ public final class FaultyDirectory: LogDirectory {
   public func open(_ name: String) throws(SystemError) -> any LogFile { FaultyFile(try base.open(name)) }
   public func rename(_ name: String, to other: String) throws(SystemError) { try base.rename(name, to: other) }
   public func remove(_ name: String) throws(SystemError) { try base.remove(name) }
-  public func sync() throws(SystemError) { try base.sync() }
   public var freeBytes: Int { base.freeBytes }
+
+  public func sync() throws(SystemError) {
+    if faulty_disk_sync_directory() != Int32(FAULTY_CALL_WORKS) {
+      throw SystemError(code: EIO, operation: "sync directory")
+    }
+    try base.sync()
+  }
 
   public func create(_ name: String, size: Int, isZeroed: Bool) throws(SystemError) -> any LogFile {
     if faulty_disk_allocate() != Int32(FAULTY_CALL_WORKS) {

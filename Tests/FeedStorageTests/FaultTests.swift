@@ -1,9 +1,10 @@
 import FaultyDisk
 import FeedModel
-import FeedStorage
 import FeedSystem
 import TestSupport
 import Testing
+
+@testable import FeedStorage
 
 /// Tests that use the faulty disk, which is global to the process.
 @Suite(.serialized) enum FaultyDiskTests {}
@@ -16,10 +17,12 @@ extension FaultyDiskTests {
       faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
     }
 
-    private static let kinds = [FAULTY_DISK_FULL, FAULTY_DISK_WRITE, FAULTY_DISK_SYNC]
+    private static let kinds = [
+      FAULTY_DISK_FULL, FAULTY_DISK_WRITE, FAULTY_DISK_SYNC, FAULTY_DISK_SYNC_DIRECTORY,
+    ]
 
     /// Turns with a fault at a random call, then an abrupt end, with or without the fault, and a start.
-    @Test(arguments: 0..<TestEffort.count(6, long: 300)) func acknowledgedRequestsStayAndRefusedOnesAreNotReplayed(
+    @Test(arguments: 0..<TestEffort.count(8, long: 320)) func acknowledgedRequestsStayAndRefusedOnesAreNotReplayed(
       _ number: Int
     )
       throws
@@ -27,12 +30,12 @@ extension FaultyDiskTests {
       let directory = try TemporaryDirectory()
       let path = directory.file("state")
       var requests = RandomRequests(seed: UInt64(number))
-      let kind = Self.kinds[number % 3]
+      let kind = Self.kinds[number % 4]
       var state: [String]?
       for life in 0..<3 {
         faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
         let daemon = try DurableEngine(
-          path, policy: RecoveryTests.eager, durability: number % 2 == 0 ? .disk : .process, isFaulty: true)
+          path, policy: RecoveryTests.eager, durability: number / 4 % 2 == 0 ? .disk : .process, isFaulty: true)
         if let state {
           expectEqual(difference(daemon.visibleState, state), nil, "seed \(number), life \(life)")
         } else {
@@ -81,6 +84,114 @@ extension FaultyDiskTests {
       let daemon = try DurableEngine(path, durability: .disk, isFaulty: true)
       let sections = try JSONValue(daemon.ask("snapshot", #"{"feed":"list"}"#))["result"]["sections"]
       expectEqual(sections.elements.map { $0["count"].int }, [0])
+    }
+
+    private static func update(_ id: String, bytes: Int = 1) -> String {
+      let text = String(repeating: "x", count: bytes)
+      return #"{"feed":"c","element":{"id":"\#(id)","text":"\#(text)"}}"#
+    }
+
+    /// A segment whose name could not be synced is used all the same: a start reads it and ignores what follows in the one
+    /// before.
+    @Test("a new segment is used after its directory could not be synced", arguments: [false, true])
+    func directorySyncFailsForTheNextSegment(_ isAlsoSmall: Bool) throws {
+      let directory = try TemporaryDirectory()
+      let path = directory.file("state")
+      let state: [String]
+      do {
+        let daemon = try DurableEngine(path, durability: .disk, isFaulty: true)
+        daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
+        for id in 0..<3 { daemon.ask("update", Self.update("\(id)", bytes: 600_000)) }
+        faulty_disk_fail(Int32(FAULTY_DISK_SYNC_DIRECTORY), 0, isAlsoSmall ? 3 : 1)
+        try expectEqual(
+          JSONValue(daemon.ask("update", Self.update("large", bytes: 600_000)))["error"]["code"].int, -32008)
+        if isAlsoSmall {
+          for _ in 0..<2 {
+            try expectEqual(JSONValue(daemon.ask("update", Self.update("refused")))["error"]["code"].int, -32008)
+          }
+        }
+        expectEqual(faulty_disk_failures(), isAlsoSmall ? 3 : 1)
+        for id in 0..<20 { #expect(try JSONValue(daemon.ask("update", Self.update("small \(id)"))).has("result")) }
+        if isAlsoSmall {
+          #expect(try JSONValue(daemon.ask("update", Self.update("large", bytes: 900_000))).has("result"))
+        }
+        state = daemon.visibleState
+      }
+      let names = try SystemDirectory(path).names().filter { SegmentHeader.number(in: $0) != nil }
+      expectEqual(names.sorted(), [SegmentHeader.name(of: 1), SegmentHeader.name(of: 2)])
+      let daemon = try DurableEngine(path, durability: .disk, isFaulty: true)
+      expectEqual(difference(daemon.visibleState, state), nil)
+      expectEqual(daemon.log.beginning, .continued)
+    }
+
+    /// The segment before the one whose directory could not be synced says that another one follows, so a start misses it.
+    @Test func segmentIsMissedAfterItsDirectoryCouldNotBeSynced() throws {
+      let directory = try TemporaryDirectory()
+      let path = directory.file("state")
+      do {
+        let daemon = try DurableEngine(path, durability: .disk, isFaulty: true)
+        daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
+        for id in 0..<3 { daemon.ask("update", Self.update("\(id)", bytes: 600_000)) }
+        faulty_disk_fail(Int32(FAULTY_DISK_SYNC_DIRECTORY), 0, 1)
+        daemon.ask("update", Self.update("large", bytes: 600_000))
+        #expect(try JSONValue(daemon.ask("update", Self.update("small"))).has("result"))
+      }
+      try SystemDirectory(path).remove(SegmentHeader.name(of: 2))
+      #expect(throws: StorageError.self) { try DurableEngine(path, durability: .disk, isFaulty: true) }
+    }
+
+    /// An empty segment is replaced under its name by a longer one, which is the only one from then on.
+    @Test func directorySyncFailsForALongerSegment() throws {
+      let directory = try TemporaryDirectory()
+      let path = directory.file("state")
+      let state: [String]
+      do {
+        try DurableEngine(path, durability: .disk, isFaulty: true).ask("define", #"{"feed":"c","kind":"collection"}"#)
+        // Other limits begin another segment.
+        var limits = Limits()
+        limits.maxFeeds += 1
+        let daemon = try DurableEngine(path, durability: .disk, isFaulty: true, limits: limits)
+        faulty_disk_fail(Int32(FAULTY_DISK_SYNC_DIRECTORY), 0, 1)
+        let large = (0..<4).map { #"{"id":\#($0),"text":"\#(String(repeating: "x", count: 800_000))"}"# }
+        let set = #"{"feed":"c","elements":[\#(large.joined(separator: ","))]}"#
+        try expectEqual(JSONValue(daemon.ask("set", set))["error"]["code"].int, -32008)
+        expectEqual(faulty_disk_failures(), 1)
+        #expect(try JSONValue(daemon.ask("set", set)).has("result"))
+        #expect(try JSONValue(daemon.ask("update", Self.update("small"))).has("result"))
+        state = daemon.visibleState
+      }
+      expectEqual(
+        difference(try DurableEngine(path, durability: .disk, isFaulty: true).visibleState, state), nil)
+    }
+
+    /// The first segment of a run is synced with any durability.
+    @Test("a first segment is used after its directory could not be synced", arguments: [Durability.process, .disk])
+    func directorySyncFailsAtAStart(_ durability: Durability) throws {
+      let directory = try TemporaryDirectory()
+      let path = directory.file("state")
+      var state: [String] = []
+      for life in 0..<3 {
+        // Other limits begin another segment.
+        var limits = Limits()
+        limits.maxFeeds += life
+        faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
+        if life > 0 {
+          let daemon = try DurableEngine(path, durability: durability, isFaulty: true, limits: limits)
+          expectEqual(difference(daemon.visibleState, state), nil)
+          limits.maxFeeds += 10
+        }
+        // With durability disk, a start also syncs the directory before.
+        faulty_disk_fail(Int32(FAULTY_DISK_SYNC_DIRECTORY), durability == .disk ? 1 : 0, 2)
+        let daemon = try DurableEngine(path, durability: durability, isFaulty: true, limits: limits)
+        try expectEqual(JSONValue(daemon.ask("update", Self.update("refused")))["error"]["code"].int, -32008)
+        daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
+        for id in 0..<20 { #expect(try JSONValue(daemon.ask("update", Self.update("\(life) \(id)"))).has("result")) }
+        expectEqual(faulty_disk_failures(), 2)
+        state = daemon.visibleState
+      }
+      faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
+      expectEqual(
+        difference(try DurableEngine(path, durability: durability, isFaulty: true).visibleState, state), nil)
     }
 
     /// A batch without room waits for an image, which lets segments be removed.

@@ -15,7 +15,8 @@ public enum Durability: Sendable {
 /// Used by one thread at a time. Space is allocated ahead: a batch is one write into the current segment (``OpenSegment``), and
 /// others wait for its end (``SpareSegments``).
 ///
-/// Invariant: `nextBatch` follows the last stored batch, and the current segment is the last one of `segments`.
+/// Invariant: `nextBatch` follows the last stored batch, and the current segment is the last one of `segments`. No batch is
+/// stored while the current segment is `unfinished`.
 struct SegmentWriter: ~Copyable {
   /// The result of storing a batch.
   enum Outcome {
@@ -42,10 +43,22 @@ struct SegmentWriter: ~Copyable {
     var limits = ""
   }
 
+  /// What remains to do for a segment that has its name: the name is made durable, then the segment before it is told of it.
+  private struct Unfinished {
+    /// Whether the directory must be synced.
+    let needsSync: Bool
+    /// The segment before; nil if there is none, or if it says already that another one follows.
+    let before: OpenSegment?
+    /// The note at the end of the segment before.
+    let note: RecordHeader
+  }
+
   private let directory: String
   private let files: any LogDirectory
   private var facts: Facts
   private var current: OpenSegment?
+  /// The rest of the work on the current segment; nil if it is ready for batches.
+  private var unfinished: Unfinished?
   private var spares: SpareSegments
   /// The last segment of the run before, until a segment of this run follows it.
   private var former: LogEnd.Last?
@@ -161,12 +174,13 @@ struct SegmentWriter: ~Copyable {
   // MARK: Batches
 
   /// Whether a batch can be stored by one write into the current segment.
-  func canAppendAtOnce(bytes: Int) -> Bool { current?.hasRoom(for: bytes) ?? false }
+  func canAppendAtOnce(bytes: Int) -> Bool { unfinished == nil && current?.hasRoom(for: bytes) ?? false }
 
   /// Stores a batch after `nextBatch`.
   mutating func append(_ batch: LogBatch) -> Outcome {
     do throws(SystemError) {
       try current?.erase()
+      try finishSegment()
     } catch {
       return .refused(StorageError(error, path: directory))
     }
@@ -201,10 +215,14 @@ struct SegmentWriter: ~Copyable {
   // MARK: Segments
 
   /// Begins the next segment, with room for a batch.
+  ///
+  /// From its new name on, the segment is the current one, even if its directory cannot be synced: a start reads it, and
+  /// ignores what follows in the one before.
   /// - Parameters:
   ///   - bytes: the bytes of the batch.
   ///   - grows: whether the batch may need more space in the state.
   private mutating func rotate(for bytes: Int, revision: UInt64, grows: Bool) throws(StorageError) {
+    assert(unfinished == nil)
     // A segment without batches is replaced.
     let replaced = segments.last.flatMap { $0.firstBatch == nextBatch ? $0 : nil }
     let previousEpoch = epoch(before: replaced?.number)
@@ -220,13 +238,13 @@ struct SegmentWriter: ~Copyable {
       let (file, size, source) = try spares.take(needed, grows: grows, image: reserve, log: self.bytes)
       header.fileBytes = size
       let (encoded, checksum) = header.encode()
+      // The first segment of a run tells the next start of which boot it is.
+      let needsSync = facts.durability == .disk || current == nil
       let failure = encoded.withUnsafeBytes { bytes -> SystemError? in
         do throws(SystemError) {
           try file.writeAll(bytes, at: 0)
-          // The first segment of a run tells the next start of which boot it is.
-          if facts.durability == .disk || current == nil { try file.sync() }
+          if needsSync { try file.sync() }
           try files.rename(source, to: name)
-          if facts.durability == .disk || current == nil { try files.sync() }
           return nil
         } catch {
           return error
@@ -236,11 +254,15 @@ struct SegmentWriter: ~Copyable {
         try? files.remove(source)
         throw failure
       }
-      if replaced == nil { noteNext(revision: revision) } else { segments.removeLast() }
+      unfinished = Unfinished(
+        needsSync: needsSync, before: replaced == nil ? segmentBefore() : nil,
+        note: RecordHeader(kind: .next, number: nextBatch, revision: revision))
+      if replaced != nil { segments.removeLast() }
       former = nil
       current = OpenSegment(file, header, checksum: checksum, in: directory, end: header.byteCount)
       segments.append((number, nextBatch, size))
       lastNumber = max(lastNumber, number)
+      try finishSegment()
     } catch {
       throw StorageError(error, path: "\(directory)/\(name)")
     }
@@ -256,23 +278,31 @@ struct SegmentWriter: ~Copyable {
     return last.previousEpoch
   }
 
-  /// Notes at the end of the former segment that another one follows. Without it, a start could not miss that one.
-  private func noteNext(revision: UInt64) {
-    let note = RecordHeader(kind: .next, number: nextBatch, revision: revision)
-    if let current {
-      if !current.isClosed { current.write(note) }
-    } else if let former, let file = former.segment.file {
-      try? file.writeZeros(former.offset..<max(former.offset, former.contentEnd))
-      OpenSegment(file, former.segment.header, checksum: former.segment.checksum, in: directory, end: former.offset)
-        .write(note)
-    }
+  /// The segment that the next one follows; nil if there is none.
+  private func segmentBefore() -> OpenSegment? {
+    if let current { return current }
+    guard let former, let file = former.segment.file else { return nil }
+    try? file.writeZeros(former.offset..<max(former.offset, former.contentEnd))
+    return OpenSegment(
+      file, former.segment.header, checksum: former.segment.checksum, in: directory, end: former.offset)
+  }
+
+  /// Makes the name of the current segment durable, and notes at the end of the segment before that another one follows. Without
+  /// the note, a start could not miss that one; with it and without that one, a start refuses the log.
+  private mutating func finishSegment() throws(SystemError) {
+    guard let unfinished else { return }
+    if unfinished.needsSync { try files.sync() }
+    if let before = unfinished.before, !before.isClosed { before.write(unfinished.note) }
+    self.unfinished = nil
   }
 
   /// Forgets the segments whose batches an image covers, which survives a loss of power. Their files are removed with
   /// `SegmentFiles`.
   /// - Parameter batch: the last batch that it covers.
   mutating func takeSegments(coveredThrough batch: UInt64) -> SegmentFiles.Covered? {
-    guard let keep = segments.lastIndex(where: { $0.firstBatch <= batch + 1 }), keep > 0 else { return nil }
+    guard unfinished == nil, let keep = segments.lastIndex(where: { $0.firstBatch <= batch + 1 }), keep > 0 else {
+      return nil
+    }
     let names = segments.map { SegmentHeader.name(of: $0.number) }
     segments.removeSubrange(..<keep)
     return SegmentFiles.Covered(names: Array(names[..<keep]), kept: names[keep])
@@ -280,6 +310,7 @@ struct SegmentWriter: ~Copyable {
 
   /// Syncs the log and notes a clean stop. The last call.
   mutating func close(revision: UInt64) {
+    guard (try? finishSegment()) != nil else { return }
     guard let current, !current.isClosed, current.isSettled, current.problem() == nil else { return }
     // All of it must survive before the note says so.
     for segment in segments {

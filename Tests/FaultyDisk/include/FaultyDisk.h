@@ -17,6 +17,8 @@ enum {
   FAULTY_DISK_READ = 4,
   /// A sync, and from then on all writes.
   FAULTY_DISK_SYNC_AND_WRITE = 5,
+  /// Syncs of the directory only.
+  FAULTY_DISK_SYNC_DIRECTORY = 6,
 };
 
 /// Registers the layer under the name "faulty". Returns an SQLite result code.
@@ -46,9 +48,11 @@ enum {
   FAULTY_CALL_IS_FULL = 2,
 };
 
-/// Decides about a write into allocated space, a sync (which waits while syncs are held), and the allocation of a file.
+/// Decides about a write into allocated space, a sync (which waits while syncs are held), a sync of the directory, and the
+/// allocation of a file.
 int faulty_disk_write(void);
 int faulty_disk_sync(void);
+int faulty_disk_sync_directory(void);
 int faulty_disk_allocate(void);
 
 #endif
