@@ -66,6 +66,9 @@ extension SQLiteError {
   /// A text, blob or row exceeds the length limit.
   public static let tooBig = SQLITE_TOOBIG
 
+  /// Whether a writer ended in the middle of a transaction, which a connection that may write must roll back.
+  public var needsRollback: Bool { extended == SQLITE_READONLY | 3 << 8 }  // SQLITE_READONLY_ROLLBACK
+
   /// Whether the statement does not follow the grammar, so that it is wrong whatever tables there are.
   public var isSyntaxError: Bool {
     code == Self.badStatement

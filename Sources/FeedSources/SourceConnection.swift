@@ -170,12 +170,17 @@ struct SourceConnection {
     do {
       try readSchema(of: database)
       return database
-    } catch  where [SQLiteError.cannotOpen, SQLiteError.readOnly].contains(error.code) {
+    } catch  where Self.mayLackOnlyTheIndex(error) {
       // A WAL database in a read-only directory. If there is no log, the file alone is complete.
       guard let stamp = Self.stampWithoutLog(path) else { throw error }
       self.stamp = stamp
       return try Self.connect(path, .immutable)
     }
+  }
+
+  /// Whether the reason for an error may be that the index of the log of a database in WAL mode cannot be created.
+  private static func mayLackOnlyTheIndex(_ error: SQLiteError) -> Bool {
+    [SQLiteError.cannotOpen, SQLiteError.readOnly].contains(error.code) && !error.needsRollback
   }
 
   private static func connect(_ path: String, _ access: Database.Access) throws(SQLiteError) -> Database {
@@ -237,6 +242,8 @@ struct SourceFault: Error, Equatable {
         "the query on \(path), with the views that it names, takes too much memory; simplify it"
       case SQLiteError.tooBig:
         "the query on \(path) reads a value that is too long (maxElementBytes); select a part of it with substr"
+      case SQLiteError.readOnly where error.needsRollback:
+        "\(path) was left in the middle of a transaction; open it once with the program that writes it"
       case SQLiteError.cannotOpen, SQLiteError.permission, SQLiteError.readOnly:
         "cannot open \(path) (\(error.message)); the daemon must be able to read it and, for a database in WAL mode, "
           + "the -wal and -shm files beside it"

@@ -222,6 +222,36 @@ struct SourceConnectionTests {
     #expect(try asReader { text(connection.look(all)) }.hasSuffix(#":{"id":4}"#))
   }
 
+  @Test("rows of a transaction that its writer left unfinished are not read")
+  func hotJournal() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("d")
+    let writer = try database(
+      directory,
+      """
+      CREATE TABLE t (id, v);
+      WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 2000)
+      INSERT INTO t SELECT n, 'old' || printf('%0200d', n) FROM n
+      """)
+    let counts = specification(path, "SELECT 1 AS id, sum(v LIKE 'old%') AS old FROM t")
+    var connection = SourceConnection()
+    expectEqual(text(connection.look(counts)), #":{"id":1,"old":2000}"#)
+    // With few pages of memory, changed pages go to the file before the end of the transaction.
+    try writer.execute("PRAGMA cache_size = 5; BEGIN; UPDATE t SET v = 'new' || substr(v, 4)")
+    let (file, journal) = (try SmallFile.read(path), try SmallFile.read(path + "-journal"))
+    try writer.execute("ROLLBACK")
+    try SmallFile.replace(path + "-journal", with: journal)
+    try SmallFile.replace(path, with: file)
+    for _ in 0..<2 {
+      expectEqual(
+        text(connection.look(counts)),
+        "\(path) was left in the middle of a transaction; open it once with the program that writes it")
+    }
+    #expect(throws: SQLiteError.self) { try connection.check(counts) }
+    expectEqual(try Database(path: path, access: .readWrite).integer("SELECT count(*) FROM t"), 2000)
+    expectEqual(text(connection.look(counts)), #":{"id":1,"old":2000}"#)
+  }
+
   @Test func longValuesAndRowsAreRefusedBeforeTheyUseMemory() throws {
     let directory = try TemporaryDirectory()
     _ = try database(directory, "CREATE TABLE t (id)")
