@@ -100,7 +100,7 @@ struct StoredState {
       chain = try SegmentChain(files, in: directory, after: base, boot: boot, skipsDamaged: skipsDamaged)
     }
     if access == .write {
-      for segment in chain.segments where segment.file != nil {
+      for segment in chain.segments where segment.isFile {
         try StateFile.refuseLinked("\(directory)/\(segment.name)", "the segment")
       }
     }

@@ -1,3 +1,6 @@
+import FeedEngine
+import FeedJSON
+import FeedModel
 import FeedSystem
 import Glibc
 import TestSupport
@@ -63,4 +66,90 @@ import Testing
     let state = daemon.visibleState
     try expectEqual(difference(DurableEngine(path).visibleState, state), nil)
   }
+
+  /// Each start with other limits begins a segment.
+  @Test func logHasMoreSegmentsThanAProcessMayOpenFiles() throws {
+    for life in 0..<40 {
+      var limits = Limits()
+      limits.maxFeeds += life
+      let daemon = try DurableEngine(path, limits: limits)
+      if life == 0 { daemon.ask("define", #"{"feed":"c","kind":"collection"}"#) }
+      #expect(try push(daemon, life).has("result"))
+    }
+    let files = CountingDirectory(path)
+    for durability in [Durability.process, .disk] {
+      let daemon = try DurableEngine(path, durability: durability, files: files)
+      expectEqual(daemon.found.batches, durability == .process ? 41 : 42)
+      #expect(try push(daemon, 100).has("result"))
+      #expect(files.most < 8, "\(files.most) files are open")
+    }
+  }
+
+  @Test("a segment that cannot be opened is not left out of what a start syncs again")
+  func segmentThatCannotBeOpenedAgain() throws {
+    for life in 0..<2 {
+      var limits = Limits()
+      limits.maxFeeds += life
+      let daemon = try DurableEngine(path, durability: .disk, limits: limits)
+      if life == 0 { daemon.ask("define", #"{"feed":"c","kind":"collection"}"#) }
+      #expect(try push(daemon, life).has("result"))
+    }
+    let log = try FileLog.open(path, durability: .disk, freshEpoch: "e", software: "0")
+    let identity = ServerIdentity(version: "0", epoch: log.epoch, pid: 1, uid: 0, durability: "disk")
+    let engine = Engine(
+      limits: Limits(), identity: identity, seed: 3, isDurable: true, now: Instant(nanoseconds: 1))
+    _ = try log.recover(into: Filler(engine))
+    expectEqual(unlink(segment), 0)
+    #expect(throws: StorageError.self) { try log.start(Limits()) }
+  }
+}
+
+/// A directory of the system that counts the files that are open at a time.
+private final class CountingDirectory: LogDirectory, @unchecked Sendable {
+  private let base: SystemDirectory
+  private let counts = Guarded<(now: Int, most: Int)>((0, 0))
+  /// The highest number of files that were open.
+  var most: Int { counts.withLock { $0.most } }
+
+  init(_ path: String) { base = SystemDirectory(path) }
+
+  func names() throws(SystemError) -> [String] { try base.names() }
+  func rename(_ name: String, to other: String) throws(SystemError) { try base.rename(name, to: other) }
+  func remove(_ name: String) throws(SystemError) { try base.remove(name) }
+  func sync() throws(SystemError) { try base.sync() }
+  var freeBytes: Int { base.freeBytes }
+
+  func open(_ name: String) throws(SystemError) -> any LogFile { CountedFile(try base.open(name), self) }
+  func create(_ name: String, size: Int, isZeroed: Bool) throws(SystemError) -> any LogFile {
+    CountedFile(try base.create(name, size: size, isZeroed: isZeroed), self)
+  }
+
+  func count(_ change: Int) {
+    counts.withLock { counts in
+      counts.now += change
+      counts.most = max(counts.most, counts.now)
+    }
+  }
+}
+
+private final class CountedFile: LogFile {
+  private let base: any LogFile
+  private let directory: CountingDirectory
+
+  init(_ base: any LogFile, _ directory: CountingDirectory) {
+    self.base = base
+    self.directory = directory
+    directory.count(1)
+  }
+
+  deinit { directory.count(-1) }
+
+  func size(named name: String) -> Int? { base.size(named: name) }
+  func read(_ space: UnsafeMutableRawBufferPointer, at offset: Int) throws(SystemError) -> Int {
+    try base.read(space, at: offset)
+  }
+  func write(
+    _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer, at offset: Int
+  ) throws(SystemError) -> Int { try base.write(first, second, at: offset) }
+  func sync() throws(SystemError) { try base.sync() }
 }

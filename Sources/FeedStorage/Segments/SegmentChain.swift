@@ -9,7 +9,8 @@ struct SegmentChain {
   struct Segment {
     /// Where the records are.
     enum Content {
-      case file(any LogFile)
+      /// A file of a directory. It is open only while it is read, because there may be more than a process may open.
+      case file(in: any LogDirectory)
       /// A copy in a backup.
       case copy(SegmentBytes)
     }
@@ -19,12 +20,17 @@ struct SegmentChain {
     let content: Content
 
     var name: String { SegmentHeader.name(of: header.number) }
-    /// The file; nil for a copy.
-    var file: (any LogFile)? { if case .file(let file) = content { file } else { nil } }
+    /// Whether it is a file, not a copy.
+    var isFile: Bool { if case .file = content { true } else { false } }
+
+    /// Opens the file; returns nil for a copy.
+    func open() throws(SystemError) -> (any LogFile)? {
+      if case .file(let files) = content { try files.open(name) } else { nil }
+    }
 
     func load() throws(SystemError) -> SegmentBytes {
       switch content {
-      case .file(let file): try SegmentBytes(file, count: header.fileBytes)
+      case .file(let files): try SegmentBytes(files.open(name), count: header.fileBytes)
       case .copy(let bytes): bytes
       }
     }
@@ -149,7 +155,7 @@ struct SegmentChain {
             reason: "the file has \(counted(size, "byte")), and was written with \(grouped(header.fileBytes))")
         )
       }
-      return (Segment(header: header, checksum: checksum, content: .file(file)), nil)
+      return (Segment(header: header, checksum: checksum, content: .file(in: files)), nil)
     case .failure(.invalid):
       return (nil, StorageError(.brokenLog, path: path, reason: "the header does not match its checksum"))
     case .failure(.newer(let version)):

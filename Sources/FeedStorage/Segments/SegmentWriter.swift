@@ -124,9 +124,9 @@ struct SegmentWriter: ~Copyable {
 
   /// Continues the last segment of the run before if its header is that of this run. Returns whether it does.
   private mutating func mayContinue(_ end: LogEnd) throws(SystemError) -> Bool {
-    guard let last = end.last, !end.isCut, let file = last.segment.file, !facts.boot.isEmpty else { return false }
+    guard let last = end.last, !end.isCut, !facts.boot.isEmpty else { return false }
     let header = last.segment.header
-    guard header == makeHeader(like: header) else { return false }
+    guard header == makeHeader(like: header), let file = try last.segment.open() else { return false }
     if last.contentEnd > last.offset {
       try file.writeZeros(last.offset..<last.contentEnd)
       // After a loss of power, the note of a clean stop must not say that the log is whole.
@@ -152,7 +152,7 @@ struct SegmentWriter: ~Copyable {
   private func rewrite(_ end: LogEnd) throws(SystemError) {
     for (number, _, bytes) in end.segments {
       let name = SegmentHeader.name(of: number)
-      guard let file = try? files.open(name) else { continue }
+      let file = try files.open(name)
       let content = try SegmentBytes(file, count: bytes)
       var failure: SystemError?
       // A write makes the pages dirty, so that the next sync really writes them.
@@ -281,7 +281,7 @@ struct SegmentWriter: ~Copyable {
   /// The segment that the next one follows; nil if there is none.
   private func segmentBefore() -> OpenSegment? {
     if let current { return current }
-    guard let former, let file = former.segment.file else { return nil }
+    guard let former, let file = try? former.segment.open() else { return nil }
     try? file.writeZeros(former.offset..<max(former.offset, former.contentEnd))
     return OpenSegment(
       file, former.segment.header, checksum: former.segment.checksum, in: directory, end: former.offset)
