@@ -5,8 +5,9 @@ import FeedSystem
 /// An open database of a managed feed. Used by the thread of its reader.
 ///
 /// The connection stays open between looks, without locks: `PRAGMA data_version` detects new commits only on the same
-/// connection. It is reopened after errors, and when the path names another file. A database in WAL mode in a directory that
-/// is not writable is opened as an immutable file, which detects no commits; then the stamp of the file does.
+/// connection. It is reopened after errors, when the path names another file, and when the file was written without a commit, as cp
+/// does. A database in WAL mode in a directory that is not writable is opened as an immutable file, which detects no commits;
+/// then the stamp of the file does.
 struct SourceConnection {
   /// Milliseconds to wait for a lock of another program before the lock is reported as an error.
   private static let patience: Int32 = 250
@@ -40,6 +41,8 @@ struct SourceConnection {
   private var stamp: FileStamp?
   /// The data version of the rows that were read last; nil if they must be read again.
   private var version: Int64?
+  /// The state of the file before these rows were read.
+  private var stampOfRows: FileStamp?
 
   init(timeLimit: Duration = .seconds(30)) {
     self.timeLimit = timeLimit.clampedNanoseconds
@@ -84,9 +87,16 @@ struct SourceConnection {
     let database = try self.database ?? open(specification.database)
     self.database = database
     self.identity = identity
+    let found = FileStamp(at: FilePath.resolved(specification.database) ?? specification.database)
     let current = try database.integer("PRAGMA data_version")
-    if let version, version == current { return .unchanged }
+    if let version, version == current {
+      if found == stampOfRows { return .unchanged }
+      // A checkpoint also writes to the file without a commit. Otherwise the pages that the connection keeps may be old.
+      close()
+      return try read(specification, isCancelled)
+    }
     version = nil
+    stampOfRows = found
     let rows = try database.snapshot { try readRows(specification, in: database, isCancelled) }
     guard isStillImmutable else { throw SourceFault("\(specification.database) was written while it was read") }
     // A later write might leave the stamp of a file that was just written as it is.
@@ -151,6 +161,7 @@ struct SourceConnection {
     identity = nil
     stamp = nil
     version = nil
+    stampOfRows = nil
   }
 
   /// Refuses files that are not regular. Opening a FIFO would block the thread, and opening a device has effects.

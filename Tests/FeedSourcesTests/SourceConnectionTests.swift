@@ -252,6 +252,28 @@ struct SourceConnectionTests {
     expectEqual(text(connection.look(counts)), #":{"id":1,"old":2000}"#)
   }
 
+  @Test("a file that was overwritten in place without SQLite is read again", arguments: ["DELETE", "WAL"])
+  func fileOverwrittenInPlace(mode: String) throws {
+    let (directory, other) = (try TemporaryDirectory(), try TemporaryDirectory())
+    // The same statements lead to the same counters in the file.
+    for (directory, value) in [(directory, 1), (other, 2)] {
+      _ = try database(
+        directory, "PRAGMA journal_mode = \(mode); CREATE TABLE t (id); INSERT INTO t VALUES (\(value))")
+    }
+    let path = directory.file("d")
+    var times = [timeval(tv_sec: 1_000_000_000, tv_usec: 0), timeval(tv_sec: 1_000_000_000, tv_usec: 0)]
+    expectEqual(utimes(path, &times), 0)
+    let all = specification(path, "SELECT id FROM t")
+    var connection = SourceConnection()
+    expectEqual(text(connection.look(all)), #":{"id":1}"#)
+    let bytes = try SmallFile.read(other.file("d"))
+    let number = open(path, O_WRONLY)
+    expectEqual(bytes.withUnsafeBytes { write(number, $0.baseAddress, $0.count) }, bytes.count)
+    close(number)
+    expectEqual(text(connection.look(all)), #":{"id":2}"#)
+    expectEqual(text(connection.look(all)), "unchanged")
+  }
+
   @Test func longValuesAndRowsAreRefusedBeforeTheyUseMemory() throws {
     let directory = try TemporaryDirectory()
     _ = try database(directory, "CREATE TABLE t (id)")
