@@ -108,15 +108,17 @@ struct ChangeTable: ~Copyable {
 
   /// Calls `body` with the recorded changes of the sources of the feed in a slot, ascending by place, and its change.
   ///
-  /// - Parameter redefining: see ``SourceChanges/start`` and ``SourceChanges/pace``; nil if the commit redefined no feeds.
+  /// - Parameters:
+  ///   - start: see ``SourceChanges/start``.
+  ///   - pace: see ``SourceChanges/pace``.
   @inline(__always)
   mutating func derive(
-    _ slot: Int, redefining: (start: Instant, pace: Pace)?, _ body: (borrowing SourceChanges, inout Change) -> Void
+    _ slot: Int, redefiningSince start: Instant?, _ pace: Pace?, _ body: (borrowing SourceChanges, inout Change) -> Void
   ) {
     if !slots[slot].isSorted { sortSources(of: slot) }
     sources.withUnsafeBufferPointer { entries in
       let changes = SourceChanges(
-        slots: slots, entries: entries, first: slots[slot].firstSource, redefining)
+        slots: slots, entries: entries, first: slots[slot].firstSource, start, pace)
       body(changes, &slots[slot].change)
     }
   }
@@ -257,7 +259,7 @@ struct SourceChanges: ~Copyable {
   /// The time before the first step of the commit, if it redefined feeds; otherwise nil. A row whose element was last changed
   /// until then may be listed as updated only because its type changed.
   let start: Instant?
-  /// Lets long work stop, if the commit redefined feeds; otherwise nil.
+  /// Lets long work stop, if the commit redefined feeds or may stop; otherwise nil.
   let pace: Pace?
   private let slots: UnsafeMutablePointer<ChangeTable.Slot>?
   /// The first source; the others follow in `entries`.
@@ -266,11 +268,11 @@ struct SourceChanges: ~Copyable {
 
   fileprivate init(
     slots: UnsafeMutablePointer<ChangeTable.Slot>, entries: UnsafeBufferPointer<ChangeTable.SourceEntry>, first: Int,
-    _ redefining: (start: Instant, pace: Pace)?
+    _ start: Instant?, _ pace: Pace?
   ) {
     self.slots = slots
     self.entries = entries
-    (start, pace) = (redefining?.start, redefining?.pace)
+    (self.start, self.pace) = (start, pace)
     self.first = first < 0 ? nil : entries[first]
   }
 

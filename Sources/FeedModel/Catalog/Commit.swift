@@ -163,6 +163,7 @@ public final class Commit {
   ///
   /// - Throws: `limitExceeded`.
   public func useStepsOfViews(limit: Int) throws(FeedError) {
+    defer { budget.operationDidEnd() }
     guard operation.pending >= 0 else { return }
     let isFirst = budget.didChangeRows()
     if !isFirst { try budget.useAbove(rows: operation.size, of: operation.pending) }
@@ -237,7 +238,6 @@ public final class Commit {
       if graph.indexedViews > 0 { countGrowthForViews() }
       publisher.add(operation)
     }
-    budget.operationDidStart()
     operation.begin()
   }
 

@@ -82,9 +82,9 @@ struct CommitBudget {
     if times > 0 { try use(rows: count, times: times) }
   }
 
-  /// Begins another operation.
+  /// Ends an operation.
   @inline(__always)
-  mutating func operationDidStart() { hasChargedFeedsAbove = false }
+  mutating func operationDidEnd() { hasChargedFeedsAbove = false }
 
   /// Charges rows before an operation lists them.
   ///

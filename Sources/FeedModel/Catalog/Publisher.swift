@@ -292,7 +292,8 @@ final class Publisher {
   private func rank(_ slot: Int) -> (Int, Int) { (graph.rank(of: changes[slot].pointee.feed), slot) }
 
   private func derive(_ feed: Feed, _ derived: any DerivedKind, _ slot: Int) {
-    changes.derive(slot, redefining: log.hasStructures ? (start, log.pace) : nil) { sources, change in
+    let pace = log.hasStructures || log.pace.isActive ? log.pace : nil
+    changes.derive(slot, redefiningSince: log.hasStructures ? start : nil, pace) { sources, change in
       change.removeAll(keepingCapacity: true)
       if feed.isGone {
         change.sectionsDeleted = (0..<derived.publishedSectionCount).map { UInt32($0) }

@@ -218,6 +218,7 @@ public final class CollectionKind: FeedKind {
       forSteps: state.elements.count * max(1, content.bins.count), limit: catalog.limits.maxRequestSteps)
     let rebinning = try Rebinning(
       state, content, feed: feed.name, limits: catalog.limits, seed: catalog.seed, catalog.commit.log)
+    try catalog.commit.budget.useAbove(rows: rebinning.change.size, of: number)
     if let keyed = rebinning.state.keyed {
       try keyed.checkCount(catalog.limits)
       try catalog.graph.checkParents(of: feed, sections: keyed.count - sectionCount, catalog.limits)

@@ -38,12 +38,21 @@ extension ProviderKind {
     try catalog.commit.budget.use(children: children.count)
   }
 
-  /// Counts the rows of children that come to be shown, in this feed and in all that show it, before anything is done.
+  /// Counts the rows of children that come to be shown or change their order, in this feed and in all that show it, before anything is
+  /// done.
+  ///
+  /// - Parameter children: those that will be shown, or a part of them.
   private func useRows(of children: [Feed], in catalog: Catalog) throws(FeedError) {
-    let known = Set(shown.map(\.number))
-    for child in children where !known.contains(child.number) { try catalog.commit.budget.usePreviews(of: child) }
-    let rows = children.reduce(0) { known.contains($1.number) ? $0 : $0 + $1.count + $1.sectionCount }
-    if rows > 0 { try catalog.commit.budget.use(rows: rows * catalog.graph.listings(of: catalog.table[number])) }
+    let commit = catalog.commit
+    let places = Dictionary(uniqueKeysWithValues: children.enumerated().map { ($1.number, $0) })
+    let common = shown.compactMap { places[$0.number] }
+    let staying = Set(commit.budget.countsRepeatedWork ? longestIncreasing(common).map { common[$0] } : common)
+    var rows = 0
+    for (place, child) in children.enumerated() where !staying.contains(place) {
+      try commit.budget.usePreviews(of: child)
+      rows += child.count + child.sectionCount
+    }
+    if rows > 0 { try commit.budget.use(rows: rows * catalog.graph.listings(of: catalog.table[number])) }
   }
 
   /// Removes a child (method `removeChild`). If it is the active child of a segmented feed, its successor becomes

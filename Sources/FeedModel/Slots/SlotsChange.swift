@@ -13,8 +13,9 @@ extension SlotsLayout {
   /// The result is in section 0. A row that moved in its content but not in the list is listed as updated, unless the
   /// move keeps the element.
   ///
-  /// O(c · (log c + p) + p · types) for c changed rows and places and a pattern of p types, independent of the lengths
-  /// of the list and the contents, and of the fixed rows that stay.
+  /// O(c · (log c + p) + p · types) for c changed rows, places and blocks and a pattern of p types, independent of the lengths
+  /// of the list and the contents, and of the fixed rows that stay. A row has other neighbours than before, and is a block of its own, if
+  /// a change shifts the rows of some types only: then there are as many blocks as rows.
   func change(
     to new: SlotsLayout, contents: [FlatChange], retyped: [Int] = [], _ pace: Pace? = nil,
     isReplaced: (Int) -> Bool = { _ in true }
@@ -128,6 +129,7 @@ struct SlotsDifference {
   private mutating func findBlocks(_ pace: Pace?) {
     var row = 0
     while row < old.count {
+      // A change that shifts the pattern may make a block of each row.
       pace?.spend()
       guard let target = newRow(of: old.item(at: row)) else {
         row += 1

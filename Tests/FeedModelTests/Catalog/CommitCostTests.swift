@@ -39,9 +39,9 @@ import Testing
       try sample.catalog.undefine("s")
       try sample.define(#"{"feed":"s","kind":"array"}"#)
     }
-    expectEqual(try sample.rows("$feeds")[0].last?.hasPrefix(#"{"feed":"s","kind":"array""#), true)
+    try expectEqual(sample.rows("$feeds")[0].last?.hasPrefix(#"{"feed":"s","kind":"array""#), true)
     try sample.rollBack { try sample.define(#"{"feed":"t","kind":"composed","children":["s"]}"#) }
-    expectEqual(try sample.rows("$feeds")[0].count, 4)
+    try expectEqual(sample.rows("$feeds")[0].count, 4)
   }
 
   @Test func childrenOfEachFurtherOperationCount() throws {
@@ -149,14 +149,14 @@ import Testing
     for (name, rows) in before {
       let after = try sample.rows(name)
       guard let change = changed[name] else {
-        expectEqual(rows, after, name)
+        expectEqual(rows, after, "\(name)")
         continue
       }
       var copy = rows
       let added = change.added.map { after[Int($0.section)][Int($0.row)] }
       try FeedChange.apply(change, to: &copy, elements: added)
       for path in change.updated { copy[Int(path.section)][Int(path.row)] = after[Int(path.section)][Int(path.row)] }
-      expectEqual(copy, after, name)
+      expectEqual(copy, after, "\(name)")
     }
     // Those of `two` and the view.
     let entries = sample.catalog.commit.publisher.derivedEntries - derived
@@ -213,4 +213,54 @@ import Testing
       #expect(table.kept >= rows.count && table.kept <= ChangeTable.mostKept)
     }
   }
+
+  // MARK: Redefinitions
+
+  private static let composed = #"{"feed":"x","kind":"composed","children":["c","d","e"]}"#
+
+  @Test func childrenThatChangeTheirOrderCountForAllFeedsAbove() throws {
+    let sample = try CatalogSample(
+      #"{"feed":"c","kind":"collection"}"#, #"{"feed":"d","kind":"array"}"#, #"{"feed":"e","kind":"array"}"#,
+      Self.composed)
+    try sample.commit {
+      for number in 0..<9 { try sample.define(#"{"feed":"y\#(number)","kind":"composed","children":["x"]}"#) }
+      for id in 0..<50 { try sample.update("c", #"{"id":\#(id)}"#) }
+    }
+    var limits = Limits()
+    limits.maxRequestRows = 10 * 51 - 1
+    sample.catalog.use(limits)
+    let other = Self.composed.replacingChildren(#""d","e","c""#)
+    let error = #expect(throws: FeedError.self) { try sample.commit { try sample.define(other, replace: true) } }
+    #expect(error.map { "\($0)" }?.contains("maxRequestRows") == true, "\(String(describing: error))")
+    // A short child moves.
+    try sample.commit { try sample.define(Self.composed.replacingChildren(#""c","e","d""#), replace: true) }
+    sample.catalog.commit.rules = 2
+    try sample.commit { try sample.define(other, replace: true) }
+  }
+
+  @Test func rowsOfARedefinitionCountForTheViewsAbove() throws {
+    let sample = try CatalogSample(#"{"feed":"c","kind":"collection"}"#)
+    try sample.commit {
+      for id in 0..<50 { try sample.update("c", #"{"id":\#(id)}"#) }
+    }
+    var limits = Limits()
+    limits.maxRequestRows = 99
+    sample.catalog.use(limits)
+    func redefine(_ bins: String) throws {
+      try sample.commit { try sample.define(#"{"feed":"c","kind":"collection","bins":[\#(bins)]}"#, replace: true) }
+    }
+    try redefine(#"{"name":"a"}"#)
+    try sample.commit { try sample.define(#"{"feed":"v","kind":"view","of":"c","limit":1}"#) }
+    try redefine(#"{"name":"a"},{"name":"b"}"#)
+    try sample.commit { try sample.define(#"{"feed":"w","kind":"view","of":"v","limit":1}"#) }
+    let error = #expect(throws: FeedError.self) { try redefine(#"{"name":"a"}, {"name":"z"}"#) }
+    #expect(error.map { "\($0)" }?.contains("maxRequestRows") == true, "\(String(describing: error))")
+    sample.catalog.commit.rules = 2
+    try redefine(#"{"name":"a"}, {"name":"z"}"#)
+  }
+}
+
+extension String {
+  /// A definition with other children.
+  fileprivate func replacingChildren(_ names: String) -> String { String(prefix { $0 != "[" }) + "[\(names)]}" }
 }
