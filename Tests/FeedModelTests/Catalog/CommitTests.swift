@@ -187,7 +187,7 @@ import Testing
     table.note(.init(place: 7, slot: first, shift: 0), for: target)
     table.note(.init(place: 4, slot: second, shift: 2), for: target)
     var seen: [[Int]] = []
-    table.derive(target, redefining: nil) { sources, change in
+    table.derive(target, redefiningSince: nil, nil) { sources, change in
       let onlyUpdates = sources.onlyUpdates
       #expect(onlyUpdates)
       sources.forEach { place, shift, change in seen.append([place, Int(shift), Int(change.updated[0].row)]) }
