@@ -28,7 +28,7 @@ import Testing
     let daemon = try DurableEngine(path, limits: high)
     daemon.ask("define", #"{"feed":"a","kind":"array","id":"$.id"}"#)
     daemon.ask("define", #"{"feed":"k","kind":"collection"}"#)
-    daemon.ask("define", #"{"feed":"s","kind":"collection","section":{"by":"$.s"}}"#)
+    daemon.ask("define", #"{"feed":"s","kind":"collection","section":"$.s"}"#)
     daemon.ask("define", #"{"feed":"v","kind":"view","of":"a","filter":"@.id > 0","sort":[{"by":"$.id"}]}"#)
     for id in 1...2 {
       // The first one is stored without its white space; a lone surrogate is read from the text.
