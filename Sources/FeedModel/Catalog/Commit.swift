@@ -32,8 +32,6 @@ public final class Commit {
   /// The most rows that the first operation may list without being rolled back after it has succeeded; 0 for none.
   private var certainRows = 0
   private var operation = Operation()
-  /// The rows that operations before the current one may have added to the indexes of views.
-  var viewGrowth = ViewGrowth()
 
   init(graph: FeedGraph, revision: UInt64, _ discarded: DiscardedElements) {
     self.graph = graph
@@ -59,7 +57,6 @@ public final class Commit {
     isOpen = true
     certainRows = certain
     budget.begin(maxSteps: maxSteps, maxRows: maxRows)
-    viewGrowth.begin()
     self.now = max(now, self.now)
     start = self.now
     if let sections = operation.takeManySections() { discarded.add(sections) }
@@ -399,7 +396,7 @@ public final class Commit {
     if isRestoring { return graph.counts.listDidChange(onlyUpdates: change.onlyUpdates) }
     if graph.indexedViews > 0 {
       let added = change.added.count - change.deleted.count
-      viewGrowth.add(added: added, shown: change.added.count + change.updated.count, to: graph.table.list, graph)
+      budget.viewGrowth.add(added: added, shown: change.added.count + change.updated.count, to: graph.table.list, graph)
     }
     publisher.add(change, of: graph.table.list.number)
     graph.counts.listDidChange(onlyUpdates: change.onlyUpdates)

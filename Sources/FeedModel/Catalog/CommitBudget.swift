@@ -20,6 +20,8 @@ struct CommitBudget {
   private var hasChargedFeedsAbove = false
   /// Whether an operation of the commit has changed the children of a feed.
   private var hasChangedChildren = false
+  /// The rows that operations before the current one may have added to the indexes of views.
+  var viewGrowth = ViewGrowth()
   /// The rules by which requests are executed (``ExecutionRules``). Replay sets those of the log: requests that were accepted
   /// before a charge existed are not refused because of it.
   var rules = ExecutionRules.current
@@ -37,6 +39,7 @@ struct CommitBudget {
     hasRowsForViews = false
     hasChargedFeedsAbove = false
     hasChangedChildren = false
+    viewGrowth.begin()
   }
 
   /// Whether the charges of rules 3 apply.

@@ -22,12 +22,12 @@ extension Catalog {
       if let error = account.noRoom(viewRows: (added, added), besides: before + stable, limits) { throw error }
     }
     // Replay does not know the rows of managed feeds.
-    if isStable { commit.viewGrowth.add((added, added), of: account.owner) }
+    if isStable { commit.budget.viewGrowth.add((added, added), of: account.owner) }
   }
 
   /// What the operations before the current one may have added, as far as it counts for an account, and in all.
   private func growthBefore(of account: Account) -> ViewRows {
-    commit.budget.countsRepeatedWork ? commit.viewGrowth.rows(of: account.owner) : (0, 0)
+    commit.budget.countsRepeatedWork ? commit.budget.viewGrowth.rows(of: account.owner) : (0, 0)
   }
 
   /// Throws if views would keep too many rows after the last operation of the commit.
@@ -79,7 +79,7 @@ extension Catalog {
     let account = graph.account(of: feed) ?? accounts.unowned
     var more: ViewRows = (0, 0)
     for (feed, added, shown) in growth {
-      let net = commit.budget.countsRepeatedWork ? commit.viewGrowth.uncounted(added, of: feed, graph) : added
+      let net = commit.budget.countsRepeatedWork ? commit.budget.viewGrowth.uncounted(added, of: feed, graph) : added
       more = more + graph.viewWays(above: feed).rows(added: net, shown: shown)
     }
     if more.all == 0 { return }
@@ -209,8 +209,8 @@ extension Commit {
   func countGrowthForViews() {
     guard let feed = changedFeed else { return }
     let (added, shown) = growth(of: feed)
-    viewGrowth.add(added: added, shown: shown, to: feed, graph)
-    for bin in growthOfBins(of: feed) { viewGrowth.add(added: bin.added, shown: bin.shown, to: bin.feed, graph) }
+    budget.viewGrowth.add(added: added, shown: shown, to: feed, graph)
+    for bin in growthOfBins(of: feed) { budget.viewGrowth.add(added: bin.added, shown: bin.shown, to: bin.feed, graph) }
   }
 
   /// The rows that the last operation added to a feed, and those that it added or updated.
