@@ -120,6 +120,8 @@ public final class GroupLog: CommitLog {
   public var shortage: String? { nil }
   /// The identity of the stream's history: the same on all members.
   public var epoch: String { found.identity.epoch }
+  /// The version of the rules by which the members execute requests (``ExecutionRules``).
+  public var rules: Int { found.identity.rules }
   public var image: Image { found.image }
   /// Whether the image of this host is not used because it was made of messages that the servers lost.
   public var hasLostImage: Bool { found.hasLostImage }

@@ -54,22 +54,25 @@ public struct GroupSettings: Sendable, Equatable {
 struct StreamIdentity: Equatable {
   /// The version of the messages.
   static let format = 1
-  /// The version of the rules by which requests are executed.
-  static let rules = ExecutionRules.current
+  /// The versions of the rules by which members can execute requests. The first groups had rules 2.
+  private static let knownRules = 2...ExecutionRules.current
 
   /// A random name of the history.
   let epoch: String
   /// The limits that decide over requests.
   let limits: [String: Int]
+  /// The version of the rules by which all members execute requests: that of the daemon which created the stream.
+  let rules: Int
 
   var text: String {
     let limits = limits.sorted { $0.key < $1.key }.map { "\"\($0.key)\":\($0.value)" }.joined(separator: ",")
-    return "{\"feedd\":\(Self.format),\"rules\":\(Self.rules),\"epoch\":\"\(epoch)\",\"limits\":{\(limits)}}"
+    return "{\"feedd\":\(Self.format),\"rules\":\(rules),\"epoch\":\"\(epoch)\",\"limits\":{\(limits)}}"
   }
 
-  init(epoch: String, limits: [String: Int]) {
+  init(epoch: String, limits: [String: Int], rules: Int = ExecutionRules.current) {
     self.epoch = epoch
     self.limits = limits
+    self.rules = rules
   }
 
   /// - Parameter text: the description of the stream.
@@ -79,9 +82,10 @@ struct StreamIdentity: Equatable {
     }
     guard format == Self.format else { throw .otherVersion(stream: stream, found: "format \(format)") }
     let rules = facts.int("rules") ?? 0
-    guard rules == Self.rules else { throw .otherVersion(stream: stream, found: "rules \(rules)") }
+    guard Self.knownRules.contains(rules) else { throw .otherVersion(stream: stream, found: "rules \(rules)") }
     self.epoch = epoch
     limits = facts.numbers("limits")
+    self.rules = rules
   }
 
   /// The limits that decide over requests, and that two members must therefore have in common.

@@ -62,6 +62,11 @@ struct StreamInquiry {
       guard found.epoch == identity.epoch else {
         return .lost("stream \(settings.stream) was replaced by another one (epoch \(found.epoch))")
       }
+      // A member that began cut off did not know the rules.
+      guard found.rules == identity.rules else {
+        return .lost(
+          "requests of stream \(settings.stream) are executed by rules \(found.rules), not \(identity.rules)")
+      }
       let differences = found.differences(from: identity.limits)
       guard differences.isEmpty else {
         return .lost("\(GroupError.otherLimits(group: settings.name, differences: differences))")

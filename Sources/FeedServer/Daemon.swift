@@ -172,6 +172,7 @@ public enum Daemon {
     }
     if let member {
       engine.catalog.keepsManagedRows = true
+      engine.catalog.commit.rules = member.log.rules
       engine.sharedLog = { member.shared }
       engine.groupAction = { member.perform($0) }
     }

@@ -1,4 +1,6 @@
 import FeedJSON
+import FeedModel
+import TestSupport
 import Testing
 
 @testable import FeedGroup
@@ -248,5 +250,19 @@ import Testing
     #expect(found?.host == "h")
     _ = receive(.leave, 3, origin: 1)
     #expect(table.conflict(of: ["inbox": 18], of: "m2") == nil)
+  }
+}
+
+@Suite struct StreamIdentityTests {
+  /// A stream keeps the rules of the version that created it, so that its members can be updated.
+  @Test func streamsOfKnownRulesCanBeFollowed() throws {
+    for rules in 2...ExecutionRules.current {
+      let identity = StreamIdentity(epoch: "e", limits: ["maxFrame": 1], rules: rules)
+      try expectEqual(StreamIdentity(identity.text, stream: "s"), identity)
+    }
+    for rules in [1, ExecutionRules.current + 1] {
+      let identity = StreamIdentity(epoch: "e", limits: [:], rules: rules)
+      #expect(throws: GroupError.self) { try StreamIdentity(identity.text, stream: "s") }
+    }
   }
 }

@@ -40,8 +40,9 @@ extension Engine {
       }
       catalog.skip(to: revision)
     }
+    let present = commit.rules
     commit.rules = rules
-    defer { commit.rules = ExecutionRules.current }
+    defer { commit.rules = present }
     try executeFrames(of: batch, rules: rules)
     while catalog.hasDiscarded { catalog.freeDiscarded(.max) }
   }
