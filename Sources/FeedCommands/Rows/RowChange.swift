@@ -17,7 +17,7 @@ struct RowChange {
     case deleted
     /// A row of a snapshot after a reset that is as it was before.
     case unchanged
-    /// A row of a snapshot after a reset of which it is not known whether it is new.
+    /// A row of a snapshot after a reset. Whether the row is new is unknown.
     case unknown
   }
 
@@ -29,7 +29,7 @@ struct RowChange {
   /// The element after the change. Valid as long as the notification.
   var element: JSONView?
   var type: String?
-  /// The identity as JSON text; nil if it is not known.
+  /// The identity as JSON text; nil if unknown.
   var id: [UInt8]?
   /// Whether the filter accepts the element. A deleted row has that of its last element, and is accepted if nothing is known.
   var isAccepted = true
@@ -40,7 +40,7 @@ struct RowChange {
 
   struct Place: Equatable {
     var path: IndexPath
-    /// The name of the section; nil if it is not known.
+    /// The name of the section; nil if unknown.
     var section: String?
     /// The value of a section by value, as JSON text.
     var key: [UInt8]?

@@ -43,7 +43,7 @@ struct RowTracker {
   /// The rows of the last complete state, to save them.
   var saved: SavedRows? { sections.map { SavedRows(sections: $0, prints: mirror?.sections) } }
 
-  /// The identity of the row at a place, as JSON text; nil if it is not known.
+  /// The identity of the row at a place, as JSON text; nil if unknown.
   private func print(at path: IndexPath) -> RowPrint? { mirror?[path].flatMap { RowPrint($0.element) } }
 
   /// Records that a watch has started.

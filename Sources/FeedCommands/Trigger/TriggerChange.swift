@@ -13,7 +13,7 @@ struct TriggerChange: Equatable {
   var isUpdated = false
   var before: RowChange.Place?
   var after: RowChange.Place?
-  /// The identity as JSON text; nil if it is not known.
+  /// The identity as JSON text; nil if unknown.
   var id: [UInt8]?
   var type: String?
   /// The compact text of the element; nil for a deleted row.

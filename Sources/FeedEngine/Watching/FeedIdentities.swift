@@ -180,7 +180,7 @@ final class FeedIdentities {
     return records.last?.to == revision ? records.last?.removed : RowIdentities.Removed()
   }
 
-  /// What was removed since a revision; nil if it is not known.
+  /// What was removed since a revision; nil if unknown.
   ///
   /// The feed has its present revision. The result can be asked for while it changes.
   func past(since from: UInt64) -> PastIdentities? {

@@ -22,8 +22,8 @@ public final class LineLog {
   public let path: String
   private let place: FilePlace
   private var file: Descriptor
-  /// The size without what a failed write left, while that could not be cut off.
-  private var torn: Int?
+  /// The size of the file before a failed write; nil if it ends as the last append left it.
+  private var sound: Int?
 
   /// Opens the file or creates it, and locks it.
   /// - Throws: `ELOOP` for a symbolic link; an error with the advice to wait if it is locked.
@@ -100,24 +100,18 @@ public final class LineLog {
   /// Discards the bytes from `count` on.
   public func truncate(to count: Int) throws(SystemError) {
     guard ftruncate(file.rawValue, off_t(count)) == 0 else { throw .last("truncate", path) }
+    sound = nil
   }
 
-  /// Appends bytes, all or none: what a failed write left is cut off, before more is appended.
+  /// Appends bytes. What a failed write left is cut off before more is appended.
   /// - Parameter syncs: whether they must survive the end of the machine.
   public func append(_ bytes: [UInt8], syncs: Bool = true) throws(SystemError) {
-    if let torn {
-      try truncate(to: torn)
-      self.torn = nil
-    }
+    if let sound { try truncate(to: sound) }
     var status = stat()
     guard fstat(file.rawValue, &status) == 0 else { throw .last("examine", path) }
-    do throws(SystemError) {
-      try Descriptor.writeAll(bytes[...], to: file.rawValue, "write", path)
-    } catch {
-      torn = Int(status.st_size)
-      if (try? truncate(to: Int(status.st_size))) != nil { torn = nil }
-      throw error
-    }
+    sound = Int(status.st_size)
+    try Descriptor.writeAll(bytes[...], to: file.rawValue, "write", path)
+    sound = nil
     if syncs, fdatasync(file.rawValue) != 0 { throw .last("sync", path) }
   }
 
@@ -140,6 +134,7 @@ public final class LineLog {
       throw error
     }
     file = next
+    sound = nil
     // The directory was opened to name files in it. To sync it, it is opened to be read.
     let parent = retryingInterrupts { clinux_open(FilePath.directory(of: path), O_RDONLY | O_DIRECTORY, 0) }
     if parent >= 0 {
