@@ -33,8 +33,8 @@ public protocol CommitLog: AnyObject {
   /// Whether other members append to the log too. Then the revision before a batch is not known when it is sealed.
   var isShared: Bool { get }
 
-  /// Stores a sealed batch. Returns at once; ``nextEvent()`` reports later whether it is stored. Batches are stored in
-  /// the order of their numbers.
+  /// Stores a sealed batch. Returns at once, or after one write; ``nextEvent()`` reports whether it is stored, maybe later.
+  /// Batches are stored in the order of their numbers.
   func append(_ batch: LogBatch)
 
   /// Returns the next event in the order of the log, or nil. Does not block. O(1).

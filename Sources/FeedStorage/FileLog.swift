@@ -194,8 +194,6 @@ public final class FileLog: CommitLog, ImageStore {
     return batches.takeEvent()
   }
 
-  /// Does nothing: an image, which covers only executed batches, shortens the log.
-
   public func close(within nanoseconds: UInt64) {
     discardImage()
     let (end, isEndless) = MonotonicClock.now.addingReportingOverflow(nanoseconds)

@@ -100,7 +100,7 @@ final class LogThread: @unchecked Sendable {
   }
 
   /// Stores a batch on the calling thread, if it fits in the current segment and the log's thread does not use that.
-  /// - Returns: the number of the batch in the log; nil if the batch was not stored and must be given to `append`.
+  /// - Returns: whether it is stored; nil if it was not tried, and the batch must be given to `append`.
   func appendInPlace(_ batch: LogBatch) -> LogNotices.Notice? {
     lock.withLockIfAvailable { _ -> LogNotices.Notice? in
       guard let segments, unsettled == nil, waiting == nil,

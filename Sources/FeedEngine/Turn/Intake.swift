@@ -76,8 +76,7 @@ package struct Intake: ~Copyable {
 
   /// The maximum bytes of short requests that a turn takes from one connection, so that a fast sender does not delay the others.
   package static let bytesPerTurn = 96 << 10
-  /// The same for a turn that begins with an incomplete long frame, because what is left of the last one is held until the next
-  /// turn, and for one that costs little besides its requests. Then the sender prepares more while the turn executes.
+  /// The same for a turn that costs little besides its requests: the sender prepares more while the turn executes.
   private static let bytesOfCheapTurn = 64 << 10
   /// The maximum bytes that a turn takes from all connections. Requests of so many bytes are executed within a few milliseconds.
   package static let turnCapacity = 128 << 10

@@ -77,7 +77,7 @@ public struct Turn: ~Copyable {
   /// The capacity of the open batch's tape in tokens.
   var tapeCapacity: Int { dispatcher.batches.open.tapeCapacity }
 
-  /// Runs one turn. Does not block.
+  /// Runs one turn. Does not block, but for a short write of the log.
   public mutating func run(_ link: inout some Link & ~Copyable, now: Instant) {
     engine.begin(at: now)
     completion.beginTurn()

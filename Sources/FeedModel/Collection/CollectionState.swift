@@ -5,7 +5,7 @@ import FeedQuery
 /// The elements of a collection and its bins, under one definition.
 ///
 /// Only the engine's thread may use it. Redefining a collection creates a new state; the old one is kept until the
-/// commit ends. Mutators have two layers: the rules (`update`, `delete`), and the logged primitives from which they are
+/// commit ends. Mutators have two layers: the rules (`update`, `remove`), and the logged primitives from which they are
 /// built.
 final class CollectionState: RowStore {
   /// One bin: its section, what it accepts, and which of the elements' sort keys orders it.

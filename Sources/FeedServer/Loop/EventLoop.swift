@@ -8,7 +8,7 @@ import FeedSystem
 /// The daemon's main thread: it waits for sockets, timers and signals, and runs the turn.
 ///
 /// A cycle waits, handles signals and reports of other threads, runs the turn, then attends to timers and images. Only
-/// the wait for events blocks.
+/// the wait for events blocks, and short writes to the log, which the disk may delay.
 package struct EventLoop: ~Copyable {
   package private(set) var turn: Turn
   private var link: SocketLink
