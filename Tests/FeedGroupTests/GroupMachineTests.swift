@@ -8,7 +8,7 @@ import Testing
 /// connections.
 @Suite struct GroupMachineTests {
   /// The histories of each of four parts; more with FEEDD_LONG.
-  private static let count = TestEffort.count(30, long: 1500, variable: "FEEDD_GROUP_HISTORIES")
+  private static let count = TestEffort.count(12, long: 1500, variable: "FEEDD_GROUP_HISTORIES")
 
   @Test(arguments: 0..<4) func membersExecuteTheSameBatchesOnce(part: Int) throws {
     if let seed = TestEffort.seed {
@@ -55,7 +55,7 @@ import Testing
       _ = try playLoss(seed)
       return
     }
-    let count = TestEffort.count(12, long: 1000, variable: "FEEDD_GROUP_HISTORIES")
+    let count = TestEffort.count(6, long: 1000, variable: "FEEDD_GROUP_HISTORIES")
     var noticed = 0
     for seed in 0..<UInt64(count) { noticed += try playLoss(seed) }
     #expect(noticed > count)

@@ -58,7 +58,7 @@ import Testing
     return Engine(limits: Limits(), identity: identity, seed: 3, now: Instant(nanoseconds: 0))
   }
 
-  private static let rounds = TestEffort.count(50, long: 1_000)
+  private static let rounds = TestEffort.count(30, long: 1_000)
 
   @Test func flippedBitsAndTruncationsNeverGiveWrongAnswers() throws {
     let state = try live()
