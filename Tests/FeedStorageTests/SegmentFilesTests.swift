@@ -67,6 +67,26 @@ import Testing
     try expectEqual(difference(DurableEngine(path).visibleState, state), nil)
   }
 
+  /// Another daemon may use the directory that was put in place of one that was moved away.
+  @Test func directoryInItsPlaceIsLeftAlone() throws {
+    let first = try DurableEngine(path, epoch: "first")
+    first.ask("define", #"{"feed":"c","kind":"collection"}"#)
+    #expect(try push(first, 1).has("result"))
+    expectEqual(rename(path, path + "-moved"), 0)
+    var state: [String] = []
+    do {
+      let second = try DurableEngine(path, epoch: "second")
+      second.ask("define", #"{"feed":"d","kind":"array"}"#)
+      try expectEqual(push(first, 2)["error"]["code"].int, -32008)
+      #expect(!first.writeImage())
+      first.stop()
+      second.ask("insert", #"{"feed":"d","elements":["a"]}"#)
+      state = second.visibleState
+    }
+    try expectEqual(difference(DurableEngine(path).visibleState, state), nil)
+    try expectEqual(push(DurableEngine(path + "-moved"), 1)["result"]["updated"], "[]")
+  }
+
   /// Each start with other limits begins a segment.
   @Test func logHasMoreSegmentsThanAProcessMayOpenFiles() throws {
     for life in 0..<40 {

@@ -20,6 +20,27 @@ import Testing
     }
     #expect(!PrivateDirectory.protectsNames(directory.file("absent")))
   }
+
+  /// A process may use the directory that was put in place of one that was moved away.
+  @Test func directoryInPlaceOfAnotherIsLeftAlone() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state")
+    expectEqual(mkdir(path, 0o700), 0)
+    let former = SystemDirectory(path)
+    do {
+      guard let lock = try FileLock.acquire("\(path)/lock") else { return expectEqual("locked", "free") }
+      #expect(rename(path, directory.file("moved")) == 0 && mkdir(path, 0o700) == 0)
+      for name in ["lock", "file"] { try SmallFile.replace("\(path)/\(name)", with: [1]) }
+      _ = consume lock
+    }
+    for act in [
+      { _ = try former.open("file") }, { _ = try former.create("new", size: 1, isZeroed: false) },
+      { try former.rename("file", to: "other") }, { try former.remove("file") },
+    ] as [() throws -> Void] {
+      expectEqual(#expect(throws: SystemError.self) { try act() }?.code, ENOENT)
+    }
+    try expectEqual(SystemDirectory(path).names().sorted(), [".", "..", "file", "lock"])
+  }
 }
 
 @Suite("Small files")

@@ -62,28 +62,44 @@ extension LogFile {
 }
 
 /// A directory of the system.
+///
+/// If another directory gets its path, nothing is opened, created, renamed or removed there: another daemon may use that one.
 public final class SystemDirectory: LogDirectory {
   public let path: String
+  /// The directory that had the path at first; nil if there was none.
+  private let identity: FileIdentity?
 
   public init(_ path: String) {
     self.path = path
+    identity = try? FileIdentity(following: path)
   }
 
-  private func place(_ name: String) -> String { "\(path)/\(name)" }
+  /// Returns the path of a file.
+  /// - Throws: `ENOENT` if another directory has the path now.
+  private func place(_ name: String) throws(SystemError) -> String {
+    if let identity, let present = try? FileIdentity(following: path), present != identity {
+      throw SystemError(code: ENOENT, operation: "use", path: path)
+    }
+    return "\(path)/\(name)"
+  }
 
   public func names() throws(SystemError) -> [String] {
     guard let stream = opendir(path) else { throw .last("list directory", path) }
     defer { closedir(stream) }
     var names: [String] = []
-    while let entry = readdir(stream) {
+    while true {
+      // Only this tells an error from the end. A segment that is not listed would count as missing.
+      errno = 0
+      guard let entry = readdir(stream) else { break }
       names.append(
         withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
     }
+    guard currentErrno() == 0 else { throw .last("list directory", path) }
     return names
   }
 
   public func open(_ name: String) throws(SystemError) -> any LogFile {
-    let path = place(name)
+    let path = try place(name)
     var number = retryingInterrupts { clinux_open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0) }
     // A check may be made by a user who may only read.
     if number < 0, currentErrno() == EACCES || currentErrno() == EROFS {
@@ -98,7 +114,7 @@ public final class SystemDirectory: LogDirectory {
   }
 
   public func create(_ name: String, size: Int, isZeroed: Bool) throws(SystemError) -> any LogFile {
-    let path = place(name)
+    let path = try place(name)
     let number = retryingInterrupts { clinux_open(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600) }
     guard number >= 0 else { throw .last("create", path) }
     let file = SystemFile(Descriptor(owning: number), path, in: self.path)
@@ -117,11 +133,13 @@ public final class SystemDirectory: LogDirectory {
   }
 
   public func rename(_ name: String, to other: String) throws(SystemError) {
-    guard Glibc.rename(place(name), place(other)) == 0 else { throw .last("rename", place(name)) }
+    let (path, next) = (try place(name), try place(other))
+    guard Glibc.rename(path, next) == 0 else { throw .last("rename", path) }
   }
 
   public func remove(_ name: String) throws(SystemError) {
-    guard unlink(place(name)) == 0 || currentErrno() == ENOENT else { throw .last("remove", place(name)) }
+    let path = try place(name)
+    guard unlink(path) == 0 || currentErrno() == ENOENT else { throw .last("remove", path) }
   }
 
   public func sync() throws(SystemError) { try PrivateDirectory.sync(path) }

@@ -127,7 +127,8 @@ public struct FileLock: ~Copyable {
     _ = Glibc.write(self.handle.rawValue, text, text.utf8.count)
   }
 
-  deinit { unlink(path) }
+  /// Removes the file, unless the path names that of another holder: the directory may have been replaced.
+  deinit { if FileIdentity(of: handle.rawValue) == FileIdentity(at: path) { unlink(path) } }
 
   /// Removes the lock file at `path` if this process holds it, before the process ends without destroying the lock.
   public static func remove(_ path: String) {
