@@ -135,6 +135,7 @@ public final class FileLog: CommitLog, ImageStore {
     guard let origin else { preconditionFailure("the log was started before") }
     var writer = SegmentWriter(place.files, in: directory, after: origin.end, origin.facts)
     try writer.begin(limits, after: origin.end, mustBegin: mustWriteImage)
+    if !writer.hasSegment { schedule.hold() }
     ImageFile.remove(place.files)
     batches = BatchesInFlight(after: origin.end.nextBatch - 1)
     sizes.segmentBytes = writer.bytes
@@ -306,7 +307,7 @@ public final class FileLog: CommitLog, ImageStore {
     executed number: UInt64, _ makeImage: () -> CatalogImage, whileTrue mayGoOn: () -> Bool = { true }
   ) -> Bool {
     handleNotices()
-    guard schedule.needsImage else { return true }
+    guard schedule.needsImage else { return !schedule.isHeld }
     discardImage()
     beginImage(makeImage(), executed: number)
     while schedule.isWriting {

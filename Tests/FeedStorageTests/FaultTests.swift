@@ -1,4 +1,5 @@
 import FaultyDisk
+import FaultyFiles
 import FeedModel
 import FeedSystem
 import TestSupport
@@ -242,6 +243,44 @@ extension FaultyDiskTests {
       #expect(try JSONValue(daemon.ask("transaction", transaction)).has("result"))
       faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
       #expect(try JSONValue(daemon.ask("update", update(count + 1)))["result"].has("added"))
+    }
+
+    /// A start would miss the segment that continues the image, and refuse the state.
+    @Test("without room for a segment no image of a new epoch is written", arguments: [false, true])
+    func noImageWithoutASegment(isAfterALossOfPower: Bool) throws {
+      let directory = try TemporaryDirectory()
+      let path = directory.file("state")
+      try PrivateDirectory.make(path)
+      let files = FaultyDirectory(path)
+      var state: [String]?
+      if isAfterALossOfPower {
+        do {
+          let daemon = try DurableEngine(path, epoch: "first", files: files, boot: "first")
+          daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
+          #expect(try JSONValue(daemon.ask("update", Self.update("a"))).has("result"))
+          state = daemon.engine.content
+        }
+        for name in SpareSegments.names { try files.remove(name) }
+      }
+      do {
+        faulty_disk_fail(Int32(FAULTY_DISK_FULL), 0, 1_000_000)
+        let daemon = try DurableEngine(path, epoch: "second", files: files, boot: "second")
+        expectEqual(daemon.log.beginning, isAfterALossOfPower ? .cut : .new)
+        if let state { expectEqual(difference(daemon.engine.content, state), nil) }
+        state = daemon.engine.content
+        try expectEqual(
+          JSONValue(daemon.ask("define", #"{"feed":"d","kind":"collection"}"#))["error"]["code"].int, -32008)
+        #expect(!daemon.log.wantsImage && !daemon.writeImage())
+        daemon.stop()
+      }
+      faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
+      let daemon = try DurableEngine(path, epoch: "third", files: files, boot: "second")
+      expectEqual(difference(daemon.engine.content, state ?? []), nil)
+      #expect(try JSONValue(daemon.ask("define", #"{"feed":"d","kind":"collection"}"#)).has("result"))
+      #expect(daemon.writeImage())
+      let last = daemon.engine.content
+      try expectEqual(
+        difference(DurableEngine(path, epoch: "fourth", files: files, boot: "second").engine.content, last), nil)
     }
 
     /// An image that cannot be written is abandoned; the log contains all batches.

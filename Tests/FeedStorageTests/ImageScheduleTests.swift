@@ -127,6 +127,22 @@ struct ImageScheduleTests {
     #expect(waits(10))
   }
 
+  @Test("no image is begun while no segment would continue it")
+  func held() {
+    var schedule = schedule()
+    func waits() -> Bool { schedule.awaitRoom(now: Self.second) }
+    var progress = RecoveryProgress()
+    progress.batchBytes = 20_000
+    schedule.didRecover(progress, imageBytes: 0, needsImage: true)
+    #expect(schedule.wantsImage(now: Self.second) && schedule.needsImage)
+    schedule.hold()
+    #expect(!schedule.wantsImage(now: Self.second) && !schedule.needsImage && schedule.pause(now: 0) == nil)
+    #expect(!waits())
+    schedule.didAppend(bytes: 100, now: Self.second)
+    #expect(schedule.wantsImage(now: Self.second) && schedule.needsImage)
+    #expect(waits())
+  }
+
   @Test("an image is overdue if the log is twice the limit or must not be replayed")
   func overdue() {
     func recovered(_ bytes: Int, needsImage: Bool = false) -> ImageSchedule {

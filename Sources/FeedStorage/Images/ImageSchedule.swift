@@ -20,7 +20,8 @@ public struct ImagePolicy: Sendable, Equatable {
 
 /// Decides when to begin an image, and when to retry after a failure. Used by the engine's thread.
 ///
-/// Invariant: an image is begun only if there is log to cover, and not while another image is written.
+/// Invariant: an image is begun only if there is log to cover and a segment that continues it, and not while another image is
+/// written.
 struct ImageSchedule {
   /// Nanoseconds between a failure and the next attempt.
   private static let retryPause: UInt64 = 10_000_000_000
@@ -51,6 +52,8 @@ struct ImageSchedule {
   private var isTight = false
   /// Whether a batch waits for the room that an image gains.
   private var isAwaited = false
+  /// Whether no segment would continue an image. A start would miss that segment and refuse the state.
+  private(set) var isHeld = false
   /// The time when the newest image was completed, and the time when the last batch was stored.
   private var imagedAt: UInt64
   private var appendedAt: UInt64
@@ -71,8 +74,12 @@ struct ImageSchedule {
     isUrgent = needsImage
   }
 
+  /// Begins no image before a batch is stored, because there is no segment that continues an image.
+  mutating func hold() { isHeld = true }
+
   /// Records that a batch was stored. O(1).
   mutating func didAppend(bytes: Int, now: UInt64) {
+    isHeld = false
     let bytes = bytes + RecordHeader.byteCount
     journalBytes += bytes
     if case .writing(let later, let steps) = state { state = .writing(later: later + bytes, steps: steps) }
@@ -93,20 +100,22 @@ struct ImageSchedule {
   /// A batch waits for room. Returns whether an image may gain some.
   mutating func awaitRoom(now: UInt64) -> Bool {
     if isWriting { return true }
-    guard journalBytes > 0, now >= resumesAt else { return false }
+    guard hasLogToCover, now >= resumesAt else { return false }
     isAwaited = true
     return true
   }
 
+  private var hasLogToCover: Bool { journalBytes > 0 && !isHeld }
+
   /// Whether an image should be begun now.
   func wantsImage(now: UInt64) -> Bool {
-    guard case .idle = state, journalBytes > 0, now >= resumesAt else { return false }
+    guard case .idle = state, hasLogToCover, now >= resumesAt else { return false }
     return isLong || now >= latestMoment
   }
 
   /// Nanoseconds until `wantsImage` becomes true without another event; nil if it will not.
   func pause(now: UInt64) -> UInt64? {
-    guard case .idle = state, journalBytes > 0 else { return nil }
+    guard case .idle = state, hasLogToCover else { return nil }
     let moment = isLong ? resumesAt : max(latestMoment, resumesAt)
     return moment > now ? moment - now : 0
   }
@@ -131,7 +140,7 @@ struct ImageSchedule {
   var isOverdue: Bool { isUrgent || journalBytes / 2 > max(policy.journalBytes, imageBytes) }
 
   /// Whether a new image would cover more than the newest one.
-  var needsImage: Bool { journalBytes > 0 || isUrgent }
+  var needsImage: Bool { (journalBytes > 0 || isUrgent) && !isHeld }
 
   /// Whether an image is being written.
   var isWriting: Bool { if case .writing = state { true } else { false } }

@@ -85,6 +85,8 @@ struct SegmentWriter: ~Copyable {
 
   /// The bytes of all segments, and of those that wait.
   var bytes: Int { segments.reduce(spares.bytes) { $0 + $1.bytes } }
+  /// Whether there is a segment of the epoch of this run, which continues its images.
+  var hasSegment: Bool { (current?.header ?? former?.segment.header)?.epoch == facts.epoch }
   /// Whether a segment that waits should be allocated.
   var needsSpare: Bool { !spares.areComplete && current != nil }
   /// The segment to allocate next; nil if none is missing, or if there is no room. It is created with `SegmentFiles`.
