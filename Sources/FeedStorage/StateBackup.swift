@@ -134,7 +134,7 @@ public enum StateBackup {
       let state: StoredState
       do throws(StorageError) {
         state = try StoredState(directory, files, access: .locked, boot: BootIdentity.current)
-        log = try state.readLog()
+        log = try state.chain.readLog(in: directory, boot: state.boot)
       } catch {
         // A segment may be removed, and a batch half written, at the moment at which they are read.
         guard attempt < attempts, !isCancelled() else { throw error }
@@ -191,7 +191,7 @@ public enum StateBackup {
 }
 
 extension StateBackup {
-  /// Copies `copy` to the state of `directory`, which no daemon may use. `copy` is not changed.
+  /// Verifies `copy` and copies it to the state of `directory`, which no daemon may use. `copy` is not changed.
   /// - Parameters:
   ///   - replaces: whether an existing state may be replaced.
   ///   - isCancelled: called often. When it returns true before the state is replaced, nothing is changed.
@@ -200,7 +200,8 @@ extension StateBackup {
   ) throws(StorageError) {
     let path = StateFile.path(in: directory)
     guard let (database, version) = try StateFile.open(copy), version > 0 else { throw absent(copy) }
-    _ = try StateFacts(database, version: version)
+    database.interrupt(when: isCancelled)
+    try verify(database, version: version)
     let lock = try lock(directory)
     let files = SystemDirectory(directory)
     let segments = ((try? files.names()) ?? []).filter { SegmentHeader.number(in: $0) != nil }
@@ -221,12 +222,33 @@ extension StateBackup {
     _ = consume lock
   }
 
-  /// Creates the directory if needed, and locks it.
-  private static func lock(_ directory: String) throws(StorageError) -> FileLock {
+  /// Verifies the image and the log of a backup, so that a damaged one replaces nothing.
+  private static func verify(_ database: Database, version: Int64) throws(StorageError) {
+    let path = database.path
+    do throws(StorageError) {
+      _ = try StateFacts(database, version: version)
+      try ImageCheck.verify(database, version: version)
+      _ = try SegmentChain(ofBackup: database, in: path).readLog(in: path, boot: "")
+    } catch {
+      guard [.corrupt, .brokenLog, .lost].contains(error.kind) else { throw error }
+      throw StorageError(.badBackup, path: path, reason: "the backup is damaged: \(error.reason)")
+    }
+  }
+
+  /// The locks that a daemon holds on its directory.
+  private struct Lock: ~Copyable {
+    let directory: DirectoryLock
+    let file: FileLock
+  }
+
+  /// Creates the directory if needed, and locks it as a daemon does.
+  private static func lock(_ directory: String) throws(StorageError) -> Lock {
     let lockPath = "\(directory)/feedd.lock"
     do throws(SystemError) {
       try PrivateDirectory.make(directory)
-      if let lock = try FileLock.acquire(lockPath) { return lock }
+      if let lock = try DirectoryLock.acquire(directory), let file = try FileLock.acquire(lockPath) {
+        return Lock(directory: lock, file: file)
+      }
     } catch {
       throw StorageError(.forbidden, path: directory, reason: "\(error)")
     }

@@ -49,6 +49,8 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case linked
     /// The file is a symbolic link to a file that another daemon may use.
     case redirected
+    /// The backup to be restored is damaged.
+    case badBackup
     /// There is a state that would be replaced.
     case occupied
     /// Anything else.
@@ -109,6 +111,7 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case .linked:
       "nothing was changed; remove its other names (find DIRECTORY -samefile \(path)), or give --state a copy of the files"
     case .redirected: "nothing was changed; give --state the directory that holds the file itself"
+    case .badBackup: "nothing was changed; restore another backup"
     case .occupied: "give --replace to replace it"
     case .other: "run '\(check)'"
     }

@@ -153,7 +153,7 @@ struct StoredState {
   }
 
   /// The last batch that the image in a database covers.
-  private static func covered(by database: Database) throws(StorageError) -> UInt64 {
+  static func covered(by database: Database) throws(StorageError) -> UInt64 {
     let (images, found) = try StorageError.naming(database.path) { () throws(SQLiteError) in
       (
         try database.integer("SELECT count(*) FROM image") ?? 0,
@@ -169,17 +169,22 @@ struct StoredState {
   }
 }
 
-extension StoredState {
+extension SegmentChain {
   /// Reads and verifies all segments, for a copy of them. Each has its bytes up to the end of its last record.
-  func readLog() throws(StorageError) -> [(number: UInt64, bytes: SegmentBytes, count: Int)] {
+  /// - Parameters:
+  ///   - directory: that of the segments, or of the backup, for errors.
+  ///   - boot: the identity of the current boot.
+  func readLog(
+    in directory: String, boot: String
+  ) throws(StorageError) -> [(number: UInt64, bytes: SegmentBytes, count: Int)] {
     var found: [(number: UInt64, bytes: SegmentBytes, count: Int)] = []
-    for (place, segment) in chain.segments.enumerated() {
+    for (place, segment) in segments.enumerated() {
       let path = "\(directory)/\(segment.name)"
       let bytes: SegmentBytes
       do throws(SystemError) { bytes = try segment.load() } catch { throw StorageError(error, path: path) }
-      let next = place + 1 < chain.segments.count ? chain.segments[place + 1].header.firstBatch : nil
+      let next = place + 1 < segments.count ? segments[place + 1].header.firstBatch : nil
       var reader = SegmentReader(
-        bytes.bytes, segment.header, checksum: segment.checksum, trust: chain.trust(of: segment, boot: boot))
+        bytes.bytes, segment.header, checksum: segment.checksum, trust: trust(of: segment, boot: boot))
       while reader.nextBatch != next, reader.next() != nil {}
       guard next == nil ? reader.ending != .damaged && reader.ending != .next : reader.nextBatch == next else {
         throw StorageError(.brokenLog, path: path, reason: "batch \(reader.nextBatch) of the log does not verify")
@@ -188,21 +193,23 @@ extension StoredState {
     }
     return found
   }
-}
 
-extension SegmentChain {
-  /// The chain of the copies in a backup. The segments in the directory are not needed any more.
-  init(
-    ofBackup database: Database, in directory: String, replacing files: any LogDirectory
-  ) throws(StorageError) {
+  /// The chain of the copies in a backup.
+  init(ofBackup database: Database, in directory: String) throws(StorageError) {
     self.init(directory)
     let hasCopies = try StorageError.naming(database.path) { () throws(SQLiteError) in
       try database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'log'") ?? 0 > 0
     }
-    if hasCopies {
-      let rows = try database.reading("SELECT number, segment FROM log ORDER BY number")
-      while try rows.next(database.path) { try addCopy(rows.integer(0), rows.blobBytes(1), database.path) }
-    }
+    guard hasCopies else { return }
+    let rows = try database.reading("SELECT number, segment FROM log ORDER BY number")
+    while try rows.next(database.path) { try addCopy(rows.integer(0), rows.blobBytes(1), database.path) }
+  }
+
+  /// The chain of the copies in a backup. The segments in the directory are not needed any more.
+  init(
+    ofBackup database: Database, in directory: String, replacing files: any LogDirectory
+  ) throws(StorageError) {
+    try self.init(ofBackup: database, in: directory)
     do throws(SystemError) {
       replace(try files.names().compactMap(SegmentHeader.number(in:)).sorted())
     } catch {

@@ -59,6 +59,8 @@ struct SegmentChain {
 
   /// What may have happened to the end of a segment.
   func trust(of segment: Segment, boot: String) -> SegmentReader.Trust {
+    // A copy ends with a whole record, whatever happened to the system since.
+    if !segment.isFile { return .sameBoot }
     if isCut { return .unsynced }
     if wasStopped || !boot.isEmpty && segment.header.boot == boot { return .sameBoot }
     return segment.header.isSynced ? .synced : .unsynced

@@ -1,0 +1,86 @@
+import FeedSystem
+import Glibc
+import TestSupport
+import Testing
+
+@testable import FeedStorage
+
+/// Restoring a backup: what is damaged replaces nothing, and a daemon in the directory is noticed.
+@Suite struct RestoreTests {
+  private let directory: TemporaryDirectory
+  private var path: String { directory.file("state") }
+  private var backup: String { directory.file("backup") }
+
+  init() throws {
+    directory = try TemporaryDirectory()
+  }
+
+  /// Makes a backup of an image with "in the image" and a log with two batches. Returns the state.
+  private func makeBackup() throws -> [String] {
+    let daemon = try DurableEngine(path, epoch: "first", boot: "first")
+    daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
+    daemon.ask("update", #"{"feed":"c","element":{"id":1,"text":"in the image"}}"#)
+    #expect(daemon.writeImage())
+    for text in ["in the log", "behind it"] {
+      daemon.ask("update", #"{"feed":"c","element":{"id":"\#(text)"}}"#)
+    }
+    try StateBackup.copy(path, to: backup)
+    return daemon.engine.content
+  }
+
+  /// Changes a byte of the backup.
+  private func damage(at text: String) throws {
+    var bytes = try SmallFile.read(backup)
+    let words = Array(text.utf8)
+    let place = try #require(bytes.indices.first { bytes[$0...].starts(with: words) })
+    bytes[place] ^= 1
+    try SmallFile.replace(backup, with: bytes)
+  }
+
+  private func files() throws -> [String: [UInt8]] {
+    var files: [String: [UInt8]] = [:]
+    for name in try SystemDirectory(path).names() where !name.hasPrefix(".") {
+      files[name] = try SmallFile.read("\(path)/\(name)")
+    }
+    return files
+  }
+
+  @Test func restoredBackupHasItsState() throws {
+    let state = try makeBackup()
+    try StateBackup.restore(backup, to: path, replacing: true)
+    try expectEqual(difference(DurableEngine(path, epoch: "second", boot: "second").engine.content, state), nil)
+  }
+
+  @Test("a damaged backup replaces nothing", arguments: ["in the image", "in the log", "behind it"])
+  func damagedBackup(_ place: String) throws {
+    _ = try makeBackup()
+    try damage(at: place)
+    let before = try files()
+    let error = #expect(throws: StorageError.self) { try StateBackup.restore(backup, to: path, replacing: true) }
+    #expect(error?.kind == .badBackup && error?.path == backup)
+    try expectEqual(files(), before)
+  }
+
+  /// The restart of the system explains no damage of a copy.
+  @Test("damage of a backup is noticed on another boot", arguments: ["in the image", "in the log", "behind it"])
+  func otherBoot(_ place: String) throws {
+    _ = try makeBackup()
+    try damage(at: place)
+    let other = directory.file("other")
+    try PrivateDirectory.make(other)
+    expectEqual(rename(backup, StateFile.path(in: other)), 0)
+    #expect(throws: StorageError.self) { try DurableEngine(other, epoch: "second", boot: "second") }
+  }
+
+  /// A daemon locks its directory too, in case its lock file is removed.
+  @Test func daemonWithoutALockFileIsNoticed() throws {
+    _ = try makeBackup()
+    let before = try files()
+    guard let lock = try DirectoryLock.acquire(path) else { return expectEqual("locked", "free") }
+    let error = #expect(throws: StorageError.self) { try StateBackup.restore(backup, to: path, replacing: true) }
+    expectEqual(error?.kind, .inUse)
+    try expectEqual(files(), before)
+    _ = consume lock
+    try StateBackup.restore(backup, to: path, replacing: true)
+  }
+}
