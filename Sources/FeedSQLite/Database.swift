@@ -20,6 +20,9 @@ public final class Database {
     case create
   }
 
+  /// The maximum bytes of the path of a file, absolute and without symbolic links. SQLite appends up to 8 bytes to it.
+  public static var maxPathBytes: Int { Int(sqlite3_vfs_find(nil)?.pointee.mxPathname ?? 512) - 8 }
+
   let handle: OpaquePointer
   /// The path as given to `init`.
   public let path: String

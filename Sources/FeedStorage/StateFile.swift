@@ -24,6 +24,8 @@ public enum StateFile {
   public static let name = "feedd.sqlite"
   /// The name under which a new image is written.
   static let freshName = "feedd.sqlite.new"
+  /// The maximum bytes of the path of a directory in which an image can be written, absolute and without symbolic links.
+  public static var maxDirectoryBytes: Int { Database.maxPathBytes - freshName.utf8.count - 1 }
 
   public static func path(in directory: String) -> String { "\(directory)/\(name)" }
 

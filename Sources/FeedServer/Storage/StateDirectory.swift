@@ -14,13 +14,14 @@ struct StateDirectory: ~Copyable {
   private let file: FileLock
 
   /// Creates the directory if it is missing, for this user only, and locks it. Refuses a directory that other users
-  /// control: they could replace its files.
+  /// control: they could replace its files. Refuses one in which no image could be written, because its path is too long.
   static func lock(_ path: String) throws(StateDirectoryError) -> StateDirectory {
     let lockPath = lockPath(path)
-    var exposure: DirectoryExposure?
+    var (exposure, bytes): (DirectoryExposure?, Int) = (nil, 0)
     do throws(SystemError) {
       try PrivateDirectory.make(path)
-      if let lock = try DirectoryLock.acquire(path) {
+      bytes = (FilePath.resolved(path) ?? path).utf8.count
+      if bytes <= StateFile.maxDirectoryBytes, let lock = try DirectoryLock.acquire(path) {
         exposure = try lock.exposure(to: ProcessIdentity.uid)
         if exposure == nil, let file = try FileLock.acquire(lockPath) {
           return StateDirectory(path: path, lock: lock, file: file)
@@ -29,6 +30,7 @@ struct StateDirectory: ~Copyable {
     } catch {
       throw .system(error, path: path)
     }
+    if bytes > StateFile.maxDirectoryBytes { throw .tooLong(bytes, path: path) }
     if let exposure { throw .exposed(exposure, path: path) }
     throw .inUse(path: path, pid: FileLock.holder(lockPath))
   }
@@ -49,6 +51,8 @@ struct StateDirectory: ~Copyable {
 enum StateDirectoryError: Error, Equatable, CustomStringConvertible {
   /// The directory cannot be created or locked.
   case system(SystemError, path: String)
+  /// The path has this many bytes, too many for an image.
+  case tooLong(Int, path: String)
   /// Other users control the directory.
   case exposed(DirectoryExposure, path: String)
   /// Another daemon uses it; the pid if it is known.
@@ -61,6 +65,9 @@ enum StateDirectoryError: Error, Equatable, CustomStringConvertible {
     case .system(let error, let path):
       "\(error); make \(path) a directory that this user may write, name another with --state, "
         + "or keep nothing with --durability memory"
+    case .tooLong(let bytes, let path):
+      "cannot use state directory \(path): its path has \(bytes) bytes, more than \(StateFile.maxDirectoryBytes); "
+        + "name another directory with --state"
     case .exposed(.owned(let uid), let path):
       "cannot use state directory \(path): it belongs to uid \(uid); change its owner to root or uid \(ProcessIdentity.uid), "
         + "or name another directory with --state"

@@ -132,6 +132,29 @@ import Testing
     try fill(first)
   }
 
+  /// SQLite writes images, and opens no file with a longer path.
+  @Test("a state directory with a path that is too long is refused", arguments: [487, 488])
+  func longPath(bytes: Int) throws {
+    var state = try #require(FilePath.resolved(directory.path))
+    while bytes - state.utf8.count > 201 { state += "/" + String(repeating: "d", count: 100) }
+    state += "/" + String(repeating: "e", count: bytes - state.utf8.count - 1)
+    if bytes == 487 { return try expectEqual(imagesOfDaemonThatStopped(in: state), ["feedd.sqlite"]) }
+    let refused = try run("feedd", ["--socket", directory.file("other.sock"), "--state", state])
+    expectEqual(refused.code, 1)
+    #expect(
+      refused.errors.contains(
+        "cannot use state directory \(state): its path has 488 bytes, more than 487; name another directory"),
+      "\(refused.errors)")
+  }
+
+  /// Starts and stops a daemon. Returns the names of the files of images.
+  private func imagesOfDaemonThatStopped(in state: String) throws -> [String] {
+    let daemon = try daemon(state: state)
+    try fill(daemon)
+    try daemon.stop()
+    return try FileManager.default.contentsOfDirectory(atPath: state).filter { $0.hasPrefix("feedd.sqlite") }
+  }
+
   @Test("files with a second name in another directory are used by no second daemon") func linkedFiles() throws {
     let first = try daemon()
     try fill(first)
