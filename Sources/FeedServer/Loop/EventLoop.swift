@@ -178,7 +178,8 @@ package struct EventLoop: ~Copyable {
 
   private mutating func handle(_ request: Signals.Request) {
     switch request {
-    case .reload(let cause): reload(cause)
+    case .reload(let cause) where shutdown.deadline == nil: reload(cause)
+    case .reload(let cause): log.write(.notice, "\(cause): nothing is read again, because the daemon ends")
     case .end(let cause): end(cause)
     }
   }

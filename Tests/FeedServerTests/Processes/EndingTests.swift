@@ -79,6 +79,22 @@ struct EndingTests {
     withExtendedLifetime(client) {}
   }
 
+  /// The service manager would be told that the daemon is ready.
+  @Test func hangUpDuringTheEndReadsNothing() throws {
+    let daemon = try DaemonProcess(["--drain-timeout", "1h", "--max-queue", "64M"])
+    let client = try daemon.connect()
+    let request = RawClient.frame(Array("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}".utf8))
+    for _ in 0..<20 { try client.sendBytes(Array((0..<1000).map { _ in request }.joined())) }
+    daemon.process.signal(SIGTERM)
+    try daemon.notify.wait(for: "STOPPING=1", orEndOf: daemon.process)
+    daemon.process.signal(SIGHUP)
+    try daemon.process.errors.wait(for: "nothing is read again, because the daemon ends")
+    daemon.process.signal(SIGINT)
+    try expectEqual(daemon.process.waitForExit(), 0)
+    #expect(!daemon.log.contains("there is no configuration file to read again"))
+    withExtendedLifetime(client) {}
+  }
+
   @Test func hangUpWithoutConfigurationKeepsServing() throws {
     let daemon = try DaemonProcess()
     let client = try daemon.connect()
