@@ -126,7 +126,7 @@ public enum StateBackup {
         try ImageNote.remove(from: Database(path: file, access: .readWrite))
       }
     }
-    let files = SystemDirectory(directory)
+    let files = SystemDirectory(directory, isReadOnly: true)
     var attempt = 0
     while true {
       attempt += 1

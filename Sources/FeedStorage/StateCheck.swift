@@ -59,7 +59,7 @@ public enum StateCheck {
     let reading = JournalDatabase.Access.quiet(path)
     let before = Stamp(directory)
     let state = try StoredState(
-      directory, SystemDirectory(directory), access: reading, boot: BootIdentity.current)
+      directory, SystemDirectory(directory, isReadOnly: true), access: reading, boot: BootIdentity.current)
     guard state.database != nil || !state.chain.segments.isEmpty else {
       throw StorageError(.absent, path: directory, reason: "there is no state here")
     }

@@ -21,6 +21,23 @@ import Testing
     #expect(!PrivateDirectory.protectsNames(directory.file("absent")))
   }
 
+  /// A writer is told at once that it may not write, a reader needs no such right.
+  @Test func filesOfAReaderAreOnlyRead() throws {
+    let directory = try TemporaryDirectory()
+    try SmallFile.replace(directory.file("f"), with: [7])
+    expectEqual(chmod(directory.file("f"), 0o400), 0)
+    let file = try SystemDirectory(directory.path, isReadOnly: true).open("f")
+    var byte: UInt8 = 0
+    try expectEqual(withUnsafeMutableBytes(of: &byte) { try file.read($0, at: 0) }, 1)
+    expectEqual(byte, 7)
+    let error = #expect(throws: SystemError.self) { try withUnsafeBytes(of: &byte) { try file.writeAll($0, at: 0) } }
+    expectEqual(error?.code, EBADF)
+    // Root may write any file.
+    if geteuid() == 0 { return }
+    let refused = #expect(throws: SystemError.self) { try SystemDirectory(directory.path).open("f") }
+    expectEqual(refused?.code, EACCES)
+  }
+
   /// A process may use the directory that was put in place of one that was moved away.
   @Test func directoryInPlaceOfAnotherIsLeftAlone() throws {
     let directory = try TemporaryDirectory()

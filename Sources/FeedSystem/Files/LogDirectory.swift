@@ -68,9 +68,12 @@ public final class SystemDirectory: LogDirectory {
   public let path: String
   /// The directory that had the path at first; nil if there was none.
   private let identity: FileIdentity?
+  private let isReadOnly: Bool
 
-  public init(_ path: String) {
+  /// - Parameter isReadOnly: whether files are opened for reading only, by a user who need not be able to write them.
+  public init(_ path: String, isReadOnly: Bool = false) {
     self.path = path
+    self.isReadOnly = isReadOnly
     identity = try? FileIdentity(following: path)
   }
 
@@ -100,11 +103,8 @@ public final class SystemDirectory: LogDirectory {
 
   public func open(_ name: String) throws(SystemError) -> any LogFile {
     let path = try place(name)
-    var number = retryingInterrupts { clinux_open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0) }
-    // A check may be made by a user who may only read.
-    if number < 0, currentErrno() == EACCES || currentErrno() == EROFS {
-      number = retryingInterrupts { clinux_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0) }
-    }
+    let access = isReadOnly ? O_RDONLY : O_RDWR
+    let number = retryingInterrupts { clinux_open(path, access | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0) }
     guard number >= 0 else { throw .last("open", path) }
     let file = SystemFile(Descriptor(owning: number), path, in: self.path)
     guard FileIdentity(of: number)?.isRegularFile == true else {
