@@ -20,7 +20,7 @@ extension Engine {
   func endIdentities(_ watch: Watch, paidBy uid: UInt32?) {
     let channel = watch.channel
     if let identities = channel.identities, let uid {
-      let others = sessions.all.lazy.filter { $0.peer.uid == uid }.flatMap(\.watches)
+      let others = sessions.all.lazy.filter { $0.peer.uid == uid }.compactMap { $0.watches[channel.feed.name] }
       if let next = others.first(where: { $0.channel === channel && $0.seat != .ended }), identities.payers.begin(next)
       {
         charge(identities)
