@@ -96,6 +96,8 @@ final class SharedBlock: EncodedFrames {
   private var users: [UInt32: Int] = [:]
   /// The bytes that each user is charged for.
   private(set) var charge = 0
+  /// The parts of one queue, and their bytes, while these are counted.
+  private var tallied = (parts: 0, bytes: 0)
 
   /// A shorter block is continued, because each block needs a place in each queue.
   static let short = 16 << 10
@@ -138,6 +140,17 @@ final class SharedBlock: EncodedFrames {
     parts &-= 1
     if parts == 0 { Unmanaged.passUnretained(self).release() }
     return freed
+  }
+
+  /// Counts a part of a queue that finds its blocks.
+  func tally(_ bytes: Int) { tallied = (tallied.parts &+ 1, tallied.bytes &+ bytes) }
+
+  /// Ends the count, after which it is 0. Returns the bytes if these are all parts of the block; nil if others hold parts too, or if
+  /// the count has ended.
+  func takeTally() -> Int? {
+    let (count, bytes) = tallied
+    tallied = (0, 0)
+    return count > 0 && count == parts ? bytes : nil
   }
 
   /// The users to charge with the bytes that were appended, and how many these are.

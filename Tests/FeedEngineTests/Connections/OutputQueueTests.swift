@@ -144,12 +144,23 @@ import Testing
       for uid in [1, 2] as [UInt32] {
         expectEqual(charges[uid, default: 0], held[uid, default: [:]].values.reduce(0, +), "seed \(seed)")
       }
+      for line in lines { Self.checkSpent(line, others: lines.filter { $0 !== line }, seed: seed) }
     }
     for line in lines {
       line.queue.removeAll()
       charges[line.uid, default: 0] += line.queue.takeDues()
     }
     #expect(charges.values.allSatisfy { $0 == 0 }, "seed \(seed)")
+  }
+
+  /// Checks the written bytes of the blocks that only one queue holds, if it holds no others or only others.
+  private static func checkSpent(_ line: Line, others: [Line], seed: Int) {
+    let shared = Set(others.flatMap { $0.queue.blocks.map(ObjectIdentifier.init) })
+    let blocks = line.queue.blocks
+    let own = blocks.filter { !shared.contains(ObjectIdentifier($0)) }
+    if own.isEmpty { expectEqual(line.queue.spent, 0, "seed \(seed)") }
+    if own.count < blocks.count { return }
+    expectEqual(line.queue.spent, own.reduce(0) { $0 + $1.bytes.count } - line.expected.count, "seed \(seed)")
   }
 
   /// What several queues did not take of one buffer is in one block; a short rest of one queue does not keep a long block.
