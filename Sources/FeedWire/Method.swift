@@ -108,9 +108,9 @@ extension Method {
   /// Whether a request may define feeds.
   @inlinable @inline(__always) public var mayDefine: Bool { self == .define || self == .transaction }
 
-  /// Whether a request changes nothing and its answer grows with what the daemon holds.
+  /// Whether a request changes no rows, and its answer or its work grows with what the daemon holds.
   @inlinable @inline(__always) public var readsFeeds: Bool {
-    rules.effect == .none && (rules.right != nil || self == .feeds)
+    !isLogged && (rules.right != nil || self == .feeds)
   }
 
   /// Whether a request may need more space in the stored state. The operations of `transaction` decide that for it.

@@ -195,6 +195,8 @@ struct Dispatcher: ~Copyable {
         add(method, request, message, payload, isLogged: isLogged, of: session)
         return true
       }
+      let charged = session.snapshots.charged
+      defer { if method.readsFeeds { count(method, snapshots: session.snapshots.charged &- charged, of: session) } }
       let reply = engine.makeReply(to: session, id: request.id?.text)
       try engine.execute(method, Parameters(object: request.params), reply)
     } catch {
@@ -202,6 +204,13 @@ struct Dispatcher: ~Copyable {
       refuse(session, error.naming(message.member("params")?.member("feed")?.truncatedName), id: id)
     }
     return true
+  }
+
+  /// Counts what a read took besides its answer, for its user's share of the turn.
+  ///
+  /// - Parameter bytes: the bytes of the snapshots that it made.
+  private func count(_ method: Method, snapshots bytes: Int, of session: Session) {
+    if bytes > 0 || method == .watch { engine.outbox.shares.add(snapshot: bytes, of: session.peer.uid) }
   }
 
   /// Leaves a request to be decoded again when there is room for it, or when feeds can be read.
@@ -330,12 +339,14 @@ struct Dispatcher: ~Copyable {
     return left
   }
 
-  /// The cost of a request, by the bytes of its answer.
+  /// The cost of a request, by the bytes of its answer and of the snapshots that it made.
   private mutating func cost(of session: Session, _ request: (inout Self) -> Void) -> Int {
     let before = (session.line.array?.answers.bytes.count ?? 0) &+ session.output.count
+    let share = engine.outbox.shares.bytes(of: session.peer.uid)
     request(&self)
     let after = (session.line.array?.answers.bytes.count ?? 0) &+ session.output.count
-    return WorkCost.answering(bytes: max(0, after &- before))
+    let work = engine.outbox.shares.bytes(of: session.peer.uid) &- share
+    return WorkCost.answering(bytes: max(0, after &- before)) &+ WorkCost.reading(0, bytes: work)
   }
 
   /// Scans a request of a JSON-RPC batch onto the tape of the open batch, and takes it.

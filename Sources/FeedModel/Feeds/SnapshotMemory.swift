@@ -11,6 +11,8 @@
 /// engine's thread may use it.
 public final class SnapshotMemory {
   public private(set) var bytes = 0
+  /// All bytes that were ever charged. Their growth is the work of making snapshots.
+  public private(set) var charged = 0
   private let total: SnapshotMemory?
 
   public init(partOf total: SnapshotMemory? = nil) {
@@ -35,6 +37,7 @@ public final class SnapshotMemory {
 
   func add(_ count: Int) {
     bytes += count
+    if count > 0 { charged &+= count }
     assert(bytes >= 0, "more was released than charged")
     total?.add(count)
   }

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FeedEngine
+@testable import ReferenceModel
 
 /// Long answers to short requests: each user has a share of a turn, and others are answered beside them.
 @Suite struct AnswerSharesTests {
@@ -103,6 +104,45 @@ import Testing
     let steps = produced(harness, for: ids)
     #expect(steps.reduce(0, +) > 12 * 5000 * 200)
     expectEqual(steps.max().map { $0 <= (2 << 20) + 5000 * 220 }, true)
+  }
+
+  @Test("watches of a user share a turn")
+  func manyWatches() {
+    let harness = harness()
+    let (id, other) = (harness.connect(uid: 7), harness.connect(uid: 8))
+    let pair =
+      EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"a","initial":false}}"#)
+      + EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"unwatch","params":{"feed":"a"}}"#)
+    harness.supply(id, Array(repeatElement(pair, count: 500).joined()))
+    supply(harness, other, "ping")
+    var answered: [Int] = []
+    repeat {
+      harness.turnOnce()
+      answered.append(harness.take(id).count)
+      if answered.count == 1 { expectEqual(harness.take(other).count, 1) }
+    } while answered.count < 1000 && (harness.waitingInput(of: id) > 0 || harness.hasWork)
+    // A watch counts as 16 KiB of a share of 2 MiB, and an unwatch as nothing.
+    expectEqual(answered.first, 256)
+    expectEqual(answered.max(), 256)
+    expectEqual(answered.reduce(0, +), 1000)
+  }
+
+  @Test("the watches of a batch are begun in several turns")
+  func watchesOfABatch() {
+    let harness = harness()
+    let (id, other) = (harness.connect(uid: 7), harness.connect(uid: 8))
+    let pair = #"""
+      {"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"a","initial":false}},
+      {"jsonrpc":"2.0","id":1,"method":"unwatch","params":{"feed":"a"}}
+      """#
+    harness.supply(
+      id, EngineHarness.frame("[" + Array(repeating: pair, count: 300).joined(separator: ",") + "]"))
+    supply(harness, other, "ping")
+    harness.turnOnce()
+    expectEqual(harness.take(other).count, 1)
+    #expect(harness.take(id).isEmpty && harness.hasWork)
+    harness.turn()
+    expectEqual(harness.take(id).map { $0.json?.items.count }, [600])
   }
 
   @Test("parts of long rows for many connections are made in several turns")
