@@ -196,6 +196,19 @@ struct AccessControl {
   }
 }
 
+extension Peer {
+  /// The same for all connections to which the same rules apply: without the process.
+  fileprivate var subject: Peer { Peer(uid: uid, gid: gid, pid: 0, groups: groups) }
+}
+
+extension SessionWatches {
+  /// The first watch of a feed that may not be read with everything that it shows.
+  fileprivate func firstHidden(from readable: inout ReadableFeeds) -> Watch? {
+    for watch in self where !readable.contains(watch.channel.feed) { return watch }
+    return nil
+  }
+}
+
 /// The feeds that may be read with everything that they show. Each feed is judged once, so that judging all feeds takes time
 /// in proportion to the feeds and their sources.
 struct ReadableFeeds {
@@ -210,6 +223,7 @@ struct ReadableFeeds {
   /// Whether a feed may be read with everything that it shows.
   mutating func contains(_ feed: Feed) -> Bool {
     guard let mayRead else { return true }
+    if let known = known[feed.number] { return known }
     // Without recursion: feeds may stand in each other as deep as there are feeds.
     var open = [(feed: feed, shown: feed.shownFeeds, next: 0)]
     while let (feed, shown, next) = open.last {
@@ -262,10 +276,11 @@ extension Engine {
     let rulesChanged = access.applyWaiting()
     let structureChanged = access.structureDidChange(to: catalog.structureVersion)
     guard rulesChanged || structureChanged else { return }
-    for session in sessions.all where !session.isClosing {
-      guard let watch = session.watches.first(where: { !mayRead($0.channel.feed, session.peer) }) else {
-        continue
-      }
+    var readable: [Peer: ReadableFeeds] = [:]
+    for session in sessions.all where !session.isClosing && !session.watches.isEmpty {
+      let subject = session.peer.subject
+      let watch = session.watches.firstHidden(from: &readable[subject, default: access.readableFeeds(by: subject)])
+      guard let watch else { continue }
       // The output of this turn may contain rows that the client may no longer read.
       if structureChanged { endWatches(of: session) }
       close(
