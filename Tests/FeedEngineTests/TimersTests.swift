@@ -46,6 +46,25 @@ import Testing
     expectEqual(timers.takeExpired(now: Self.moment(200)).count, 1)
   }
 
+  @Test func entriesThatAreLeftExpireInTheNextCall() {
+    var timers = Timers<Entry>(now: Self.moment(0))
+    let entries = (0..<100).map { _ in Entry() }
+    for (place, entry) in entries.enumerated() { timers.add(entry, at: Self.moment(Double(1 + place % 10))) }
+    var taken: [ObjectIdentifier] = []
+    var counts: [Int] = []
+    for _ in 0..<5 {
+      let expired = timers.takeExpired(now: Self.moment(10), atMost: 30)
+      counts.append(expired.count)
+      taken += expired.map(ObjectIdentifier.init)
+      // What is added between two calls has its own time.
+      if let entry = expired.first { timers.add(entry, at: Self.moment(20)) }
+      timers.checkInvariants()
+    }
+    expectEqual(counts, [30, 30, 30, 10, 0])
+    expectEqual(Set(taken), Set(entries.map(ObjectIdentifier.init)))
+    expectEqual(timers.takeExpired(now: Self.moment(20)).count, 4)
+  }
+
   /// Compares random operations with a linear search.
   @Test(arguments: UInt64(1)...5) func randomOperationsMatchALinearSearch(seed: UInt64) {
     var random = SeededRandom(seed: seed)

@@ -22,7 +22,12 @@ extension Engine {
     if longWork.isExclusive { return }
     if !isDurable && !longWork.isUnderWay { evictExpired() }
     applyAccessRules()
-    if time.nextSweep <= now { sweep() } else if catalog.hasManyChanges { trimHistories() }
+    if time.nextSweep <= now {
+      sweep()
+    } else {
+      if watches.hasDueBookmarks { sendBookmarks() }
+      if catalog.hasManyChanges { trimHistories() }
+    }
     advanceWatches()
     catalog.freeDiscarded(Self.discardLimit)
   }
@@ -39,7 +44,7 @@ extension Engine {
   /// Whether there is work that can continue immediately.
   var hasWork: Bool {
     sessions.quotas.hasOverLimit || hasAnswersToContinue || watches.schedule.readyCount > 0 || sessions.hasResumable
-      || catalog.hasDiscarded || hasLongTextToScan || watches.catchUps.hasWork
+      || catalog.hasDiscarded || hasLongTextToScan || watches.catchUps.hasWork || watches.hasDueBookmarks
   }
 
   /// Evicts expired elements, a bounded number in each turn.

@@ -23,7 +23,7 @@ struct Timers<Entry: Timed> {
 
   private var slots: [[Entry]] = Array(repeating: [], count: Self.size)
   private(set) var count = 0
-  /// The last second whose entries have expired.
+  /// The last second whose entries have all expired and were taken.
   private var reached: UInt64
 
   init(now: Instant) {
@@ -48,12 +48,12 @@ struct Timers<Entry: Timed> {
     remove(entry.timer.place, of: Self.slot(of: second))
   }
 
-  /// Removes the entries that have expired by now. O(seconds passed + entries in their lists).
-  mutating func takeExpired(now: Instant) -> [Entry] {
+  /// Removes the entries that have expired by now, at most so many: the next call returns others. O(seconds passed + entries in
+  /// their lists).
+  mutating func takeExpired(now: Instant, atMost most: Int = .max) -> [Entry] {
     let second = now.nanoseconds / Self.second
     guard second > reached else { return [] }
     let passed = min(second - reached, UInt64(Self.size))
-    reached = second
     var expired: [Entry] = []
     for back in 0..<passed {
       let slot = Self.slot(of: second - back)
@@ -64,10 +64,12 @@ struct Timers<Entry: Timed> {
           place += 1
           continue
         }
+        if expired.count == most { return expired }
         remove(place, of: slot)
         expired.append(entry)
       }
     }
+    reached = second
     return expired
   }
 

@@ -102,7 +102,7 @@ extension Engine {
   /// Sends the daemon's revision to the watches without a notification during the interval, so that they can resume
   /// from there.
   ///
-  /// Each watch is checked at most once an interval: O(watches that are due).
+  /// Each watch is checked at most once an interval. If very many are due, the next turns send the rest.
   func sendBookmarks() {
     for watch in watches.takeDueBookmarks(now: now) {
       let isQuiet = now.since(watch.told.at) >= bookmarkInterval

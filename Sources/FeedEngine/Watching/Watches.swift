@@ -21,6 +21,8 @@ struct Watches {
   /// The deltas that are being composed and encoded in parts for watches that fell behind.
   var catchUps = LongCatchUps()
   private var bookmarks: Timers<Watch>
+  /// Whether the last turn that looked at bookmarks may have left some that are due.
+  private(set) var hasDueBookmarks = false
   /// The number of the last watch.
   private var lastNumber: UInt32 = 0
 
@@ -98,8 +100,15 @@ struct Watches {
     changed.removeAll(keepingCapacity: true)
   }
 
-  /// Removes and returns the watches whose bookmark may be due. Each must be added again.
-  mutating func takeDueBookmarks(now: Instant) -> [Watch] { bookmarks.takeExpired(now: now) }
+  /// Removes and returns watches whose bookmark may be due, as many as one turn looks at. Each must be added again.
+  mutating func takeDueBookmarks(now: Instant) -> [Watch] {
+    let due = bookmarks.takeExpired(now: now, atMost: Self.bookmarksPerTurn)
+    hasDueBookmarks = due.count == Self.bookmarksPerTurn
+    return due
+  }
+
+  /// The bookmarks of one turn. To write one takes about half a microsecond.
+  private static let bookmarksPerTurn = 4096
 
   mutating func addBookmark(_ watch: Watch, at moment: Instant) { bookmarks.add(watch, at: moment) }
 
