@@ -36,7 +36,7 @@ public enum Metrics {
     Metric(member: "segmentBytes", name: "segment_bytes", help: "Bytes of the segments of the log."),
     Metric(
       member: "imagedAt", name: "image_timestamp_seconds", help: "Moment of the newest image, in seconds since 1970."),
-    Metric(member: "heldBytes", name: "held_bytes", help: "Bytes received and not yet processed."),
+    Metric(member: "heldBytes", name: "held_bytes", help: "Bytes held for connections besides those queued."),
     Metric(member: "connections", name: "connections_total", help: "Connections accepted."),
     Metric(
       member: "refusedConnections", name: "refused_connections_total", help: "Connections refused because of a limit."),
