@@ -52,6 +52,8 @@ enum JetStream {
     static let messageNotFound = 10037
     /// The servers of a cluster have not found each other yet: there is no leader, or too few for the copies.
     var isTransient: Bool { error == 10005 || error == 10008 }
+    /// The servers have the message already, and have not decided yet whether they store it.
+    var isUndecided: Bool { error == 10158 }
     /// The publication was refused because a limit or the disk is full.
     var isFull: Bool { [10077, 10047, 10023, 10028, 10035].contains(error) || description.contains("maximum") }
   }

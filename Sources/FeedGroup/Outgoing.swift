@@ -20,8 +20,8 @@ struct Outgoing {
     var round: UInt32 = 0
     /// The monotonic time at which it was last sent; 0 if it was not.
     var sentAt: UInt64 = 0
-    /// Whether it was ever given to a connection.
-    var wasSent = false
+    /// How often it was given to a connection.
+    var sendings = 0
     /// The place where a server has stored it, and when it said so; nil if none did.
     var stored: (place: UInt64, at: UInt64)?
   }
@@ -63,13 +63,13 @@ struct Outgoing {
   func unsent(since time: UInt64) -> [Int] {
     messages.indices.filter { place in
       let message = messages[place]
-      return message.stored == nil && (message.sentAt < time || !message.wasSent)
+      return message.stored == nil && (message.sentAt < time || message.sendings == 0)
     }
   }
 
   mutating func didSend(_ place: Int, at time: UInt64) {
     messages[place].sentAt = time
-    messages[place].wasSent = true
+    messages[place].sendings += 1
   }
 
   mutating func didAcknowledge(_ identity: UInt64, storedAt sequence: UInt64, now: UInt64) {

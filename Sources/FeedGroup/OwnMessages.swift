@@ -129,7 +129,8 @@ struct OwnMessages {
   /// Lets all messages be sent again at once: a new connection may have lost them.
   mutating func retry() { outgoing.retryAll() }
 
-  /// Handles the server's answer to a message. Returns whether it is stored; nil if the answer tells nothing.
+  /// Handles the server's answer to a message. Returns whether it is stored; nil if the answer tells nothing, such as that to a message
+  /// that was sent again while the servers had not decided about it.
   mutating func acknowledge(_ input: GroupInput, _ identity: UInt64, now: UInt64) -> Bool? {
     guard let item = outgoing.message(identity: identity), input.status == nil else { return nil }
     let answer = JSONObject(input.bytes)
@@ -139,6 +140,7 @@ struct OwnMessages {
       outgoing.didAcknowledge(identity, storedAt: place == 0 ? .max : place, now: now)
       return true
     }
+    if failure.isUndecided { return nil }
     let reason =
       failure.isFull
       ? "stream \(settings.stream) is full (\(failure.description)); free space on the servers or raise their JetStream limits"
@@ -209,9 +211,13 @@ struct OwnMessages {
     return "the log of group \(settings.name) did not confirm the change within \(Double(settings.timeout) / 1e9) s"
   }
 
-  /// Whether a part of a batch with a number below `number` was sent.
+  /// Whether a part of a batch with a number below `number` was sent, or that with the number more than once: the servers may have
+  /// stored the first one and refused the second one.
   private func mayBeStored(before number: UInt64) -> Bool {
-    outgoing.messages.contains { $0.kind == .batch && $0.wasSent && $0.number < number }
+    outgoing.messages.contains { message in
+      message.kind == .batch
+        && (message.number < number ? message.sendings > 0 : message.number == number && message.sendings > 1)
+    }
   }
 
   /// Gives up all messages, and begins anew. Returns the numbers of the batches that are refused, and the whole reason; nil if

@@ -122,6 +122,8 @@ final class SimulatedStream {
     if subject.hasPrefix("$JS.API") { return nil }
     // Sometimes the window for duplicates has passed.
     if let identity, let place = places[identity], !random.chance(0.1) {
+      // A cluster that has not decided yet says so.
+      if random.chance(0.2) { return "{\"error\":{\"code\":409,\"err_code\":10158}}" }
       return "{\"seq\":\(place),\"duplicate\":true}"
     }
     stored.append(Stored(bytes: bytes, time: now + clockOffset))

@@ -137,6 +137,22 @@ class Cluster(GroupTest):
         self.assertEqual("Nats-Msg-Id: " in headers, is_safe, headers)
         self.assertEqual("older than nats-server 2.11" in first.text(), not is_safe, first.text())
 
+    def test_a_change_that_is_sent_again_before_the_servers_decide(self):
+        _, a = self.start("a", "--log-timeout", "20s")
+        a.call("define", **collection())
+        wait_for(self.is_complete, 30, "copies of the log")
+        leader = a.call("group")["leader"]
+        others = [server for place, server in enumerate(self.servers.processes) if f"n{place}" != leader]
+        for server in others:
+            server.stop()
+        number = a.send("update", feed="inbox", element={"id": "x", "n": 1})
+        # The member sends it again each second.
+        time.sleep(2.5)
+        for server in others:
+            server.resume()
+        self.assertIn("result", a.answer(number))
+        self.assertEqual(a.call("describe", feed="inbox")["count"], 1)
+
     def test_a_group_survives_each_server(self):
         (_, a), (_, b) = self.start("a", "--log-timeout", "20s"), self.start("b", "--log-timeout", "20s")
         a.call("define", **collection())
