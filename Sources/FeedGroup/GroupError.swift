@@ -67,8 +67,8 @@ public enum GroupError: Error, Equatable, Sendable, CustomStringConvertible {
       "the limits of group \(group) are others: \(differences.joined(separator: ", ")); start feedd with the limits of the "
         + "group"
     case .gap(let stream, let first, let last):
-      "messages \(first) to \(last) of stream \(stream) are missing and no image covers them; restart a member that has "
-        + "the state, or remove the stream and begin anew"
+      "messages \(first) to \(last) of stream \(stream) are missing and no image covers them; publish one with 'feedclient group "
+        + "image' on a member that has the state, or remove the stream and begin anew"
     case .badImage(let name, let reason):
       "image \(name) does not verify: \(reason); publish another one with: feedclient group image"
     case .badName(let name):

@@ -150,7 +150,7 @@ struct GroupJoining: ~Copyable {
     _ state: StreamState, _ identity: StreamIdentity, _ cached: Cached?, _ path: String
   ) throws(GroupError) -> Found {
     var hasLostImage = false
-    if let cached, cached.epoch == identity.epoch, cached.table.firstToRead >= state.first {
+    if let cached, cached.epoch == identity.epoch, cached.table.firstToRead >= state.unbroken {
       hasLostImage = try !isOfStream(cached.table.records, state)
       if !hasLostImage && cached.table.position > state.last {
         throw .gap(stream: settings.stream, from: state.last + 1, to: cached.table.position)
@@ -164,8 +164,11 @@ struct GroupJoining: ~Copyable {
     for published in found where published.epoch == identity.epoch {
       guard try isOfStream(published.records, state) else { continue }
       do throws(GroupError) {
-        guard published.from >= state.first, published.position <= state.last else {
-          throw .gap(stream: settings.stream, from: published.from, to: max(state.first, 1) - 1)
+        guard published.position <= state.last else {
+          throw .gap(stream: settings.stream, from: state.last + 1, to: published.position)
+        }
+        guard published.from >= state.unbroken else {
+          throw .gap(stream: settings.stream, from: published.from, to: state.unbroken - 1)
         }
         try load(published, to: path)
       } catch {
@@ -178,7 +181,7 @@ struct GroupJoining: ~Copyable {
         hasLostImage: hasLostImage, rest: rest)
     }
     if let flaw { throw flaw }
-    guard state.first <= 1 else { throw .gap(stream: settings.stream, from: 1, to: state.first - 1) }
+    guard state.unbroken <= 1 else { throw .gap(stream: settings.stream, from: 1, to: state.unbroken - 1) }
     return Found(
       identity: identity, replicas: state.replicas, image: .none, table: MemberTable(), hasLostImage: hasLostImage,
       rest: rest)
@@ -206,7 +209,7 @@ struct GroupJoining: ~Copyable {
   ) throws(GroupError) -> StreamState? {
     let now = MonotonicClock.now
     let answer = try requestStream(
-      JetStream.streamInfo(settings.stream), "",
+      JetStream.streamInfo(settings.stream), StreamState.questionForGaps,
       until: min(max(deadline, now &+ Self.minPatience), now &+ Self.requestPatience))
     if let state = StreamState(answer) { return state }
     guard let failure = JetStream.failure(answer), failure.error == JetStream.Failure.streamNotFound else {

@@ -8,6 +8,7 @@ struct JSONObject {
     case bool(Bool)
     case object(JSONObject)
     case list([JSONObject])
+    case numbers([Int])
   }
 
   private var values: [String: Value] = [:]
@@ -32,7 +33,11 @@ struct JSONObject {
       case .string: values[key] = member.value.string.map { .text($0) }
       case .number: values[key] = member.value.int.map { .number($0) }
       case .object: values[key] = .object(JSONObject(member.value))
-      case .array: values[key] = .list(member.value.elements.filter { $0.kind == .object }.map { JSONObject($0) })
+      case .array:
+        let numbers = member.value.elements.compactMap { $0.kind == .number ? $0.int : nil }
+        values[key] =
+          numbers.isEmpty
+          ? .list(member.value.elements.filter { $0.kind == .object }.map { JSONObject($0) }) : .numbers(numbers)
       default: values[key] = member.value.bool.map { .bool($0) }
       }
     }
@@ -44,6 +49,9 @@ struct JSONObject {
   func bool(_ name: String) -> Bool? { if case .bool(let bool) = values[name] { bool } else { nil } }
   func object(_ name: String) -> JSONObject? { if case .object(let object) = values[name] { object } else { nil } }
   func objects(_ name: String) -> [JSONObject] { if case .list(let list) = values[name] { list } else { [] } }
+
+  /// The elements of an array that are numbers.
+  func integers(_ name: String) -> [Int] { if case .numbers(let numbers) = values[name] { numbers } else { [] } }
 
   /// The members of an object that are numbers.
   func numbers(_ name: String) -> [String: Int] { object(name)?.allNumbers ?? [:] }

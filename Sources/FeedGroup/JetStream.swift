@@ -107,8 +107,14 @@ struct StreamState: Equatable, Sendable {
     let time: String
   }
 
+  /// Asks for the messages too that are missing between the first and the last one.
+  static let questionForGaps = "{\"deleted_details\":true}"
+
   var description: String
   var first: UInt64
+  /// The first message from which on none is missing: the first one, or the one behind the last gap, if the servers were asked for
+  /// gaps. An operator may remove a message, and servers skip one that their disk has damaged.
+  var unbroken: UInt64
   var end: End
   var messages: Int
   var bytes: Int
@@ -122,6 +128,7 @@ struct StreamState: Equatable, Sendable {
     guard let config = answer.object("config"), let state = answer.object("state") else { return nil }
     description = config.string("description") ?? ""
     first = state.unsigned("first_seq") ?? 0
+    unbroken = max(first, state.integers("deleted").compactMap { UInt64(exactly: $0) }.max().map { $0 &+ 1 } ?? 0)
     end = End(sequence: state.unsigned("last_seq") ?? 0, time: state.string("last_ts") ?? "")
     messages = state.int("messages") ?? 0
     bytes = state.int("bytes") ?? 0

@@ -5,10 +5,10 @@ import Testing
 
 /// What the servers tell of a stream.
 @Suite struct StreamStateTests {
-  private func state(replicas: Int, metadata: String) throws -> StreamState {
+  private func state(replicas: Int, metadata: String, gaps: String = "") throws -> StreamState {
     let text =
       "{\"config\":{\"description\":\"d\",\"num_replicas\":\(replicas)\(metadata)},"
-      + "\"state\":{\"first_seq\":3,\"last_seq\":9},\"cluster\":{\"leader\":\"n1\"}}"
+      + "\"state\":{\"first_seq\":3,\"last_seq\":9\(gaps)},\"cluster\":{\"leader\":\"n1\"}}"
     return try #require(JSONObject(text).flatMap(StreamState.init))
   }
 
@@ -20,6 +20,12 @@ import Testing
     #expect(new.version == "2.15.1" && new.isSafeInCluster)
     // What a user wrote there says nothing.
     #expect(try !state(replicas: 3, metadata: ",\"metadata\":{\"owner\":\"a\"}").isSafeInCluster)
+  }
+
+  @Test func noMessageIsMissingBehindTheLastGap() throws {
+    #expect(try state(replicas: 1, metadata: "").unbroken == 3)
+    #expect(try state(replicas: 1, metadata: "", gaps: ",\"deleted\":[5,7,6],\"num_deleted\":3").unbroken == 8)
+    #expect(try state(replicas: 1, metadata: "", gaps: ",\"deleted\":[]").unbroken == 3)
   }
 
   @Test func oneCopyIsEqualToItself() throws {
