@@ -113,10 +113,12 @@ final class GroupMachine {
   /// The reason why a batch is not even tried.
   private func reasonToRefuse(_ now: UInt64) -> String? {
     if reading == .lost { return "this member left the group's log because its state differs" }
-    if hasLeft { return "this member left the group; rejoin with: feedclient group join" }
+    if hasLeft { return Self.leftText }
     if let since = follower.unreachableSince, now &- since >= settings.timeout { return unreachableText }
     return own.isJoined ? nil : own.refusalReason(now)
   }
+
+  private static let leftText = "this member left the group; rejoin with: feedclient group join"
 
   private var unreachableText: String {
     "the log of group \(settings.name) is unreachable\(follower.reason.isEmpty ? "" : ": \(follower.reason)"); "
@@ -167,13 +169,16 @@ final class GroupMachine {
 
   /// Tells the group that this member ends.
   func leave(now: UInt64) {
+    if hasLeft { return }
     hasLeft = true
-    guard own.isJoined else { return }
+    guard own.hasBegun else { return }
     own.add(.leave, "")
     flush(now)
   }
 
   func rejoin(now: UInt64) {
+    // It would refuse the batches that are under way.
+    guard hasLeft else { return }
     hasLeft = false
     fail("this member joins its group again", now)
   }
@@ -251,7 +256,15 @@ final class GroupMachine {
     if let (batches, text) = own.abandon(reason, refused: identity) {
       events.append(.failed(from: batches.lowerBound, through: batches.upperBound, reason: text))
     }
+    // What was given up may contain the leave, and messages that were sent before it need a new origin to have no effect later.
+    if hasLeft { own.add(.leave, "") }
     flush(now)
+  }
+
+  /// The stream has the leave of this member.
+  private func didLeave() {
+    guard let batches = own.didLeave() else { return }
+    events.append(.failed(from: batches.lowerBound, through: batches.upperBound, reason: Self.leftText))
   }
 
   // MARK: The stream
@@ -285,7 +298,7 @@ final class GroupMachine {
       if own.isJoined && !hasLeft { upkeep.proposeMark(table, rank: rank, now: now) }
       upkeep.proposeImage(table, rank: rank, now: now)
     case .part: break
-    case .left: if isOwn { own.didLeave() }
+    case .left: if isOwn { didLeave() }
     case .joined: didJoin(message, place, now)
     case .mark: add(upkeep.didMark(place.stream, isCaughtUp: isCaughtUp))
     case .digest: compareDigests(now)

@@ -109,7 +109,9 @@ struct OwnMessages {
   ///   - mark: what was read last.
   ///   - isNamed: whether the servers are to discard a message that is sent again. Otherwise the members do.
   mutating func flush(_ now: UInt64, after mark: LogRecords.Mark?, isNamed: Bool) {
-    for place in outgoing.unsent(since: now > Self.patience ? now - Self.patience : 0) {
+    // What follows a leave has no effect: it is refused when the member has left.
+    let end = outgoing.messages.firstIndex { $0.kind == .leave } ?? .max
+    for place in outgoing.unsent(since: now > Self.patience ? now - Self.patience : 0) where place <= end {
       let item = outgoing.messages[place]
       // The first message tells the offset of the stream's clock, from which deadlines are computed.
       if !isJoined && item.kind != .join { return }
@@ -162,8 +164,13 @@ struct OwnMessages {
     clockOffset = time &- now
   }
 
-  /// The stream has the last message of the origin.
-  mutating func didLeave() { isJoined = false }
+  /// The stream has the last message of the origin. Returns the numbers of the batches that were added behind it; nil if there is none.
+  mutating func didLeave() -> ClosedRange<UInt64>? {
+    isJoined = false
+    let batches = outgoing.messages.compactMap(\.batch)
+    outgoing.removeAll()
+    return batches.first.flatMap { first in batches.last.map { first...$0 } }
+  }
 
   /// The messages up to a number had their effect. Returns the one with the number.
   mutating func resolve(through number: UInt64) -> Outgoing.Message? {

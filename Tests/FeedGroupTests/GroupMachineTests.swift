@@ -33,6 +33,7 @@ import Testing
     // The faults end, and everything is resolved.
     stream.loss = 0
     for member in members where !member.isConnected { member.connect() }
+    for member in members where member.hasLeft { member.rejoin() }
     settle(members, stream)
     for member in members {
       try check(member.canAppend, seed, "batches of member \(member.index) have no outcome: \(member.lost ?? "")")
@@ -48,6 +49,38 @@ import Testing
       for member in members { member.step() }
       if members.allSatisfy(\.isSettled) && stream.isIdle { return }
     }
+  }
+
+  @Test(arguments: 0..<20) func batchesBehindALeaveAreRefusedAndTheMemberStaysAway(seed: UInt64) throws {
+    let stream = SimulatedStream(seed: seed, discardsRepeats: seed % 2 == 0)
+    let members = try (0..<2).map { try SimulatedMember($0, stream) }
+    defer { for member in members { member.end() } }
+    for member in members { member.connect() }
+    for _ in 0..<2000 where members[1].machine.table.members.count < 2 {
+      stream.advance(by: 5_000_000)
+      for member in members { member.step() }
+    }
+    members[0].append(bytes: 40)
+    members[0].leave()
+    members[0].append(bytes: 40)
+    // A message that is lost is sent again.
+    if seed % 4 > 1 { members[0].disconnect() }
+    settle(members, stream)
+    if !members[0].isConnected { members[0].connect() }
+    settle(members, stream)
+    let refusal = "this member left the group; rejoin with: feedclient group join"
+    let outcomes = members[0].outcomes
+    #expect(outcomes[2] == SimulatedMember.Outcome(failure: refusal) || seed % 4 > 1 && outcomes[2]?.isStored == false)
+    #expect(seed % 4 > 1 || outcomes[1]?.isStored == true)
+    #expect(members[1].machine.table.members.values.map(\.member) == ["m1"])
+    members[0].append(bytes: 40)
+    settle(members, stream)
+    #expect(members[0].outcomes[3] == SimulatedMember.Outcome(failure: refusal))
+    members[0].rejoin()
+    members[0].append(bytes: 40)
+    settle(members, stream)
+    #expect(members[0].outcomes[4]?.isStored == true)
+    #expect(Set(members[1].machine.table.members.values.map(\.member)) == ["m0", "m1"])
   }
 
   @Test func membersNoticeThatTheServersLostMessages() throws {
@@ -90,6 +123,7 @@ import Testing
     }
     stream.loss = 0
     for member in members where !member.isConnected { member.connect() }
+    for member in members where member.hasLeft { member.rejoin() }
     func settle() {
       step(4000) { _ in }
       // Until what was sent just now has arrived.
@@ -126,7 +160,11 @@ import Testing
       if !member.isConnected, stream.random.chance(0.01) { member.connect() }
       if stream.random.chance(0.005) { member.writeImage() }
       if stream.random.chance(0.002) { member.restart() }
-      if stream.random.chance(0.001) { member.leaveAndRejoin() }
+      if stream.random.chance(0.001) {
+        member.leave()
+        if stream.random.chance(0.5) { member.rejoin() }
+      }
+      if member.hasLeft, stream.random.chance(0.01) { member.rejoin() }
     }
     if stream.random.chance(0.002) {
       stream.loseLeader(for: UInt64.random(in: 1...5_000_000_000, using: &stream.random))

@@ -178,6 +178,8 @@ final class SimulatedMember: GroupTransport {
   let stream: SimulatedStream
   private(set) var machine: GroupMachine!
   private(set) var isConnected = false
+  /// Whether it left the group and did not join again.
+  private(set) var hasLeft = false
   /// The batches in the order of their execution: name, length and moment of each.
   private(set) var executed: [String] = []
   private(set) var outcomes: [UInt64: Outcome] = [:]
@@ -229,6 +231,7 @@ final class SimulatedMember: GroupTransport {
     for number in inFlight { outcomes[number, default: Outcome()].isForgotten = true }
     inFlight = []
     events = []
+    hasLeft = false
     image = (stream.images + [image].compactMap(\.self)).last(where: stream.has)
     executed = image?.executed ?? []
     start(image.flatMap { MemberTable(text: $0.text) } ?? MemberTable())
@@ -243,8 +246,13 @@ final class SimulatedMember: GroupTransport {
     restart()
   }
 
-  func leaveAndRejoin() {
+  func leave() {
+    hasLeft = true
     machine.leave(now: stream.now)
+  }
+
+  func rejoin() {
+    hasLeft = false
     machine.rejoin(now: stream.now)
   }
 
