@@ -51,6 +51,12 @@ public final class GroupLog: CommitLog {
 
   /// How the reason of a loss begins if the images of this host are wrong too.
   public static let divergence = "the state differs"
+  /// How the reason of a loss begins if the servers have another history or none: the state of this host is the newest one of a
+  /// history that they have forgotten.
+  public static let oblivion = "the servers have forgotten the history of the group"
+  /// The reason of a loss if another daemon has the name of this member: a state directory was copied.
+  public static let copiedName =
+    "another daemon has the name of this member, because its state directory was copied; this member takes another name"
 
   public let settings: GroupSettings
   /// Called with lines for the daemon's log: whether it is a warning, and the text.

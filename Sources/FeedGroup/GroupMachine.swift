@@ -163,7 +163,7 @@ final class GroupMachine {
 
   /// Reads nothing more, and puts a mark for the last image of this host, if it would cover more than the newest.
   func freeze() {
-    reading = .frozen
+    if reading == .on { reading = .frozen }
     add(upkeep.requestLastImage(table))
   }
 

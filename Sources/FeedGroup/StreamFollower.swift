@@ -97,7 +97,7 @@ struct StreamFollower {
     guard input.status == nil, let answer = JSONObject(input.bytes) else { return .nothing }
     if let failure = JetStream.failure(answer) {
       if failure.error == JetStream.Failure.streamNotFound {
-        return .lost("stream \(settings.stream) does not exist any more; this member begins anew")
+        return .lost("\(GroupLog.oblivion): stream \(settings.stream) does not exist")
       }
       reach.didFail(failure.description)
       return .nothing

@@ -60,7 +60,7 @@ struct StreamInquiry {
     do throws(GroupError) {
       let found = try StreamIdentity(state.description, stream: settings.stream)
       guard found.epoch == identity.epoch else {
-        return .lost("stream \(settings.stream) was replaced by another one (epoch \(found.epoch))")
+        return .lost("\(GroupLog.oblivion): stream \(settings.stream) is another one (epoch \(found.epoch))")
       }
       // A member that began cut off did not know the rules.
       guard found.rules == identity.rules else {

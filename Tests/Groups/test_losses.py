@@ -86,6 +86,50 @@ class Losses(GroupTest):
                 first.end()
                 second.end()
 
+    def test_the_newest_state_of_a_forgotten_history_is_kept(self):
+        first, a = self.start("a")
+        a.call("define", **collection())
+        # An image of this size is not written after each batch.
+        for place in range(1500):
+            a.call("update", feed="inbox", element={"id": place, "n": place % 100, "text": "x" * 2000})
+        a.call("group", action="image")
+        wait_for(lambda: self.image(a), 20, "image")
+        a.call("update", feed="inbox", element={"id": "newest", "n": 1})
+        epoch = a.call("hello")["epoch"]
+        for stream in (self.stream, f"OBJ_{self.stream}"):
+            request(self.port, f"$JS.API.STREAM.DELETE.{stream}", {})
+        former = os.path.join(first.state, f"group-{self.group}", f"former-{epoch}.sqlite")
+        wait_for(lambda: f"is kept as {former}" in first.text(), 30, "the new history")
+        self.assertIn("the servers have forgotten the history of the group", first.text())
+        with open(former, "rb") as file:
+            self.assertIn(b'"newest"', file.read())
+
+    def test_a_message_that_the_servers_lost_from_the_middle(self):
+        (_, a), (second, b) = self.start("a"), self.start("b")
+        a.call("define", **collection())
+        self.await_same(a, b)
+        second.end()
+        for place in range(10):
+            a.call("update", feed="inbox", element={"id": place, "n": place})
+        request(self.port, f"$JS.API.STREAM.MSG.DELETE.{self.stream}", {"seq": self.last() - 5})
+        # The member whose own image is older than the gap takes that of the group.
+        a.call("group", action="image")
+        wait_for(lambda: self.image(a), 20, "image")
+        second.start()
+        b = second.ready()
+        _, c = self.start("c")
+        self.await_same(a, b, c)
+        # Without one, a start says what to do, and it helps.
+        second.end()
+        a.call("update", feed="inbox", element={"id": "after", "n": 1})
+        request(self.port, f"$JS.API.STREAM.MSG.DELETE.{self.stream}", {"seq": self.last()})
+        self.assertIn("are missing and no image covers them; publish one with 'feedclient group image'", self.failure("d"))
+        position = self.image(a)
+        a.call("group", action="image")
+        wait_for(lambda: self.image(a) > position, 20, "image")
+        second.start()
+        self.await_same(a, second.ready())
+
     @staticmethod
     def text(client):
         return json.dumps(client.call("snapshot", feed="inbox"))

@@ -271,10 +271,12 @@ package struct EventLoop: ~Copyable {
     storage.close(within: patience * 1_000_000_000)
   }
 
-  /// Writes an image of this host, so that the next start has little to execute, and leaves the group.
+  /// Writes an image of this host, so that the next start has little to execute, and leaves the group. If the servers have forgotten
+  /// the history, that image is its newest copy; of any other state that cannot be continued there is none.
   private mutating func closeMembership() {
     guard let member else { return }
-    if !mustRejoin && !shutdown.isHurried {
+    let isForgotten = turn.lossReason?.contains(GroupLog.oblivion) ?? false
+    if (!mustRejoin || isForgotten) && !shutdown.isHurried {
       var isToldToEnd = false
       let deadline = time.now.adding(seconds: 60)
       var nextReport = time.now
@@ -285,7 +287,7 @@ package struct EventLoop: ~Copyable {
           service.tell(.extendTimeout(.seconds(30)))
         }
         while let request = try? signals.next() { if case .end = request { isToldToEnd = true } }
-        return !isToldToEnd && time.now < deadline && turn.lossReason == nil
+        return !isToldToEnd && time.now < deadline && (turn.lossReason == nil || isForgotten)
       }
     }
     member.close(within: 1_000_000_000)
