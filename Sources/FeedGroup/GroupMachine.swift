@@ -352,7 +352,7 @@ final class GroupMachine {
       // What a former process of this member had sent may arrive late, once.
       replacements = replacements.filter { now &- $0 < Self.replacementPause } + [now]
       if replacements.count > Self.maxReplacements {
-        return lose("another daemon joined as this member; give each its own state directory")
+        return lose(GroupLog.copiedName)
       }
       fail("this member joins its group again", now)
     }

@@ -67,11 +67,15 @@ final class GroupMember {
     }
   }
 
-  /// Removes the image of this host if the state that it was made of is wrong.
+  /// Removes the image of this host if the state that it was made of is wrong, and its name if another member has that too.
   /// - Parameter reason: why the log cannot be followed further.
   func didLose(_ reason: String) {
     if reason.contains(GroupLog.divergence) { unlink(StateFile.path(in: imageDirectory)) }
+    if reason.contains(GroupLog.copiedName) { unlink(Self.namePath(directory.path)) }
   }
+
+  /// The file with the random name of the member.
+  static func namePath(_ directory: String) -> String { "\(directory)/member" }
 
   /// Writes a last image of this host, of the place up to which everything was read.
   /// - Parameters:
@@ -205,7 +209,7 @@ enum GroupStart {
 
   /// The random name of this member, which its state directory keeps.
   private static func memberName(in directory: String) throws -> String {
-    let path = "\(directory)/member"
+    let path = GroupMember.namePath(directory)
     if let bytes = try? SmallFile.read(path, limit: 64) {
       let text = String(decoding: bytes, as: UTF8.self).filter { $0.isHexDigit }
       if text.utf8.count == 32 { return text }
