@@ -1,5 +1,7 @@
 /// What a member sends.
 protocol GroupTransport: AnyObject {
+  /// The maximum bytes of a message with its headers that the servers take; 0 if that is not known.
+  var maxPayload: Int { get }
   /// Sends a message. Returns the reason why it was not sent; nil if it was, which does not mean that it arrives.
   func publish(_ subject: String, reply: String?, identity: String?, rollup: String?, _ bytes: [UInt8]) -> String?
   /// Receives what is sent to a subject, in place of the one of the call before. It is not below the inbox: the servers deliver
@@ -8,6 +10,12 @@ protocol GroupTransport: AnyObject {
 }
 
 extension GroupTransport {
+  /// The bytes of `wanted` that fit in a message beside `overhead` bytes and its headers.
+  func room(for wanted: Int, beside overhead: Int = 0) -> Int {
+    let headers = 256
+    return maxPayload == 0 ? wanted : min(wanted, max(maxPayload - headers - overhead, 1024))
+  }
+
   /// Sends a request to JetStream.
   func request(_ subject: String, reply: String?, _ text: String) {
     _ = publish(subject, reply: reply, identity: nil, rollup: nil, Array(text.utf8))
@@ -34,6 +42,7 @@ final class NatsTransport: GroupTransport, @unchecked Sendable {
 
   var isConnected: Bool { connection?.isConnected ?? false }
   var url: String { connection?.url ?? "" }
+  var maxPayload: Int { connection?.maxPayload ?? 0 }
   /// Whether libnats does not try to connect.
   var needsConnection: Bool { connection == nil || isOver }
 

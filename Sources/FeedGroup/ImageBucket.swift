@@ -8,6 +8,7 @@ import Glibc
 struct PublishedImage: Equatable {
   /// The names of the objects, which are used in turn.
   static let names = ["image", "image2"]
+  /// The maximum bytes of a chunk, unless the servers take less.
   static let chunkBytes = 128 << 10
 
   let name: String
@@ -27,9 +28,10 @@ struct PublishedImage: Equatable {
     "$O.\(settings.bucket).M.\(Base64.encode(Array(name.utf8)))"
   }
 
-  func text(_ settings: GroupSettings, time: String) -> String {
+  /// - Parameter chunkBytes: the maximum bytes of a chunk.
+  func text(_ settings: GroupSettings, chunkBytes: Int, time: String) -> String {
     "{\"name\":\"\(name)\",\"bucket\":\"\(settings.bucket)\",\"nuid\":\"\(id)\",\"size\":\(size),\"chunks\":\(chunks),"
-      + "\"mtime\":\"\(time)\",\"digest\":\"\(digest)\",\"options\":{\"max_chunk_size\":\(Self.chunkBytes)},"
+      + "\"mtime\":\"\(time)\",\"digest\":\"\(digest)\",\"options\":{\"max_chunk_size\":\(chunkBytes)},"
       + "\"metadata\":{\"epoch\":\"\(epoch)\",\"position\":\"\(position)\",\"from\":\"\(from)\",\"tail\":\(records.text.quotedAsJSON)}}"
   }
 
@@ -124,7 +126,7 @@ struct ImageUpload {
     self.id = id
     self.transport = transport
     heardAt = now
-    chunks = ImageChunks(image.path)
+    chunks = ImageChunks(image.path, maxBytes: transport.room(for: PublishedImage.chunkBytes))
     let text = JetStream.bucketConfiguration(settings, replicas: replicas)
     _ = transport.publish(
       JetStream.createStream(settings.bucketStream), reply: "\(inbox).image.bucket", identity: nil, rollup: nil,
@@ -176,7 +178,7 @@ struct ImageUpload {
     stage = .description(published)
     let failure = transport.publish(
       PublishedImage.subject(settings, name), reply: "\(inbox).image.description", identity: nil, rollup: nil,
-      Array(published.text(settings, time: WallClock.text).utf8))
+      Array(published.text(settings, chunkBytes: chunks.maxBytes, time: WallClock.text).utf8))
     return failure.map { .failed($0) } ?? .underWay
   }
 }
@@ -186,12 +188,17 @@ struct ImageUpload {
 /// Invariant: the counts and the hash are those of the chunks that were returned.
 private struct ImageChunks {
   private let file: Int32
+  /// The maximum bytes of a chunk.
+  let maxBytes: Int
   private(set) var count = 0
   private(set) var bytes = 0
   private(set) var isAtEnd = false
   private var hash = SHA256()
 
-  init(_ path: String) { file = open(path, O_RDONLY | O_CLOEXEC) }
+  init(_ path: String, maxBytes: Int) {
+    file = open(path, O_RDONLY | O_CLOEXEC)
+    self.maxBytes = maxBytes
+  }
 
   var isOpen: Bool { file >= 0 }
 
@@ -200,7 +207,7 @@ private struct ImageChunks {
   /// Returns the next chunk, an empty one at the end; nil if it cannot be read.
   mutating func next() -> [UInt8]? {
     var read = 0
-    let chunk = [UInt8](unsafeUninitializedCapacity: PublishedImage.chunkBytes) { space, filled in
+    let chunk = [UInt8](unsafeUninitializedCapacity: maxBytes) { space, filled in
       read = Glibc.read(file, space.baseAddress, space.count)
       filled = max(read, 0)
     }

@@ -86,9 +86,10 @@ struct OwnMessages {
   /// Adds a batch, as several messages if it is long.
   mutating func add(_ batch: LogBatch, now: UInt64) {
     let (deadline, isEndless) = now.addingReportingOverflow(settings.timeout)
+    let room = transport.room(for: GroupMessage.maxPayload, beside: GroupMessage.byteCount)
     var offset = 0
     repeat {
-      let end = min(offset + GroupMessage.maxPayload, batch.frames.count)
+      let end = min(offset + room, batch.frames.count)
       let isLast = end == batch.frames.count
       outgoing.add(
         .batch, Array(batch.frames[offset..<end]), time: batch.at.nanoseconds, isLast: isLast,

@@ -385,6 +385,8 @@ final class SimulatedMember: GroupTransport {
 
   // MARK: GroupTransport
 
+  let maxPayload = 0
+
   func publish(_ subject: String, reply: String?, identity: String?, rollup: String?, _ bytes: [UInt8]) -> String? {
     guard isConnected else { return "not connected" }
     let here = connection

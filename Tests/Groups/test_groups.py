@@ -180,6 +180,19 @@ class BadInput(GroupTest):
         self.assertIn("group name 'a.b'", daemon.text())
 
 
+class SmallMessages(GroupTest):
+    server_text = "max_payload: 65536"
+
+    def test_long_changes_and_images_fit_in_the_messages_of_the_servers(self):
+        _, a = self.start("a")
+        a.call("define", **collection())
+        a.call("update", feed="inbox", element={"id": "long", "n": 1, "text": "x" * 300_000})
+        a.call("group", action="image")
+        wait_for(lambda: a.call("group").get("image"), 20, "image")
+        _, b = self.start("b")
+        self.await_same(a, b)
+
+
 class FullStore(GroupTest):
     def test_a_full_stream_refuses_changes(self):
         _, a = self.start("a", "--log-timeout", "2s")
