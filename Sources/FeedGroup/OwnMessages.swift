@@ -22,8 +22,8 @@ struct OwnMessages {
   private static let patience = second
   /// Nanoseconds after which the servers must know of a message that they acknowledged.
   private static let lossPatience = 5 * second
-  /// The time before its deadline after which a message has no effect, so that the news of one in time arrives in time.
-  private static let margin = second / 4
+  /// Nanoseconds for which a refusal by the servers counts: until the message that they refused was sent again.
+  private static let refusalPatience = 3 * patience
 
   private let settings: GroupSettings
   private let inbox: String
@@ -50,6 +50,9 @@ struct OwnMessages {
     (self.settings, self.inbox, self.transport, self.makeOrigin) = (settings, inbox, transport, makeOrigin)
     origin = makeOrigin()
   }
+
+  /// The time before its deadline after which a message has no effect, so that the news of one in time arrives in time.
+  private var margin: UInt64 { min(settings.timeout, Self.second) / 4 }
 
   // MARK: Adding
 
@@ -116,7 +119,7 @@ struct OwnMessages {
       let item = outgoing.messages[place]
       // The first message tells the offset of the stream's clock, from which deadlines are computed.
       if !isJoined && item.kind != .join { return }
-      let deadline = item.deadline.map { $0 == .max ? 0 : $0 &+ clockOffset &- Self.margin } ?? 0
+      let deadline = item.deadline.map { $0 == .max ? 0 : $0 &+ clockOffset &- margin } ?? 0
       let message = GroupMessage(
         item.kind, origin: origin, number: item.number, time: item.time, deadline: deadline, isLast: item.isLast,
         round: item.round, mark: mark)
@@ -154,7 +157,7 @@ struct OwnMessages {
 
   /// Why the servers refused a message just now; nil if they did not.
   func refusalReason(_ now: UInt64) -> String? {
-    refusal.flatMap { now &- $0.at < Self.second ? $0.reason : nil }
+    refusal.flatMap { now &- $0.at < Self.refusalPatience ? $0.reason : nil }
   }
 
   // MARK: In the stream
@@ -163,6 +166,7 @@ struct OwnMessages {
   mutating func didJoin(at time: UInt64, now: UInt64) {
     isJoined = true
     clockOffset = time &- now
+    refusal = nil
   }
 
   /// The stream has the last message of the origin. Returns the numbers of the batches that were added behind it; nil if there is none.
@@ -215,6 +219,7 @@ struct OwnMessages {
   /// Refuses the batches if the oldest one was not stored in time. Returns the reason.
   func overdue(_ now: UInt64, unreachable: String) -> String? {
     guard let deadline = outgoing.deadline, deadline <= now else { return nil }
+    if let refusal = refusalReason(now) { return refusal }
     if !mayBeStored(before: .max) { return unreachable }
     return "the log of group \(settings.name) did not confirm the change within \(Double(settings.timeout) / 1e9) s"
   }

@@ -110,7 +110,8 @@ struct StreamReach {
   mutating func didFail(_ reason: String) { self.reason = reason }
 
   mutating func becomeUnreachable(_ reason: String, since time: UInt64) {
-    self.reason = reason
+    // libnats does not always tell.
+    self.reason = reason.isEmpty ? "the connection was lost" : reason
     unreachableSince = unreachableSince ?? time
   }
 

@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import subprocess
+import threading
 import time
 import unittest
 
@@ -126,6 +128,49 @@ class Membership(GroupTest):
         wait_for(lambda: b.error("update", feed="inbox", element={"id": "x", "n": 1}) is None, 10, "membership")
         self.await_same(a, b)
 
+    def test_a_member_that_leaves_during_changes_stays_away(self):
+        (first, a), (_, b) = self.start("a"), self.start("b")
+        a.call("define", **collection())
+        self.await_same(a, b)
+        clients = [first.connect() for _ in range(6)]
+        pushed, errors = [], []
+
+        def push(client):
+            while not (error := client.error("update", feed="inbox", element={"id": len(pushed), "n": 1})):
+                pushed.append(1)
+            errors.append(error["message"])
+        threads = [threading.Thread(target=push, args=(client,)) for client in clients]
+        for thread in threads:
+            thread.start()
+        wait_for(lambda: len(pushed) > 500, 20, "changes")
+        a.call("group", action="leave")
+        for thread in threads:
+            thread.join()
+        refusal = "this member left the group; rejoin with: feedclient group join; nothing was changed"
+        self.assertEqual(set(errors), {f"cannot store the change: {refusal}"})
+        wait_for(lambda: [member["host"] for member in b.call("group")["members"]] == ["b"], 10, "one member")
+
+    def test_a_copy_of_a_state_directory_gets_another_name(self):
+        first, a = self.start("a")
+        a.call("define", **collection())
+        first.end()
+        second = self.daemon("b")
+        shutil.copytree(first.state, second.state)
+        first.start()
+        second.start()
+
+        def name(daemon):
+            return {member["member"] for member in daemon.connect().call("group")["members"] if member.get("self")}
+        wait_for(lambda: name(first) and name(second) and name(first) != name(second), 30, "two names")
+        wait_for(lambda: len(first.connect().call("group")["members"]) == 2, 30, "two members")
+        a, b = first.ready(), second.ready()
+        self.assertEqual([client.error("update", feed="inbox", element={"id": "x", "n": 1}) for client in (a, b)], [None, None])
+        self.await_same(a, b)
+
+    def test_a_short_timeout(self):
+        _, a = self.start("a", "--log-timeout", "200ms")
+        wait_for(lambda: a.error("define", **collection()) is None, 20, "storing")
+
     def test_members_compare_digests(self):
         (first, a), (_, b) = self.start("a"), self.start("b")
         a.call("define", feed="one", kind="array")
@@ -208,6 +253,15 @@ class FullStore(GroupTest):
                 break
         self.assertEqual(error["code"], -32008, error)
         self.assertIn("is full", error["message"])
+        # Also while the member cannot say that it joins again.
+        def refusal():
+            # It has joined again by then, if there is room for that.
+            time.sleep(0.1)
+            return a.error("set", feed="big", elements=[{"id": 1, "text": "x" * 200}])
+        while not (refusal() and refusal()):
+            pass
+        for _ in range(50):
+            self.assertIn("is full", refusal()["message"])
         before = state(a, "big")
         config["max_bytes"] = -1
         request(self.port, f"$JS.API.STREAM.UPDATE.{self.stream}", config)
