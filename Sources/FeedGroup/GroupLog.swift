@@ -71,6 +71,8 @@ public final class GroupLog: CommitLog {
   private var purposes: [UInt64: Upkeep.Purpose] = [:]
   private var digest: StateDigest?
   private var pendingImage: PendingImage?
+  /// Whether this member was told to leave the group and not to join again.
+  private var hasLeft = false
   /// The number of announcements.
   private var announcements = 0
 
@@ -184,8 +186,16 @@ public final class GroupLog: CommitLog {
   /// Whether everything was read that the stream had when this member began to follow it.
   public var isCaughtUp: Bool { notices.isCaughtUp }
 
+  /// Whether the log takes nothing from this member now: it is unreachable, or the member has left the group.
+  public var isAway: Bool { status.unreachable != nil || hasLeft }
+
   /// What is known of the group.
-  public var status: GroupStatus { notices.status }
+  public var status: GroupStatus {
+    var status = notices.status
+    // The answer to a leave tells of it.
+    status.hasLeft = hasLeft
+    return status
+  }
 
   /// Nanoseconds until `work` should be called without an event; nil if only an event can create work.
   public var pause: UInt64? { digest == nil ? nil : 0 }
@@ -247,8 +257,15 @@ public final class GroupLog: CommitLog {
   }
 
   /// Leaves the group, until `rejoin`: changes are refused, and reads go on.
-  public func leave() { inbox.post(.leave) }
-  public func rejoin() { inbox.post(.rejoin) }
+  public func leave() {
+    hasLeft = true
+    inbox.post(.leave)
+  }
+
+  public func rejoin() {
+    hasLeft = false
+    inbox.post(.rejoin)
+  }
 }
 
 extension MemberTable {

@@ -454,7 +454,6 @@ extension GroupMachine {
     status.epoch = identity.epoch
     status.server = server
     if let since = unreachableSince { status.unreachable = (wall &- (now &- min(since, now)), follower.reason) }
-    status.hasLeft = hasLeft
     status.position = table.position
     status.waitingBytes = counter.value
     if let stream = follower.state {
