@@ -197,6 +197,13 @@ class Configurations(GroupTest):
             # Nobody is refused here, because this user may do everything.
             self.assertIn("access rules", a.call("stats")["configuration"]["text"])
             self.assertIsNotNone(a.error("describe", feed="d"))
+            # So does a reload, which may take rights away.
+            with open(path, "w") as file:
+                json.dump({"feeds": [{"feed": "d", "kind": "array"}],
+                           "access": [{"uid": os.getuid() + 1, "feeds": ["*"], "allow": ["read"]}]}, file)
+            daemon.signal(signal.SIGHUP)
+            line = f"{path}: replaced the access rules; the feeds wait for the log of the group"
+            wait_for(lambda: line in daemon.text(), 10, "access rules")
         finally:
             self.servers.processes[0].resume()
         wait_for(lambda: a.call("describe", feed="d"), 20, "feed that waited")

@@ -189,9 +189,17 @@ extension Engine {
       submit(.configure(define: entries.map(\.definition), undefine: changes.undefined))
     }
     ownWork.configured.didApply(configuration)
-    changes.access = !access.isSame(as: configuration.access)
-    access.replace(with: configuration.access, atOnce: sessions.isEmpty)
+    changes.access = useAccess(of: configuration)
     return changes
+  }
+
+  /// Applies the access rules of a configuration, also of one whose feeds cannot be defined yet. Returns whether they are others than
+  /// before.
+  @discardableResult
+  public func useAccess(of configuration: Configuration) -> Bool {
+    let isOther = !access.isSame(as: configuration.access)
+    access.replace(with: configuration.access, atOnce: sessions.isEmpty)
+    return isOther
   }
 
   /// Checks whether the definitions can be applied, by applying them and rolling back.

@@ -58,6 +58,13 @@ struct LiveConfiguration {
       guard let group else { return tell(try apply(configuration, file, engine, restart: restart, now: now), engine) }
       announced = (configuration, restart)
       group.announce(configuration.checksums)
+      // They concern the clients of this host alone, and may take a right away that must not wait.
+      if group.isAway {
+        let isOther = engine.useAccess(of: configuration)
+        log.write(
+          .warning,
+          "\(file.path): \(isOther ? "replaced the access rules; " : "")the feeds wait for the log of the group")
+      }
       return nil
     } catch {
       return tell(ConfigurationReport(file: file.path, time: WallClock.text, error: "\(error)"), engine)
