@@ -24,6 +24,8 @@ class Connection:
     def __init__(self, path: Optional[str] = None, client: str = "feedd.py", timeout: Optional[float] = None):
         """Connects and calls `hello`. Raises OSError if there is no daemon."""
         self.timeout = timeout
+        # Why the socket is closed.
+        self._ended: Optional[Closed] = None
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._stream = Stream()
         try:
@@ -31,7 +33,7 @@ class Connection:
             self._socket.setblocking(False)
             self.hello = self._stream.greeted(self.call("hello", protocol=1, client=client))
         except BaseException:
-            self._socket.close()
+            self.close()
             raise
 
     def __enter__(self: _Connection) -> _Connection:
@@ -42,6 +44,10 @@ class Connection:
 
     def close(self) -> None:
         """Closes the connection."""
+        self._end(Closed("the connection was closed by this program"))
+
+    def _end(self, reason: Closed) -> None:
+        self._ended = self._ended or reason
         self._socket.close()
 
     def fileno(self) -> int:
@@ -71,8 +77,12 @@ class Connection:
             self._take(self.timeout, limit)
 
     def call(self, method: str, **params: Any) -> Any:
-        """Sends one request and returns its result."""
-        return self.answer(self.send(method, **params))
+        """Sends one request and returns its result. An answer that comes after a TimeoutError is dropped."""
+        id = self.send(method, **params)
+        try:
+            return self.answer(id)
+        finally:
+            self._stream.forget(id)
 
     def push(
         self,
@@ -98,24 +108,29 @@ class Connection:
         """
         source, sent = iter(_push.source(elements)), collections.deque()  # type: ignore[var-annotated]
         steps, reply = _push.steps(feed, options, each, batch, window, self._stream.max_frame), None
-        while True:
-            try:
-                command = steps.send(reply)
-            except StopIteration as end:
-                return int(end.value)
-            if isinstance(command, dict):
-                sent.append(self.send("update", **command))
-                reply = None
-            elif command is _push.NEXT:
+        try:
+            while True:
                 try:
-                    reply = next(source, _push.END)
-                except Exception as error:
-                    reply = _push.Failed(error)
-            else:
-                try:
-                    reply = self.answer(sent.popleft())
-                except Refused as refused:
-                    reply = refused
+                    command = steps.send(reply)
+                except StopIteration as end:
+                    return int(end.value)
+                if isinstance(command, dict):
+                    sent.append(self.send("update", **command))
+                    reply = None
+                elif command is _push.NEXT:
+                    try:
+                        reply = next(source, _push.END)
+                    except Exception as error:
+                        reply = _push.Failed(error)
+                else:
+                    try:
+                        reply = self.answer(sent[0])
+                    except Refused as refused:
+                        reply = refused
+                    sent.popleft()
+        finally:
+            for id in sent:
+                self._stream.forget(id)
 
     def watch(self, feed: str, **options: Any) -> "Watch":
         """Starts watching a feed. Options: `since`, `initial`, `throttle`, `elements`, `spanning`, `ids`.
@@ -124,7 +139,14 @@ class Connection:
         takes both.
         """
         options.setdefault("spanning", True)
-        return Watch(self, feed, self._guarded(watched, feed, self.call("watch", feed=feed, **options)))
+        try:
+            result = self.call("watch", feed=feed, **options)
+        except TimeoutError:
+            # Nobody would take what the watch sends.
+            if not self._ended:
+                self._stream.forget(self.send("unwatch", feed=feed))
+            raise
+        return Watch(self, feed, self._guarded(watched, feed, result))
 
     def notification(self, feed: Optional[str] = None, timeout: Optional[float] = None) -> Notification:
         """Returns the next notification, of that feed if given. Raises Closed on `bye`, TimeoutError after `timeout` seconds."""
@@ -145,17 +167,23 @@ class Connection:
         return self._text(timeout, _limit(timeout))
 
     def transmit(self, body: bytes) -> None:
-        """Sends one frame. Reads while it cannot write: the daemon reads nothing from a client whose output queue is full."""
-        rest = memoryview(framed(body))
-        while rest:
-            try:
-                rest = rest[self._socket.send(rest) :]
-            except BlockingIOError:
-                readable, _, _ = select.select([self], [self], [])
-                if readable:
-                    self._fill()
-            except (BrokenPipeError, ConnectionResetError):
-                self._drain()
+        """Sends one frame. Reads while it cannot write: the daemon reads nothing from a client whose output queue is full.
+
+        Closes the connection if it fails, because nothing can follow half a frame.
+        """
+        rest, limit = memoryview(framed(body)), _limit(self.timeout)
+        try:
+            while rest:
+                try:
+                    rest = rest[self._open().send(rest) :]
+                except BlockingIOError:
+                    if self._wait(select.POLLIN | select.POLLOUT, self.timeout, limit) & ~select.POLLOUT:
+                        self._fill()
+        except (BrokenPipeError, ConnectionResetError, Closed):
+            self._drain()
+        except BaseException as error:
+            self._end(Closed(f"a request was not sent: {error!r}"))
+            raise
 
     def _drain(self) -> None:
         """Reads what the daemon sent before it closed the connection, and raises Closed with the reason of its `bye`."""
@@ -173,16 +201,31 @@ class Connection:
             frame: Optional[bytes] = self._guarded(self._stream.frame)
             if frame is not None:
                 return frame
-            ready, _, _ = select.select([self], [], [], None if limit is None else max(0, limit - time.monotonic()))
-            if not ready:
-                raise TimeoutError(f"timed out after {timeout} s")
+            self._wait(select.POLLIN, timeout, limit)
             self._fill()
+
+    def _open(self) -> socket.socket:
+        if self._ended:
+            raise self._ended
+        return self._socket
+
+    def _wait(self, events: int, timeout: Optional[float], limit: Optional[float]) -> int:
+        """Waits for one of the events of `select.poll`, and returns those that came. Raises TimeoutError at the limit."""
+        poll = select.poll()
+        poll.register(self._open(), events)
+        while True:
+            left = None if limit is None else max(0, limit - time.monotonic())
+            # poll takes 24 days at most.
+            for _, found in poll.poll(None if left is None else 1000 * min(left, 1e6)):
+                return found
+            if left == 0:
+                raise TimeoutError(f"timed out after {timeout} s")
 
     def _guarded(self, function: Any, *arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except Malformed:
-            self.close()
+        except Malformed as malformed:
+            self._end(malformed)
             raise
 
     def _fill(self) -> None:
@@ -242,7 +285,7 @@ def follow(
     - Raises: the last OSError when there was no daemon for `retry_for` seconds (by default, never); Refused if a feed may not be
       watched or does not exist; Malformed if the daemon violates the protocol.
     """
-    copies, pauses = Copies(feeds), Pauses(retry_for)
+    copies, pauses = Copies(feeds, options), Pauses(retry_for)
     while copies.feeds:
         try:
             with Connection(path, client) as connection:
@@ -260,5 +303,5 @@ def follow(
                         continue
                     if update:
                         yield update
-        except OSError as error:
+        except (OSError, Refused) as error:
             time.sleep(pauses.next(error))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import random
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Union
 
-from ._errors import Gap, Malformed
+from ._errors import Gap, Malformed, Refused
 from ._mirror import Mirror
 from ._stream import Notification, malformed
+
+#: The code of a `watch` that a member of a group refuses until it has reached `since`.
+BEHIND = -32008
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +31,11 @@ class Update:
 class Copies:
     """The copies of several feeds across connections. Feeds that were removed are dropped."""
 
-    def __init__(self, feeds: "tuple[str, ...]"):
+    def __init__(self, feeds: "tuple[str, ...]", options: Dict[str, Any]):
+        """Raises TypeError for an option of `watch` with which there is no copy."""
+        for name in ("since", "initial", "elements"):
+            if options.get(name, True) is not True:
+                raise TypeError(f"follow keeps a copy and does not take {name}={options[name]!r}: use watch")
         self._mirrors: Dict[str, Optional[Mirror]] = dict.fromkeys(feeds)
 
     @property
@@ -45,7 +52,7 @@ class Copies:
         """Records the result of a `watch`. Raises Malformed if it continues from nothing."""
         mirror = self._mirrors.get(feed)
         try:
-            if mirror and mirror.since:
+            if mirror:
                 mirror.restart(result)
             else:
                 self._mirrors[feed] = Mirror(result)
@@ -89,11 +96,12 @@ class Pauses:
         self._pause = 0.05
         self._since: Optional[float] = None
 
-    def next(self, error: OSError) -> float:
-        """Returns the seconds until the next attempt. Raises the error if no attempt is left."""
+    def next(self, error: Union[OSError, Refused]) -> float:
+        """Returns the seconds until the next attempt. Raises the error if no attempt is left, or none would help."""
         now = time.monotonic()
         self._since = now if self._since is None else self._since
-        if isinstance(error, Malformed) or (self._limit is not None and now - self._since >= self._limit):
+        is_final = isinstance(error, Malformed) or (isinstance(error, Refused) and error.code != BEHIND)
+        if is_final or (self._limit is not None and now - self._since >= self._limit):
             raise error
         pause, self._pause = self._pause, min(2 * self._pause, 5.0)
         return pause * random.uniform(0.5, 1.0)

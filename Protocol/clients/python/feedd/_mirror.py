@@ -126,7 +126,7 @@ class Mirror:
     """A copy of a watched feed. It is correct at every revision; a message that does not fit raises Gap.
 
     `sections` are its sections, `revision` is the revision that they have, and `whole` says whether the snapshot is complete.
-    `since` is what to pass to another `watch` to resume.
+    `since` is what to pass to another `watch` to resume, and None while a snapshot is incomplete: its rows replace those of before.
     """
 
     feed: str
@@ -187,6 +187,7 @@ class Mirror:
         self.since = {"epoch": self.epoch, "revision": revision}
 
     def _clear(self, result: Dict[str, Any]) -> None:
+        self.since = None
         self.sections = [Section(*section) for section in _sections(result)]
 
     def _part(self, part: Dict[str, Any]) -> None:

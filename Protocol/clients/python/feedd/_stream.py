@@ -143,7 +143,7 @@ class Stream:
         return bytes(memoryview(self._input)[start : self._read])
 
     def sort(self, text: bytes) -> None:
-        """Keeps a message, or a batch of answers, for whom it concerns. Raises Refused for an error that answers no request."""
+        """Keeps a message, or a batch of answers, for whom it concerns. Raises Refused for an error while no request waits."""
         message = self.decode(text)
         for one in message if isinstance(message, list) else [message]:
             self._keep(one, len(text))
@@ -165,9 +165,14 @@ class Stream:
             raise malformed("an error without a code and a message")
         elif "error" not in message and "result" not in message:
             raise malformed("an answer without a result")
-        elif id is None and isinstance(error, dict):
+        elif id is None and isinstance(error, dict) and not self._waiting:
             raise Refused(error)
-        elif isinstance(id, int) and id in self._waiting:
+        else:
+            # The daemon cannot name a request that it could not read. It answers in order, so it is the oldest one.
+            self._keep_answer(next(iter(self._waiting)) if id is None and isinstance(error, dict) else id, message)
+
+    def _keep_answer(self, id: Any, message: Dict[str, Any]) -> None:
+        if isinstance(id, int) and id in self._waiting:
             watched = self._waiting.pop(id)
             if watched is not None and "result" in message:
                 self._end_watch(watched)

@@ -313,7 +313,7 @@ async def follow(
 
     All feeds are watched on one connection.
     """
-    copies, pauses = Copies(feeds), Pauses(retry_for)
+    copies, pauses = Copies(feeds, options), Pauses(retry_for)
     while copies.feeds:
         try:
             async with Connection(path, client) as connection:
@@ -331,7 +331,7 @@ async def follow(
                         continue
                     if update:
                         yield update
-        except OSError as error:
+        except (OSError, Refused) as error:
             await asyncio.sleep(pauses.next(error))
 
 

@@ -10,7 +10,7 @@ import unittest
 
 import support
 from support import feedd, PATIENCE
-from test_hostile import HostileDaemon, answer, framed
+from test_hostile import HostileDaemon, UNREADABLE, answer, framed
 import feedd.aio
 from feedd import Closed, Malformed, Refused
 
@@ -40,7 +40,6 @@ class Hostile(unittest.TestCase):
             framed(b'{"id":2}'),
             framed(b'{"method":7}'),
             framed(b'{"id":2,"result":NaN}'),
-            framed(b'{"id":null,"error":{"code":-32700,"message":"m"}}'),
         ):
             with self.subTest(text[:30]):
                 connection = await self.connect([text])
@@ -49,6 +48,15 @@ class Hostile(unittest.TestCase):
                 with self.assertRaises(Malformed):
                     await connection.call("ping")
                 await connection.close()
+
+    @patiently
+    async def test_an_error_without_an_id_answers_the_oldest_request(self):
+        connection = await self.connect([None, UNREADABLE, answer(3)])
+        calls = [asyncio.ensure_future(connection.call("ping")) for _ in range(2)]
+        with self.assertRaises(Refused) as caught:
+            await calls[0]
+        self.assertEqual((caught.exception.code, await calls[1]), (-32007, {}))
+        await connection.close()
 
     @patiently
     async def test_a_stream_that_ends(self):

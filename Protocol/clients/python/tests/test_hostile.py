@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import os
+import resource
 import socket
 import struct
 import tempfile
@@ -16,6 +17,7 @@ import support
 from support import feedd
 from feedd.__main__ import main
 from feedd import Counts, Gap, Malformed, Mirror, Notification
+from feedd._follow import Copies, Pauses
 
 HEAD = {"feed": "f", "epoch": "e", "revision": 7, "resumed": False, "sections": [{"name": "s", "count": 1}]}
 PART = {"feed": "f", "revision": 7, "at": [0, 0], "elements": [b"1"], "last": True}
@@ -28,6 +30,11 @@ def framed(text):
 
 def answer(id, result=b"{}"):
     return framed(b'{"jsonrpc":"2.0","id":%d,"result":%s}' % (id, result))
+
+
+#: The answer to a request that the daemon could not read: it names none.
+UNREADABLE = framed(b'{"id":null,"error":{"code":-32007,"message":"m","data":{"limit":"maxDepth"}}}')
+DELTA_FRAME = framed(json.dumps({"method": "delta", "params": DELTA}).encode())
 
 
 class HostileDaemon:
@@ -110,6 +117,83 @@ class Frames(unittest.TestCase):
         connection = self.connect([*others, answer(2, b"5")])
         self.assertEqual(connection.call("ping"), 5)
         self.assertEqual(connection._stream._answers, {})
+
+    def test_an_error_without_an_id_answers_the_oldest_request(self):
+        connection = self.connect([None, UNREADABLE, answer(3)])
+        first, second = connection.send("ping"), connection.send("ping")
+        self.assertEqual(connection.answer(second), {})
+        with self.assertRaises(feedd.Refused) as caught:
+            connection.answer(first)
+        self.assertEqual(caught.exception.code, -32007)
+
+    def test_an_answer_that_comes_too_late_is_dropped(self):
+        late = threading.Event()
+
+        def chunks():
+            late.wait(support.PATIENCE)
+            yield from (answer(2), answer(3))
+
+        connection = self.connect(chunks())
+        connection.timeout = 0.05
+        with self.assertRaises(TimeoutError):
+            connection.call("ping")
+        late.set()
+        connection.timeout = support.PATIENCE
+        self.assertEqual(connection.call("ping"), {})
+        self.assertEqual((connection._stream._answers, connection._stream._forgotten), ({}, set()))
+
+    def test_a_watch_that_is_answered_too_late_is_stopped(self):
+        late = threading.Event()
+
+        def chunks():
+            late.wait(support.PATIENCE)
+            yield from (answer(2, json.dumps(HEAD).encode()), DELTA_FRAME, answer(3), answer(4))
+
+        connection = self.connect(chunks())
+        connection.timeout = 0.05
+        with self.assertRaises(TimeoutError):
+            connection.watch("f")
+        late.set()
+        connection.timeout = support.PATIENCE
+        self.assertEqual(connection.call("ping"), {})
+        self.assertEqual((connection._stream._notifications, connection._stream.queued), ({}, 0))
+
+    def test_a_daemon_that_reads_nothing(self):
+        end = threading.Event()
+
+        def chunks():
+            end.wait(support.PATIENCE)
+            yield b""
+
+        connection = self.connect(chunks())
+        self.addCleanup(end.set)
+        connection.timeout = 0.05
+        with self.assertRaises(TimeoutError):
+            connection.call("update", feed="f", element="x" * (8 << 20))
+        for act in (connection.notification, lambda: connection.call("ping")):
+            with self.assertRaises(feedd.Closed):
+                act()
+
+    def test_a_closed_connection(self):
+        connection = self.connect([])
+        connection.close()
+        for act in (connection.notification, lambda: connection.send("ping"), lambda: connection.call("ping")):
+            with self.assertRaises(feedd.Closed):
+                act()
+
+    def test_a_program_with_many_open_files(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard < 2048:
+            self.skipTest("the limit of open files is too low")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        daemon = HostileDaemon(self, [answer(2)])
+        with contextlib.ExitStack() as files:
+            while files.enter_context(open(os.devnull, "rb")).fileno() < 1024:
+                pass
+            with feedd.Connection(daemon.path, timeout=support.PATIENCE) as connection:
+                self.assertGreater(connection.fileno(), 1024)
+                self.assertEqual(connection.call("ping"), {})
 
     def test_notifications_without_end(self):
         def endless():
@@ -204,6 +288,32 @@ class Contents(unittest.TestCase):
             with self.subTest(change):
                 with self.assertRaises(Gap):
                     self.mirror().apply(Notification("delta", {**DELTA, **change}))
+
+    def test_a_copy_whose_reset_is_interrupted_begins_anew(self):
+        copies = Copies(("f",), {})
+        copies.watched("f", HEAD)
+        copies.apply(Notification("snapshot", PART))
+        self.assertEqual(copies.since("f"), {"since": {"epoch": "e", "revision": 7}})
+        two = {"sections": [{"name": "s", "count": 2}], "revision": 9}
+        copies.apply(Notification("snapshot", {**PART, **two, "reset": True, "last": False}))
+        self.assertEqual(copies.since("f"), {})
+        copies.watched("f", {**HEAD, **two})
+        update = copies.apply(Notification("snapshot", {**PART, **two, "elements": [b"1", b"2"]}))
+        self.assertEqual((update.kind, update.mirror.values(), update.mirror.revision), ("snapshot", [[1, 2]], 9))
+
+    def test_options_with_which_there_is_no_copy(self):
+        for option in ({"since": {"epoch": "e", "revision": 7}}, {"since": None}, {"initial": False}, {"elements": False}):
+            with self.subTest(option), self.assertRaises(TypeError):
+                next(feedd.follow("f", path="/nonexistent/s", **option))
+
+    def test_a_member_of_a_group_that_is_behind_is_asked_again(self):
+        def refused(code):
+            return feedd.Refused({"code": code, "message": "m"})
+
+        self.assertGreater(Pauses(None).next(refused(-32008)), 0)
+        for error in (refused(-32000), refused(-32006), Malformed("m")):
+            with self.subTest(error), self.assertRaises(type(error)):
+                Pauses(None).next(error)
 
     def test_bookmarks_that_are_malformed(self):
         for params in ({}, {"epoch": "e", "revision": 7, "current": -1}, {"epoch": "e", "revision": 7, "current": "x"}):
