@@ -468,6 +468,7 @@ void feedd_text_free(feedd_text *text) {
 /* A message that feedd_call() set aside. */
 typedef struct kept {
   struct kept *next;
+  int64_t id; /* of the request that it answers, or 0 */
   size_t size;
   char text[];
 } kept;
@@ -476,7 +477,7 @@ struct feedd {
   int fd;
   feedd_text input, output;
   size_t read, written; /* how far they were taken */
-  int64_t last_id, hello_id;
+  int64_t last_id, hello_id, answered_id; /* of the last request, of hello until it is answered, of the last answer */
   kept *first, **last, *current;
   size_t kept_bytes;
   bool is_at_end, is_broken; /* whether the daemon ended the stream, and whether it takes nothing any more */
@@ -748,6 +749,13 @@ static feedd_status classify(feedd *f, const char *text, size_t size, feedd_mess
   return FEEDD_AGAIN;
 }
 
+/* Notes which request is answered. The daemon cannot name one that it could not read, such as one with too many levels. It answers
+ * in order, so it is the one behind the last that was answered. */
+static void count_answer(feedd *f, feedd_message *m) {
+  if (m->kind == FEEDD_ERROR && m->id == 0 && f->answered_id < f->last_id) m->id = f->answered_id + 1;
+  if (m->id > f->answered_id && m->id <= f->last_id) f->answered_id = m->id;
+}
+
 /* Takes the next message from the input. */
 static feedd_status next_frame(feedd *f, feedd_message *m) {
   for (;;) {
@@ -766,6 +774,7 @@ static feedd_status next_frame(feedd *f, feedd_message *m) {
     const char *text = f->input.text + f->read + 4;
     f->read += 4 + length;
     feedd_status status = classify(f, text, length, m);
+    if (m->kind == FEEDD_ANSWER || m->kind == FEEDD_ERROR) count_answer(f, m);
     if (status != FEEDD_AGAIN) return status;
   }
 }
@@ -777,7 +786,9 @@ feedd_status feedd_next(feedd *f, feedd_message *m) {
   f->first = f->current->next;
   if (!f->first) f->last = &f->first;
   f->kept_bytes -= f->current->size;
-  return classify(f, f->current->text, f->current->size, m);
+  feedd_status status = classify(f, f->current->text, f->current->size, m);
+  m->id = f->current->id;
+  return status;
 }
 
 feedd_status feedd_send(feedd *f, const char *method, const char *params, int64_t *id) {
@@ -852,6 +863,7 @@ static feedd_status keep(feedd *f, const feedd_message *m) {
   kept *copy = malloc(sizeof *copy + m->whole.size);
   if (!copy) return end(f, FEEDD_MEMORY, "out of memory");
   copy->next = NULL;
+  copy->id = m->id;
   copy->size = m->whole.size;
   memcpy(copy->text, m->whole.text, m->whole.size);
   *f->last = copy;
@@ -1356,6 +1368,9 @@ uint32_t feedd_mirror_digest(const feedd_mirror *m) {
 
 /* --- Following --- */
 
+/* The code of a `watch` that a member of a group refuses until it has reached `since`. */
+#define BEHIND -32008
+
 struct feedd_follower {
   char *path, *client, *feed, *options;
   feedd *f;
@@ -1453,7 +1468,9 @@ static feedd_status take(feedd_follower *w, const feedd_message *m, feedd_update
   if (m->kind == FEEDD_ERROR) {
     char message[200];
     feedd_string(feedd_member(m->body, "message"), message, sizeof message);
-    return finish(w, FEEDD_REFUSED, message);
+    int64_t code;
+    bool is_behind = m->id == w->watch && feedd_integer(feedd_member(m->body, "code"), &code) && code == BEHIND;
+    return is_behind ? retry(w, message) : finish(w, FEEDD_REFUSED, message);
   }
   feedd_status status = FEEDD_OK;
   if (m->kind == FEEDD_ANSWER) {
@@ -1506,7 +1523,7 @@ feedd_status feedd_follower_next(feedd_follower *w, feedd_update *update) {
     }
   }
   if (status == FEEDD_AGAIN) {
-    feedd_process(w->f); /* what was sent meanwhile */
+    if (w->f) feedd_process(w->f); /* what was sent meanwhile */
     return FEEDD_AGAIN;
   }
   char reason[256];

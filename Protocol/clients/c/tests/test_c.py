@@ -12,14 +12,14 @@ import unittest
 from unittest import mock
 
 import adapter
-from adapter import FLAGS, HERE, Value, compiler, library, support
+from adapter import FLAGS, HERE, Message, Value, compiler, library, support
 from support import PATIENCE, feedd
 import test_aio
 import test_daemon_exchanges
 import test_daemon_feeds
 import test_daemon_vectors
 import test_mirror
-from test_hostile import HostileDaemon, answer, framed
+from test_hostile import UNREADABLE, HostileDaemon, answer, framed
 
 
 def setUpModule():
@@ -152,6 +152,14 @@ class Following(test_aio.Following):
         with self.assertRaises(feedd.Malformed):
             next(Follower(HostileDaemon(self, turns, True).path, "a"))
 
+    def test_a_member_of_a_group_that_is_behind_is_asked_again(self):
+        behind = framed(b'{"id":2,"error":{"code":-32008,"message":"behind"}}')
+        c, update = library(), Update()
+        handle = ctypes.c_void_p(c.feedd_follow(HostileDaemon(self, [behind]).path.encode(), b"test", b"f", None))
+        while c.feedd_follower_reason(handle) != b"behind":
+            self.assertEqual(adapter.STATUSES[c.feedd_follower_wait(handle, 10, ctypes.byref(update))], "timeout")
+        c.feedd_follower_free(handle)
+
 
 class Hostile(unittest.TestCase):
     def connect(self, *chunks):
@@ -190,6 +198,20 @@ class Hostile(unittest.TestCase):
     def test_answers_that_nobody_asked_for(self):
         others = [answer(7), answer(-1), answer(1), framed(b'{"id":"2","result":1}'), framed(b'{"id":2.5,"result":1}')]
         self.assertEqual(self.connect([*others, answer(2, b"5")]).call("ping"), 5)
+
+    def test_an_error_without_an_id_answers_the_oldest_request(self):
+        connection, id, message = self.connect([answer(2), UNREADABLE, answer(4)]), ctypes.c_int64(), Message()
+        for expected in (2, 3):
+            self.assertEqual(connection.c.feedd_send(connection.handle, b"ping", None, ctypes.byref(id)), 0)
+            self.assertEqual(id.value, expected)
+        self.assertEqual(connection.call("ping"), {})
+        for kind, expected in (("answer", 2), ("error", 3)):
+            self.assertEqual(connection.c.feedd_next(connection.handle, ctypes.byref(message)), 0)
+            self.assertEqual((adapter.KINDS[message.kind], message.id), (kind, expected))
+        connection = self.connect([UNREADABLE])
+        with self.assertRaises(feedd.Refused) as caught:
+            connection.call("ping")
+        self.assertEqual(caught.exception.code, -32007)
 
     def test_another_version(self):
         class Old(HostileDaemon):
