@@ -35,10 +35,13 @@ export function rest(milliseconds, signal) {
   );
 }
 
-/** Whether another attempt may succeed: the connection was lost, or there is no daemon, or it is busy. */
+/** The code of a watch that a member of a group refuses until it has reached the position of the copy. */
+const BEHIND = -32008;
+
+/** Whether another attempt may succeed: the connection was lost, or there is no daemon, or it is busy or behind. */
 export function isPassing(error) {
   if (!(error instanceof FeedError)) return false;
-  if (error.code === "TIMEOUT") return true;
+  if (error.code === "TIMEOUT" || error.code === BEHIND) return true;
   if (error.code === "CLOSED") return error.data.reason !== "badFrame";
   return error.code === "UNREACHABLE" && !["EACCES", "ENOTSOCK"].includes(error.data.cause);
 }
@@ -144,6 +147,8 @@ class Copies {
   }
 }
 
+const settled = () => {};
+
 /**
  * An async iterable of what is made of the notifications of watches, one after another: while nobody asks for the next one, none
  * is applied, and the connection stops reading. Ends when one of its signals is aborted, or when it is closed.
@@ -156,6 +161,8 @@ class Stream {
   #list = [];
   #at = 0;
   #take;
+  /** Settles when no call of `next` before is left: each takes what is behind that of the one before. */
+  #turn = Promise.resolve();
 
   constructor(lists, take, signals) {
     for (const one of signals.filter(Boolean)) {
@@ -170,7 +177,13 @@ class Stream {
     return this;
   }
 
-  async next() {
+  next() {
+    const result = this.#turn.then(() => this.#next());
+    this.#turn = result.then(settled, settled);
+    return result;
+  }
+
+  async #next() {
     try {
       this.#stop.signal.throwIfAborted();
       for (;;) {

@@ -335,6 +335,44 @@ test("a daemon that closes again and again is asked less often, until the watch 
   client.close();
 });
 
+test("calls of next that do not wait for each other get the changes in order", async () => {
+  const connect = scripted(({ id, method }, peer) => {
+    if (method === "watch") for (const message of [{ jsonrpc: "2.0", id, result: HEAD }, part]) peer.send(message);
+  });
+  const part = { method: "snapshot", params: PART };
+  const delta = (from) => ({
+    method: "delta",
+    params: { feed: "f", from, revision: from + 1, deleted: [], added: [], updated: [], elements: [] },
+  });
+  const client = new Client(connect);
+  const watch = client.watch("f");
+  await watch.next();
+  const changes = [1, 2, 3, 4].map(() => watch.next());
+  for (const from of [7, 8, 9]) connect.peers[0].send(delta(from));
+  assert.deepEqual((await Promise.all(changes.slice(0, 3))).map(({ value }) => value.revision), [8, 9, 10]);
+  connect.peers[0].send(delta(10));
+  assert.equal((await changes[3]).value.revision, 11);
+  client.close();
+});
+
+test("a member of a group that is behind the copy is asked again", async () => {
+  const connect = scripted(({ id, method }, peer) => {
+    if (method !== "watch") return;
+    const error = { code: -32008, message: "behind", data: {} };
+    if (connect.peers.length === 2) return peer.send({ jsonrpc: "2.0", id, error });
+    peer.send({ jsonrpc: "2.0", id, result: HEAD });
+    peer.send({ method: "snapshot", params: PART });
+    if (connect.peers.length === 1) peer.end();
+  });
+  const client = new Client(connect, { reconnect: { first: 1, longest: 2 } });
+  const errors = [];
+  const watch = client.watch("f", { onRetry: ({ code }) => errors.push(code) });
+  assert.equal((await watch.next()).value.kind, "snapshot");
+  assert.equal((await watch.next()).value.kind, "snapshot");
+  assert.deepEqual(errors, ["CLOSED", -32008]);
+  client.close();
+});
+
 test("messages of other feeds and unknown notifications are dropped", async () => {
   const [client] = lying(HEAD, { method: "delta", params: { feed: "g", from: 1 } }, { method: "news", params: {} }, {
     method: "snapshot",
