@@ -113,6 +113,32 @@ import Testing
     try expectEqual(JSONValue(refusal.data.map { String(decoding: $0, as: UTF8.self) })["revision"].int, 3)
   }
 
+  @Test("a request that the daemon cannot read is refused, and those around it are answered")
+  func unreadable() async throws {
+    let daemon = try DaemonProcess()
+    let client = Client(socket: daemon.socketPath)
+    try await client.call("define", ["feed": "inbox", "kind": "collection"])
+    async let before = client.push(Item(id: 1, text: "a"), to: "inbox")
+    async let after = client.push(Item(id: 2, text: "b"), to: "inbox")
+    let error = await #expect(throws: ClientError.self) {
+      try await client.call("ping", ["deep": Nest(levels: 600)])
+    }
+    guard case .refused(let refusal) = error else { throw TestFailure("\(error as Any)") }
+    expectEqual(refusal.code, RemoteError.limitExceeded)
+    let revisions = try await [before, after]
+    expectEqual(revisions.sorted(), [2, 3])
+  }
+
+  /// Nested arrays.
+  private struct Nest: Encodable {
+    var levels: Int
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.unkeyedContainer()
+      if levels > 1 { try container.encode(Nest(levels: levels - 1)) }
+    }
+  }
+
   @Test("of several programs that claim an element, one gets it") func conditions() async throws {
     let daemon = try DaemonProcess()
     let client = Client(socket: daemon.socketPath)

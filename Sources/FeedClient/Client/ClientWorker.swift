@@ -139,7 +139,11 @@ final class ClientWorker: Sendable {
   }
 
   private func process(_ message: Message, _ sent: inout [Int: UInt64]) {
-    guard case .response(let id, let result) = message, let ticket = sent.removeValue(forKey: id) else { return }
+    guard case .response(let id, let result) = message else { return }
+    // The daemon cannot name a request that it could not read, such as one that nests too deeply. It answers in order,
+    // so it is the oldest one.
+    let answered = id == 0 ? sent.keys.min() : id
+    guard let answered, let ticket = sent.removeValue(forKey: answered) else { return }
     switch result {
     case .success(let view): answer(ticket, .success(view.compactText))
     case .failure(let error): answer(ticket, .failure(ClientError.refused(error)))

@@ -199,6 +199,8 @@ public struct RemoteError: Error, Equatable, Sendable {
   public static let conditionFailed = -32009
   /// The feed has no element with the identity in `data.id`.
   public static let unknownIdentity = -32010
+  /// The change could not be stored; for `watch`, this member of a group has not reached `since`, and its log is unreachable.
+  public static let storageFailed = -32008
   /// The method does not exist.
   public static let unknownMethod = -32601
   /// The element has no identity.

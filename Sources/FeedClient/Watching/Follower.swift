@@ -106,8 +106,6 @@ public final class Follower {
     } catch {
       guard case .closed(let bye) = error else { throw error }
       if bye?.reason == "quota" { isOverQuota = true }
-      connection = nil
-      unwatchID = nil
       try perform(watcher.lost(error), cause: error, handle)
     }
   }
@@ -155,6 +153,8 @@ extension Follower {
       unwatchID = connection?.send("unwatch") { $0.append(string: "{\"feed\":\"\(FeedName.feeds)\"}") }
       try connection?.flush()
     case .rest(let nanoseconds):
+      connection = nil
+      unwatchID = nil
       restsUntil = MonotonicClock.now &+ nanoseconds
       _ = try handle(.waiting(cause ?? .closed(nil)))
     case .read:

@@ -46,7 +46,7 @@ public struct Watcher: Sendable {
     case watchList
     /// Send `unwatch` for `$feeds`.
     case unwatchList
-    /// Wait this many nanoseconds, then call ``rested()``.
+    /// Close the connection and wait this many nanoseconds, then call ``rested()``.
     case rest(UInt64)
     /// Continue reading.
     case read
@@ -136,8 +136,13 @@ public struct Watcher: Sendable {
 
   /// Records that `hello` or `watch` was refused.
   public mutating func refused(_ error: RemoteError) -> Action {
-    guard state == .asking, error.code == RemoteError.unknownFeed, isPatient else { return fail(.refused(error)) }
-    return awaitFeed()
+    guard state == .asking, isPatient else { return fail(.refused(error)) }
+    switch error.code {
+    case RemoteError.unknownFeed: return awaitFeed()
+    // A member of a group that reaches the position later.
+    case RemoteError.storageFailed: return rest()
+    default: return fail(.refused(error))
+    }
   }
 
   /// Records that the connection was lost.

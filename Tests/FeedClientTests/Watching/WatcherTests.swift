@@ -130,6 +130,24 @@ import Testing
     expectEqual(watcher.refused(refusal), .fail(.refused(refusal)))
   }
 
+  @Test func memberOfAGroupThatIsBehindIsAskedAgain() throws {
+    let behind = RemoteError(code: -32008, message: "behind")
+    var watcher = try live(options(reconnects: true))
+    _ = watcher.lost(.closed(nil))
+    _ = watcher.rested()
+    _ = watcher.connected()
+    expectEqual(watcher.greeted(), .sendWatch(since: FeedPosition(epoch: "e", revision: 5), initial: true))
+    expectEqual(watcher.refused(behind), .rest(100_000_000))
+    expectEqual(watcher.rested(), .connect)
+    _ = watcher.connected()
+    expectEqual(watcher.greeted(), .sendWatch(since: FeedPosition(epoch: "e", revision: 5), initial: true))
+    expectEqual(watcher.started(start(5, resumed: true)), .read)
+    watcher = Watcher(options())
+    _ = watcher.connected()
+    _ = watcher.greeted()
+    expectEqual(watcher.refused(behind), .fail(.refused(behind)))
+  }
+
   @Test func reconnectingResumesTheWatch() throws {
     var watcher = try live(options(reconnects: true))
     try watcher.took(deltaFrom: 5, to: 9)
