@@ -30,6 +30,9 @@ import Testing
     let row = Row(element: Array(try encode(item).utf8))
     try expectEqual(row.decode(Item.self), item)
     try expectEqual(Row(element: Array("[null,1.0,1e2]".utf8)).decode([Int?].self), [nil, 1, 100])
+    // More digits than a double has.
+    let large = Row(element: Array("[9007199254740993.0,9.007199254740993e15]".utf8))
+    try expectEqual(large.decode([Int].self), [9_007_199_254_740_993, 9_007_199_254_740_993])
     #expect(throws: DecodingError.self) { try Row(element: Array("{\"id\":\"x\"}".utf8)).decode(Item.self) }
     #expect(throws: DecodingError.self) { try Row(element: Array("{\"id\":1}".utf8)).decode(Item.self) }
   }

@@ -51,11 +51,11 @@ private struct ViewDecoder: Decoder, SingleValueDecodingContainer {
     return value
   }
 
-  /// Also accepts integers in other notations, such as `1.0` and `1e3`.
+  /// Also accepts integers in other notations, such as `1.0` and `1e3`, within the range of `Int`.
   private func integer<T: FixedWidthInteger & LosslessStringConvertible>(_ type: T.Type) throws -> T {
     guard view.kind == .number else { throw mismatch(type) }
     let text = String(decoding: view.text, as: UTF8.self)
-    guard let value = T(text) ?? Double(text).flatMap({ T(exactly: $0) }) else { throw mismatch(type) }
+    guard let value = T(text) ?? view.int.flatMap({ T(exactly: $0) }) else { throw mismatch(type) }
     return value
   }
 
