@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import zlib
-from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, TypeVar
 
 from ._errors import Gap
 from ._stream import Notification
@@ -61,6 +62,46 @@ def _elements(params: Dict[str, Any]) -> List[Tuple[bytes, Optional[str]]]:
     if not isinstance(elements, list) or len(types) != len(elements):
         raise ValueError("elements that are no list, or have another number of types")
     return list(zip(elements, types))
+
+
+def _by_section(places: List[List[int]]) -> Iterator[Tuple[int, List[int]]]:
+    """Yields each section of ascending index paths, with its rows."""
+    for section, group in itertools.groupby(places, key=lambda place: place[0]):
+        yield section, [row for _, row in group]
+
+
+#: Up to so many rows are removed or inserted one by one, which moves those behind each time but copies none.
+_FEW = 16
+
+
+def _remove(items: List[Any], rows: List[int]) -> None:
+    """Removes the items at ascending places. O(items), however many are removed."""
+    if len(rows) <= _FEW:
+        for row in reversed(rows):
+            del items[row]
+        return
+    kept: List[Any] = []
+    at = 0
+    for row in rows:
+        kept += items[at:row]
+        at = row + 1
+    items[:at] = kept
+
+
+def _insert(items: List[Any], rows: List[int], fresh: List[Any]) -> None:
+    """Inserts items at ascending places, counted after the insertion. O(items), however many are inserted."""
+    if len(rows) <= _FEW:
+        for row, item in zip(rows, fresh):
+            items.insert(row, item)
+        return
+    grown: List[Any] = []
+    at = 0
+    for row, item in zip(rows, fresh):
+        end = at + row - len(grown)
+        grown += items[at:end]
+        grown.append(item)
+        at = end
+    items[:at] = grown
 
 
 class Section:
@@ -222,18 +263,23 @@ class Mirror:
             all(s < len(sections) and r < len(sections[s].elements) for s, r in _ascending(delta["deleted"])),
             "row out of range",
         )
-        for at, row in reversed(delta["deleted"]):
-            del sections[at].elements[row], sections[at].types[row]
+        for at, rows in _by_section(delta["deleted"]):
+            _remove(sections[at].elements, rows)
+            _remove(sections[at].types, rows)
         for at in reversed(_ascending(structure.get("deleted", []))):
             self._expect(at < len(sections), "section out of range")
             del sections[at]
         for addition in structure.get("added", []):
             self._expect(_number(addition["at"]) <= len(sections), "new section out of range")
             sections.insert(addition["at"], Section(_text(addition["name"]), key=addition.get("key")))
-        for (at, row), (element, type) in zip(added, content):
-            self._expect(at < len(sections) and row <= len(sections[at].elements), "new row out of range")
-            sections[at].elements.insert(row, element)
-            sections[at].types.insert(row, type)
+        taken = 0
+        for at, rows in _by_section(added):
+            count = len(sections[at].elements) if at < len(sections) else -1
+            self._expect(all(row <= count + before for before, row in enumerate(rows)), "new row out of range")
+            fresh = content[taken : taken + len(rows)]
+            taken += len(rows)
+            _insert(sections[at].elements, rows, [element for element, _ in fresh])
+            _insert(sections[at].types, rows, [type for _, type in fresh])
         for (at, row), (element, type) in zip(updated, content[len(added) :]):
             self._expect(at < len(sections) and row < len(sections[at].elements), "updated row out of range")
             sections[at].elements[row], sections[at].types[row] = element, type

@@ -147,6 +147,31 @@ class Courses(unittest.TestCase):
         self.assertTrue(mirror.apply(Notification("snapshot", reset)))
         self.assertEqual((shown(mirror), mirror.revision), ([["new", [b"1"]]], 20))
 
+    def test_deltas_of_few_and_of_many_rows(self):
+        rows = {"feed": "f", "revision": 1, "at": [0, 0], "last": True}
+        head = {"feed": "f", "epoch": "e", "revision": 1, "resumed": False}
+        for count, step in ((30, 7), (100, 3), (1000, 2), (1000, 1)):
+            with self.subTest((count, step)):
+                mirror = Mirror({**head, "sections": [{"name": "a", "count": count}, {"name": "b", "count": count}]})
+                old = [b"%d" % number for number in range(2 * count)]
+                mirror.apply(Notification("snapshot", {**rows, "elements": old, "types": [None] * len(old)}))
+                deleted = [[section, row] for section in range(2) for row in range(step - 1, count, step)]
+                added = [[section, row] for section in range(2) for row in range(0, count // step, 1 + section * (step > 1))]
+                fresh = [b'"%d"' % number for number in range(len(added))]
+                types = [f"t{number}" for number in range(len(added))]
+                expected = [[(text, None) for text in part] for part in (old[:count], old[count:])]
+                for section, row in reversed(deleted):
+                    del expected[section][row]
+                for (section, row), pair in zip(added, zip(fresh, types)):
+                    expected[section].insert(row, pair)
+                change = {"deleted": deleted, "added": added, "updated": [], "elements": fresh, "types": types}
+                mirror.apply(Notification("delta", {"feed": "f", "from": 1, "revision": 2, **change}))
+                self.assertEqual([list(zip(one.elements, one.types)) for one in mirror.sections], expected)
+                beyond = [[0, mirror.counts()[0] + row] for row in range(1, 40)]
+                change = {"deleted": [], "added": beyond, "updated": [], "elements": [b"1"] * len(beyond)}
+                with self.assertRaises(Gap):
+                    mirror.apply(Notification("delta", {"feed": "f", "from": 2, "revision": 3, **change}))
+
     def test_a_bookmark_moves_the_place_to_resume_from(self):
         mirror = started(LIST)
         self.assertEqual(mirror.since, {"epoch": "e", "revision": 7})
