@@ -111,6 +111,12 @@ export class Connection {
     } catch (error) {
       return Promise.reject(error);
     }
+    const maxFrame = this.hello?.limits?.maxFrame ?? Infinity;
+    if (bytes.length - 4 > maxFrame) {
+      // The daemon would close the connection, and the requests of others with it.
+      const message = `invalid request: ${method} has ${bytes.length - 4} bytes; the maxFrame of this daemon is ${maxFrame}`;
+      return Promise.reject(new FeedError(-32600, message));
+    }
     this.#nextId += 1;
     const answer = new Promise((resolve, reject) => {
       const deadline = isLimited(timeout) ? performance.now() + timeout : Infinity;

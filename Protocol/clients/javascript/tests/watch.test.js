@@ -295,6 +295,22 @@ function lying(...messages) {
   return [new Client(connect, { timeout: 100, reconnect: { first: 1, longest: 2 } }), connect];
 }
 
+test("a request above maxFrame is refused and not sent, and those around it are answered", async () => {
+  const sent = [];
+  const connect = scripted(({ id, method, params }, peer) => {
+    if (method === "hello") return peer.send(greeting(id, { limits: { maxFrame: 1000 } }));
+    sent.push(params.element.id);
+    peer.send({ jsonrpc: "2.0", id, result: {} });
+  }, { hello: false });
+  const client = new Client(connect);
+  await client.ready();
+  const refused = [];
+  const elements = [{ id: 1 }, { id: 2, text: "\u00e9".repeat(500) }, { id: 3 }];
+  const accepted = await client.pushAll("f", elements, { onRefused: ({ code }, { id }) => refused.push([id, code]) });
+  assert.deepEqual([accepted, refused, sent, connect.peers.length], [2, [[2, -32600]], [1, 3], 1]);
+  client.close();
+});
+
 test("lies of a daemon end a watch with an error", async () => {
   for (
     const [messages, code] of [
