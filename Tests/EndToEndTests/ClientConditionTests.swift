@@ -45,6 +45,30 @@ struct ClientConditionTests {
     expectEqual(list.errors, "feedclient: push: --where and --absent need a collection, or an array with identity\n")
   }
 
+  @Test("each line is judged once, also those behind a refused one") func conditionsOfLongStreams() throws {
+    let client = ClientCommand(try DaemonProcess())
+    try expectEqual(client.run("push", "f", "--define", "{\"id\":100,\"n\":0}").code, 0)
+    func stream(_ n: Int) -> String { (1...2_000).map { "{\"id\":\($0),\"n\":\(n)}\n" }.joined() }
+    let absent = try client.run("push", "f", "--absent", input: stream(1))
+    expectEqual(absent.code, 1)
+    try expectEqual(absent.json["pushed"].int, 1_999)
+    let matching = try client.run("push", "f", "--where", "@.n == 1", input: stream(2))
+    expectEqual(matching.code, 1)
+    try expectEqual(matching.json["pushed"].int, 1_999)
+    try expectEqual(client.run("query", "f", "$[?@.n != 2]").lines, ["{\"id\":100,\"n\":0}"])
+  }
+
+  @Test("a refused row does not make later ones be appended twice") func rowsBehindARefusedOne() throws {
+    let client = ClientCommand(try DaemonProcess(["--max-element-bytes", "1K"]))
+    try expectEqual(client.run("define", "l", "--kind", "array").code, 0)
+    let long = "\"\(String(repeating: "x", count: 1_024))\""
+    let numbers = (1...2_000).map { "\($0)" }
+    let pushed = try client.run("push", "l", input: ([long] + numbers).joined(separator: "\n"))
+    expectEqual(pushed.code, 1)
+    try expectEqual(pushed.json["pushed"].int, 2_000)
+    try expectEqual(client.run("query", "l", "$[*]").lines, numbers)
+  }
+
   @Test("a deletion says which elements are not there, and --strict exits with 1") func missingElements() throws {
     let client = ClientCommand(try DaemonProcess())
     let elements = (1...9).map { "{\"id\":\($0)}" }

@@ -6,13 +6,17 @@ import Testing
 @testable import FeedCommands
 
 @Suite struct PusherTests {
-  /// A daemon that keeps the last text of each identity and refuses every request with a text that is marked as refused.
+  /// A daemon that keeps the last text of each identity, or all texts in their order, and refuses every request with a text that
+  /// is marked as refused.
   private struct Daemon: Equatable {
+    var appends = false
     var elements: [Int: String] = [:]
+    var rows: [String] = []
 
     mutating func take(_ texts: [String]) -> Bool {
       if texts.contains(where: { $0.hasSuffix("bad") }) { return false }
-      for text in texts { elements[Int(text.prefix { $0 != ":" }) ?? 0] = text }
+      if appends { rows += texts }
+      for text in texts where !appends { elements[Int(text.prefix { $0 != ":" }) ?? 0] = text }
       return true
     }
   }
@@ -80,15 +84,34 @@ import Testing
     expectEqual(pusher.pushed, 5)
   }
 
-  @Test func randomStreamsHaveTheEffectOfSingleLines() {
+  @Test("nothing is sent behind a batch of several lines if it could have to be sent again")
+  func requestsThatAreNotRepeatable() {
+    var pusher = Pusher(window: .init(batchLines: 2, batchBytes: 1000, batches: 3, eager: 2), isRepeatable: false)
+    for line in 1...5 { add("\(line):", line: line, alone: line == 1, to: &pusher) }
+    expectEqual(pusher.next()?.lines, [1])
+    expectEqual(pusher.next()?.lines, [2, 3])
+    #expect(pusher.next() == nil)
+    pusher.accepted(revision: 1)
+    #expect(pusher.next() == nil)
+    expectEqual(pusher.refused("no"), nil)
+    expectEqual(pusher.next()?.lines, [2])
+    expectEqual(pusher.next()?.lines, [3])
+    expectEqual(pusher.next()?.lines, [4, 5])
+    for revision in 2...4 { pusher.accepted(revision: revision) }
+    #expect(pusher.isIdle)
+    expectEqual(pusher.pushed, 5)
+  }
+
+  @Test(arguments: [true, false]) func randomStreamsHaveTheEffectOfSingleLines(isRepeatable: Bool) {
     var random = SeededRandom(seed: UInt64.random(in: 0...UInt64.max))
     for _ in 0..<300 {
       var pusher = Pusher(
         window: .init(
           batchLines: Int.random(in: 1...5, using: &random), batchBytes: Int.random(in: 1...40, using: &random),
-          batches: Int.random(in: 1...4, using: &random), eager: Int.random(in: 1...3, using: &random)))
-      var daemon = Daemon()
-      var expected = Daemon()
+          batches: Int.random(in: 1...4, using: &random), eager: Int.random(in: 1...3, using: &random)),
+        isRepeatable: isRepeatable)
+      var daemon = Daemon(appends: !isRepeatable)
+      var expected = daemon
       var refusedLines: [Int] = []
       var expectedRefusals: [Int] = []
       var underWay: [PushBatch] = []

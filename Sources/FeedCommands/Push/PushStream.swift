@@ -34,7 +34,7 @@ final class PushStream {
     reader = ElementReader(limit: room, maxDepth: hello.maxDepth - target.envelopeDepth)
     var window = Pusher.Window()
     window.batchBytes = min(window.batchBytes, room)
-    pusher = Pusher(window: window)
+    pusher = Pusher(window: window, isRepeatable: target.isRepeatable)
     progress = showsProgress ? PushProgress(now: MonotonicClock.now) : nil
   }
 

@@ -7,6 +7,8 @@ import FeedJSON
 /// by one to find the offending one. Before that, the daemon's answers to later batches are awaited; afterwards these
 /// batches are sent again, so that of two elements with one identity the later one is kept. Elements that will
 /// certainly be refused are sent alone.
+///
+/// If an accepted request must not be sent again, nothing is sent behind a batch of several elements before its answer.
 struct Pusher {
   /// A refused element and the reason.
   struct Refusal: Equatable {
@@ -31,6 +33,8 @@ struct Pusher {
   }
 
   private let window: Window
+  /// Whether an accepted request may be sent again, because that changes nothing.
+  private let isRepeatable: Bool
   private var filling = PushBatch()
   /// Complete batches that were not sent yet, oldest first.
   private var ready: [PushBatch] = []
@@ -44,7 +48,10 @@ struct Pusher {
   /// The revision after the last acknowledged element; nil before the first.
   private(set) var revision: Int?
 
-  init(window: Window = Window()) { self.window = window }
+  init(window: Window = Window(), isRepeatable: Bool = true) {
+    self.window = window
+    self.isRepeatable = isRepeatable
+  }
 
   /// Adds an element, which must be valid JSON.
   /// - Parameter alone: whether it must be the only element of its request.
@@ -73,6 +80,8 @@ struct Pusher {
   /// Returns the next batch to send; nil if an answer or an element is needed first.
   mutating func next() -> PushBatch? {
     guard again == nil, underWay.count < window.batches else { return nil }
+    // Only a refused batch of several elements makes later ones be sent again.
+    if !isRepeatable, underWay.contains(where: { $0.count > 1 }) { return nil }
     if ready.isEmpty, underWay.count < window.eager { seal() }
     guard !ready.isEmpty else { return nil }
     let batch = ready.removeFirst()
@@ -201,6 +210,10 @@ struct PushTarget: Equatable {
     append(PushBatch(), to: &params)
     return params.count + method.utf8.count + 128
   }
+
+  /// Whether an accepted request may be sent again: one that appends rows, or has a condition that it may have made untrue,
+  /// may not.
+  var isRepeatable: Bool { method != "insert" && filter == nil && !isAbsent }
 
   /// The levels of arrays and objects around an element in a request.
   var envelopeDepth: Int { takesMany ? Self.longestEnvelopeDepth : Self.longestEnvelopeDepth - 1 }

@@ -127,7 +127,7 @@ final class FeedImport {
     if policy == .replace { try empty(target, rows: held) }
     var window = Pusher.Window()
     window.batchBytes = min(window.batchBytes, max(maxFrame - target.envelopeBytes, 1))
-    pusher = Pusher(window: window)
+    pusher = Pusher(window: window, isRepeatable: target.isRepeatable)
     self.target = target
   }
 
