@@ -101,6 +101,18 @@ struct ClientExitTests {
       expectEqual(outcome.code, 2, "\(command)")
       expectEqual(outcome.errors, "feedclient: cannot write to standard output: bad file descriptor\n", "\(command)")
     }
+    // Nobody will take what could not be written.
+    let path = daemon.directory.file("since")
+    let full = try ClientCommand.finish(client.startShell("$0 watch f --since-file \(path) > /dev/full"))
+    expectEqual(full.code, 2)
+    expectEqual(
+      full.errors,
+      """
+      feedclient: the reader did not take all of the output; the next watch with \(path) repeats the rest
+      feedclient: cannot write to standard output: no space left on device
+
+      """)
+    #expect(access(path, F_OK) != 0)
     for command in ["push f -", "set f -"] {
       let outcome = try ClientCommand.finish(client.startShell("$0 \(command) <&-"))
       expectEqual(outcome.code, 2, "\(command)")

@@ -180,7 +180,8 @@ final class TakenPositions {
       // The end of the reader is noticed first, so that what it took last is seen.
       isGone = meter.isReaderGone
       look(MonotonicClock.now)
-      if entries.isEmpty || isGone { break }
+      // What could not be written is never taken.
+      if entries.isEmpty || isGone || meter.taken == meter.written { break }
       if meter.taken > taken { (taken, since) = (meter.taken, MonotonicClock.now) }
       if MonotonicClock.now &- since > Self.patience { break }
       var list = WaitList()
