@@ -30,4 +30,5 @@ let states = StateActions(
       try StateBackup.restore(file, to: directory, replacing: replaces, isCancelled: isCancelled)
     }
   })
-exit(Program.run(ProcessIdentity.arguments, environment: .current, states: states).rawValue)
+exit(
+  Program.run(ProcessIdentity.arguments, environment: ProcessIdentity.environment, states: states).rawValue)

@@ -1,4 +1,4 @@
 import FeedServer
 import FeedSystem
 
-ProcessIdentity.exit(Daemon.main(ProcessIdentity.arguments, environment: .current))
+ProcessIdentity.exit(Daemon.main(ProcessIdentity.arguments, environment: ProcessIdentity.environment))

@@ -123,6 +123,17 @@ struct ClientPushTests {
     expectEqual(daemon.errors, "feedd: argument 2 is not UTF-8: '/\u{FFFD}'\n")
   }
 
+  /// The path would be another one.
+  @Test func variablesThatNameFilesAndAreNotUTF8AreRefused() throws {
+    let client = ClientCommand(socket: "/nonexistent/socket")
+    for (variable, program) in [("FEEDD_SOCKET", "feedclient"), ("HOME", "feedd")] {
+      let script = "export \(variable)=\"$(printf '/\\377')\"; ${0%feedclient}\(program) --version"
+      let outcome = try ClientCommand.finish(client.startShell(script))
+      expectEqual(outcome.code, 2)
+      expectEqual(outcome.errors, "\(program): variable \(variable) is not UTF-8: '/\u{FFFD}'\n")
+    }
+  }
+
   @Test func changesOfABinNameItsCollection() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)

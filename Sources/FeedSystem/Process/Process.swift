@@ -19,12 +19,25 @@ public enum ProcessIdentity {
     }
     for place in words.indices.dropFirst() {
       if let word = CommandLine.unsafeArgv[place], String(validatingCString: word) == nil {
-        let program = words[0].split(separator: "/").last ?? ""
         end(UsageError.exitStatus, "\(program): argument \(place) is not UTF-8: '\(words[place])'".inLine)
       }
     }
     return Array(words.dropFirst())
   }
+
+  /// The environment variables of the program.
+  ///
+  /// A path whose bytes are replaced is another path, so this ends the process if a variable that names a file is not UTF-8.
+  public static var environment: Environment {
+    for name in Environment.namesOfPaths {
+      guard let value = getenv(name), String(validatingCString: value) == nil else { continue }
+      end(UsageError.exitStatus, "\(program): variable \(name) is not UTF-8: '\(String(cString: value))'".inLine)
+    }
+    return .current
+  }
+
+  /// The name of the program, for its messages.
+  private static var program: Substring { CommandLine.arguments.first?.split(separator: "/").last ?? "" }
 
   private static func end(_ status: Int32, _ reason: String) -> Never {
     try? StandardStreams.writeAll(reason + "\n", to: StandardStreams.error)
@@ -72,6 +85,12 @@ public enum ProgramVersion {
 /// A copy of environment variables. Functions take it as an argument, so that tests can pass other variables.
 public struct Environment: Sendable {
   private var values: [String: String]
+
+  /// The variables whose values are paths that the programs use.
+  static let namesOfPaths = [
+    "FEEDD_SOCKET", "XDG_RUNTIME_DIR", "RUNTIME_DIRECTORY", "XDG_STATE_HOME", "STATE_DIRECTORY", "HOME", "TMPDIR",
+    "NOTIFY_SOCKET",
+  ]
 
   /// Creates an environment of exactly these variables.
   public init(_ values: [String: String]) { self.values = values }
