@@ -326,7 +326,7 @@ import Testing
     expectEqual(chmod(file, 0o600), 0)
     for (command, reason) in [
       ("/nonexistent/handler", "no such file or directory"), ("no-such-command", "no such file or directory"),
-      (file, "permission denied"), ("\(file)/x", "no such file or directory"),
+      (file, "permission denied"), ("\(file)/x", "no such file or directory"), ("/tmp", "permission denied"),
     ] {
       let outcome = try ClientCommand.finish(run.start(command: [command]))
       expectEqual(outcome.code, 2)

@@ -72,6 +72,7 @@ struct TriggerSettings {
     let words = invocation.options
     feed = invocation.operand(0)
     command = Array(invocation.operands.dropFirst())
+    if command[0].isEmpty { throw invocation.usage("COMMAND is empty") }
     guard let path = words.text("state") else { throw invocation.usage("missing option --state FILE") }
     state = path
     if words.contains("each"), words.contains("batch") {

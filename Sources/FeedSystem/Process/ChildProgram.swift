@@ -67,8 +67,12 @@ public struct ChildProgram: Sendable {
     var code = ENOENT
     for folder in folders {
       let path = folder.isEmpty ? name : "\(folder)/\(name)"
-      if access(path, X_OK) == 0 { return }
-      if errno != ENOENT, errno != ENOTDIR { code = errno }
+      guard access(path, X_OK) == 0 else {
+        if errno != ENOENT, errno != ENOTDIR { code = errno }
+        continue
+      }
+      if (try? FileIdentity(following: path))?.isDirectory != true { return }
+      code = EACCES
     }
     throw SystemError(code: code, operation: "run", path: name)
   }
