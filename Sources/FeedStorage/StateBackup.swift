@@ -78,7 +78,7 @@ public enum StateBackup {
     switch source {
     case .directory(let state): try copyState(state, to: temporary, for: copy, isCancelled)
     case .file(let path):
-      guard let (database, _) = try StateFile.open(path) else { throw absent(path) }
+      guard let (database, _) = try StateFile.open(path) else { throw .absent(path) }
       try vacuum(database, into: temporary, for: copy, isCancelled)
     }
     try StorageError.naming(copy) { () throws(SQLiteError) in
@@ -94,10 +94,6 @@ public enum StateBackup {
         : StorageError(.inputOutput, path: copy, reason: "cannot create the file: \(String(cString: strerror(errno)))")
     }
     try? PrivateDirectory.sync(directory)
-  }
-
-  private static func absent(_ path: String) -> StorageError {
-    StorageError(.absent, path: path, reason: "there is no state here")
   }
 
   /// Copies the content of a database into an empty file.
@@ -141,7 +137,7 @@ public enum StateBackup {
         usleep(2000)
         continue
       }
-      if state.database == nil && log.isEmpty { throw absent(directory) }
+      if state.database == nil && log.isEmpty { throw .absent(directory) }
       if let database = state.database { try vacuum(database, into: file, for: copy, isCancelled) }
       if state.journal != nil { return }
       return try StorageError.naming(copy) { () throws(SQLiteError) in
@@ -199,7 +195,7 @@ extension StateBackup {
     _ copy: String, to directory: String, replacing replaces: Bool, isCancelled: @escaping () -> Bool = { false }
   ) throws(StorageError) {
     let path = StateFile.path(in: directory)
-    guard let (database, version) = try StateFile.open(copy), version > 0 else { throw absent(copy) }
+    guard let (database, version) = try StateFile.open(copy), version > 0 else { throw .absent(copy) }
     database.interrupt(when: isCancelled)
     try verify(database, version: version)
     let lock = try lock(directory)

@@ -61,7 +61,7 @@ public enum StateCheck {
     let state = try StoredState(
       directory, SystemDirectory(directory, isReadOnly: true), access: reading, boot: BootIdentity.current)
     guard state.database != nil || !state.chain.segments.isEmpty else {
-      throw StorageError(.absent, path: directory, reason: "there is no state here")
+      throw .absent(directory)
     }
     if let database = state.database {
       // Reads one state throughout, even if the file is written concurrently.

@@ -149,6 +149,10 @@ extension StorageError {
       Self.kind(of: error), path: path, reason: "\(error.message) (SQLite \(error.extended)\(error.systemText))")
   }
 
+  static func absent(_ path: String) -> StorageError {
+    StorageError(.absent, path: path, reason: "there is no state here")
+  }
+
   static func lost(_ count: Int64, path: String) -> StorageError {
     StorageError(
       .lostRows, path: path,

@@ -199,6 +199,14 @@ import Testing
       "\(open)/none/backup: no such file or directory; create the directory \(open)/none, or choose another one")
   }
 
+  @Test("a backup of a directory that does not exist says so") func backupOfNothing() throws {
+    try SmallFile.replace(directory.file("file"), with: [])
+    for state in [directory.file("none"), directory.file("file")] {
+      let absent = #expect(throws: StorageError.self) { try StateBackup.copy(state, to: directory.file("backup")) }
+      expectEqual(absent?.description, "\(state): there is no state here; name the directory of a state with --state")
+    }
+  }
+
   /// Whether others control the directory decides where the temporary files are.
   @Test("a cancelled backup removes its files", arguments: [false, true]) func cancelledBackup(isOpen: Bool) throws {
     try fill(2000)

@@ -79,8 +79,14 @@ struct SegmentChain {
   ) throws(StorageError) {
     self.directory = directory
     var found: [(number: UInt64, segment: Segment?, error: StorageError?)] = []
+    let names: [String]
     do throws(SystemError) {
-      for number in try files.names().compactMap(SegmentHeader.number(in:)).sorted() {
+      names = try files.names()
+    } catch {
+      throw error.isMissing ? .absent(directory) : StorageError(error, path: directory)
+    }
+    do throws(SystemError) {
+      for number in names.compactMap(SegmentHeader.number(in:)).sorted() {
         let (segment, error) = try Self.read(files, number, directory)
         found.append((number, segment, error))
       }
