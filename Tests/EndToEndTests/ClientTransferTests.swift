@@ -255,6 +255,43 @@ struct ClientTransferTests {
     try expectEqual(client.run("patch", "one", "[1]").code, 2)
   }
 
+  @Test("an array that only set changes is imported, and is the same after that") func protectedArray() throws {
+    let (source, target) = (ClientCommand(try DaemonProcess()), ClientCommand(try DaemonProcess()))
+    try expectEqual(source.run("define", "l", "--kind", "array", "--no-edit").code, 0)
+    try expectEqual(source.run("set", "l", "1", "2").code, 0)
+    let export = try source.run("export", "l").output
+    let directory = try TemporaryDirectory()
+    try SmallFile.replace(directory.file("export"), with: Array(export.utf8))
+    for (options, rows) in [([], ["1", "2"]), (["--replace"], ["1", "2"]), (["--merge"], ["1", "2", "1", "2"])] {
+      let imported = try ClientCommand.finish(target.start(["import", directory.file("export")] + options))
+      expectEqual(imported.errors, "")
+      expectEqual(imported.output, "{\"feeds\":1,\"elements\":2,\"refused\":0}\n")
+      try expectEqual(target.run("query", "l", "$[*]").lines, rows)
+      try expectEqual(target.run("push", "l", "3").code, 1)
+    }
+    try expectEqual(target.run("import", "--replace", directory.file("export")).code, 0)
+    try expectEqual(target.run("export", "l").output, export)
+  }
+
+  @Test("an import that loses its daemon says what was acknowledged") func interruptedImport() throws {
+    let directory = try TemporaryDirectory()
+    let heading = #"{"feed":"f","kind":"array","count":1}"#
+    try SmallFile.replace(directory.file("export"), with: Array("\(heading)\n1\n".utf8))
+    let daemon = try ScriptedDaemon()
+    let importing = try ClientCommand(socket: daemon.socketPath).start("import", directory.file("export"))
+    try daemon.accept()
+    let empty = #"{"feed":"f","kind":"array","count":0}"#
+    try daemon.answer("describe", empty)
+    try daemon.answer("transaction", #"{"revision":1,"results":[]}"#)
+    try daemon.answer("describe", empty)
+    daemon.hangUp()
+    let outcome = try ClientCommand.finish(importing)
+    expectEqual(outcome.code, 3)
+    expectEqual(
+      outcome.errors.split(separator: "\n").first,
+      "feedclient: the import is not complete: 0 elements acknowledged; repeat it with --replace")
+  }
+
   @Test("an export that cannot be written ends with 2") func unwritableOutput() throws {
     let client = ClientCommand(try DaemonProcess())
     let lines = (0..<20_000).map { "{\"id\":\($0),\"text\":\"some text of an element\"}" }

@@ -16,6 +16,8 @@ struct ExportedFeed {
   private let definition: String
   /// The feeds and bins that the feed shows.
   private let shown: [String]
+  /// Whether elements may be pushed; only `set` changes an array that is not editable.
+  let isEditable: Bool
   /// Whether bins may share an element, and which bins are sorted.
   let overlaps: Bool
   let sortedBins: [Bool]
@@ -35,6 +37,7 @@ struct ExportedFeed {
     let children = description.member("children")?.elements.compactMap(\.string) ?? []
     let contents = description.member("contents")?.members.compactMap { $0.value.string } ?? []
     shown = children + contents + [description.member("of")?.string].compactMap { $0 }
+    isEditable = description.member("editable")?.bool != false
     let bins = description.member("bins")
     sortedBins = bins?.elements.map { ($0.member("sort")?.count ?? 0) > 0 } ?? [false]
     overlaps = sortedBins.count > 1 && description.member("exclusive")?.bool != true

@@ -24,6 +24,8 @@ final class FeedImport {
   private let maxFrame: Int
   /// The feed whose elements are being pushed.
   private var target: PushTarget?
+  /// The definition that the feed gets after its elements; nil if it has it already.
+  private var finalDefinition: String?
   private var pusher = Pusher()
   private var pushed = 0
   private var feeds = 0
@@ -54,13 +56,19 @@ final class FeedImport {
       for feed in filled { try checkIsEmpty(feed) }
     }
     try define(definitions)
-    try export.read { line throws(Failure) in
-      switch line {
-      case .feed(let heading): try begin(heading)
-      case .element(let view, let line, let column): try push(view, line, column)
+    do throws(Failure) {
+      try export.read { line throws(Failure) in
+        switch line {
+        case .feed(let heading): try begin(heading)
+        case .element(let view, let line, let column): try push(view, line, column)
+        }
       }
+      try endFeed()
+    } catch {
+      let (done, option) = (counted(pushed + pusher.pushed, "element"), policy == .merge ? "merge" : "replace")
+      say("the import is not complete: \(done) acknowledged; repeat it with --\(option)")
+      throw error
     }
-    try endFeed()
     if let progress { console.sayRaw(progress.summary("imported", pushed)) }
     if console.isJSON {
       var summary = ParameterWriter()
@@ -70,6 +78,12 @@ final class FeedImport {
       console.print(summary.finish())
     }
     return refused > 0 ? .refused : .done
+  }
+
+  /// Prints a message in place of the progress.
+  private func say(_ message: String) {
+    if progress != nil { console.sayRaw("\r\u{1B}[K") }
+    console.say(message)
   }
 
   /// Throws if a feed exists and has elements.
@@ -112,16 +126,23 @@ final class FeedImport {
       try invocation.call(connection, "transaction", params.finish(), deadline: invocation.deadline()) { _ in }
     } catch {
       guard error.exceeds(Self.limits) else { throw error }
-      for definition in definitions {
-        try invocation.call(connection, "define", definition, deadline: invocation.deadline()) { _ in }
-      }
+      for definition in definitions { try redefine(definition) }
     }
+  }
+
+  private func redefine(_ definition: String) throws(Failure) {
+    try invocation.call(connection, "define", definition, deadline: invocation.deadline()) { _ in }
   }
 
   /// Prepares a feed for its elements.
   private func begin(_ heading: ExportLines.Heading) throws(Failure) {
     try endFeed()
     guard heading.count != nil else { return }
+    if !heading.feed.isEditable {
+      let definition = heading.feed.parameters(replace: true)
+      try redefine(Operands.adding("\"editable\":true", to: definition))
+      finalDefinition = definition
+    }
     var (target, held) = try describe(heading.feed.name) { (PushTarget($0), $0.member("count")?.int ?? 0) }
     target.animation = animation
     if policy == .replace { try empty(target, rows: held) }
@@ -198,6 +219,8 @@ final class FeedImport {
     pushed += pusher.pushed
     target = nil
     pusher = Pusher()
+    if let finalDefinition { try redefine(finalDefinition) }
+    finalDefinition = nil
   }
 
   private func send() throws(Failure) {
@@ -222,7 +245,7 @@ final class FeedImport {
         case .failure(let error):
           if let refusal = pusher.refused(Explanation.refusal(error, withCode: invocation.isVerbose)[0]) {
             refused += 1
-            console.say(refusal.message)
+            say(refusal.message)
           }
         }
       }
