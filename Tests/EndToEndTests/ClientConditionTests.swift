@@ -67,6 +67,11 @@ struct ClientConditionTests {
     expectEqual(pushed.code, 1)
     try expectEqual(pushed.json["pushed"].int, 2_000)
     try expectEqual(client.run("query", "l", "$[*]").lines, numbers)
+    // Elements of the command line are counted from 1.
+    let tooLong = "limit maxElementBytes (1,024) exceeded:"
+    #expect(pushed.errors.hasPrefix("feedclient: line 1, column 1: \(tooLong) the element has 1,026 bytes"))
+    let arguments = try client.run("push", "l", "1", long)
+    #expect(arguments.errors.hasPrefix("feedclient: \(tooLong) element 2 has 1,026 bytes"))
   }
 
   @Test("a deletion says which elements are not there, and --strict exits with 1") func missingElements() throws {

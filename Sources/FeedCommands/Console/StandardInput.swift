@@ -103,9 +103,9 @@ struct ElementArguments {
         console.say("\(ElementReader.Flaw.depth(line: place.line, column: place.column, room))")
         isReported = true
       }
-    } else if let named = error.namedElement, places.indices.contains(named.index) {
-      let place = places[named.index]
-      console.say("line \(place.line), column \(place.column): \(named.message)")
+    } else if let named = error.message.namedElement, places.indices.contains(named.index) {
+      let (place, message) = (places[named.index], error.message.replacing(named.range, with: "the element"))
+      console.say("line \(place.line), column \(place.column): \(message)")
       isReported = true
     }
     if isReported { try Self.refuse(command, console, .refused) }
@@ -121,17 +121,6 @@ extension RemoteError {
       guard let view = try? scanner.scan(bytes), view.member("limit")?.string == name else { return nil }
       return view.member("value")?.int
     }
-  }
-
-  /// The index of the element in the request that the message names, as in `element 1,203 has no identity`, and the message
-  /// with `the element` in place of that; nil if it names none.
-  fileprivate var namedElement: (index: Int, message: String)? {
-    guard let word = message.firstRange(of: "element "),
-      word.lowerBound == message.startIndex || message[..<word.lowerBound].hasSuffix(": ")
-    else { return nil }
-    let number = message[word.upperBound...].prefix { $0 != " " }
-    guard let index = Count.parse(String(number)) else { return nil }
-    return (index, message[..<word.lowerBound] + "the element" + message[number.endIndex...])
   }
 }
 

@@ -223,10 +223,26 @@ struct CommandWords {
 
   /// Converts the index of an element in a request, from 0, to its number on the command line, from 1.
   private static func countingFromOne(_ message: String) -> String {
-    guard message.hasPrefix("element "), let number = message.dropFirst(8).split(separator: " ").first,
-      let index = Count.parse(String(number))
-    else { return message }
-    return "element \(grouped(index + 1))" + message.dropFirst(8 + number.count)
+    guard let named = message.namedElement else { return message }
+    return message.replacing(named.range, with: "element \(grouped(named.index + 1))")
+  }
+}
+
+extension String {
+  /// The index of the element in the request that a message of the daemon names, as in `element 1,203 has no identity`, and the
+  /// place of these two words; nil if it names none.
+  var namedElement: (index: Int, range: Range<Index>)? {
+    guard let word = firstRange(of: "element "),
+      word.lowerBound == startIndex || [": ", " over "].contains(where: self[..<word.lowerBound].hasSuffix)
+    else { return nil }
+    let number = self[word.upperBound...].prefix { $0 != " " && $0 != ";" }
+    guard let index = Count.parse(String(number)) else { return nil }
+    return (index, word.lowerBound..<number.endIndex)
+  }
+
+  /// Returns the text with another one in place of a range.
+  func replacing(_ range: Range<Index>, with text: String) -> String {
+    self[..<range.lowerBound] + text + self[range.upperBound...]
   }
 }
 

@@ -18,7 +18,8 @@ struct Pusher {
 
     /// The message for people. The element was sent alone, so the daemon's reason may call it the first of its request.
     var message: String {
-      "line \(line), column \(column): \(reason.replacing("element 1 ", with: "the element ", maxReplacements: 1))"
+      let named = reason.namedElement.map { reason.replacing($0.range, with: "the element") }
+      return "line \(line), column \(column): \(named ?? reason)"
     }
   }
 
