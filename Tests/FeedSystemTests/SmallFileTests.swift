@@ -123,6 +123,19 @@ struct SmallFileTests {
     expectEqual(FileIdentity(at: link)?.isRegularFile, true)
   }
 
+  @Test("only a regular file is replaced") func otherFilesStay() throws {
+    let directory = try TemporaryDirectory()
+    let (pipe, link) = (directory.file("pipe"), directory.file("link"))
+    #expect(mkfifo(pipe, 0o600) == 0 && symlink(pipe, link) == 0)
+    for path in [pipe, link] {
+      let error = #expect(throws: SystemError.self) { try SmallFile.replace(path, with: [1]) }
+      expectEqual(error?.description, "cannot write \(path): invalid argument; pass a regular file")
+    }
+    var status = stat()
+    #expect(lstat(pipe, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO)
+    #expect(lstat(link, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK)
+  }
+
   @Test("a replaceable file stays in its directory when another one takes the directory's name")
   func exchangedDirectory() throws {
     let directory = try TemporaryDirectory()

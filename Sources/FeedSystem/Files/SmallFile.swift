@@ -104,13 +104,20 @@ public final class ReplaceableFile {
   }
 
   /// Replaces or creates the file atomically: a reader sees the old bytes or the new ones. The new bytes are written to a
-  /// temporary file in the same directory, which is then renamed. A symbolic link is replaced, not followed.
+  /// temporary file in the same directory, which is then renamed. A symbolic link is replaced, not followed. A device, a FIFO or
+  /// a socket is never replaced, nor a link to one such as `/dev/stdout`: other programs would lose it.
   ///
   /// The new file has the mode of the old one. The first one can be read and written by its owner only.
   /// - Parameter isPublic: whether every user may read the file, whatever the umask of the process is.
   public func replace(with contents: [UInt8], isPublic: Bool = false) throws(SystemError) {
-    let temporary = "\(place.name).\(try Random.hex128()).new"
     let directory = place.directory.rawValue
+    var status = stat()
+    if fstatat(directory, place.name, &status, 0) == 0, status.st_mode & S_IFMT != S_IFREG {
+      let isDirectory = status.st_mode & S_IFMT == S_IFDIR
+      throw SystemError(
+        code: isDirectory ? EISDIR : EINVAL, operation: "write", path: path, advice: "pass a regular file")
+    }
+    let temporary = "\(place.name).\(try Random.hex128()).new"
     let number = retryingInterrupts {
       clinux_open_at(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
     }
