@@ -27,7 +27,13 @@ public enum Daemon {
   }
 
   private static func print(_ text: String) -> Int32 {
-    (try? StandardStreams.writeAll(text, to: StandardStreams.output)) == nil ? 1 : 0
+    do throws(SystemError) {
+      try StandardStreams.writeAll(text, to: StandardStreams.output)
+      return 0
+    } catch {
+      try? write(["feedd: \(error)"], to: StandardStreams.error)
+      return 1
+    }
   }
 
   /// Writes lines in which characters that control a terminal are replaced: lines quote arguments and files.

@@ -113,6 +113,9 @@ struct ClientExitTests {
 
       """)
     #expect(access(path, F_OK) != 0)
+    let version = try ClientCommand.finish(client.startShell("${0%feedclient}feedd --version > /dev/full"))
+    expectEqual(version.code, 1)
+    expectEqual(version.errors, "feedd: cannot write to standard output: no space left on device\n")
     for command in ["push f -", "set f -"] {
       let outcome = try ClientCommand.finish(client.startShell("$0 \(command) <&-"))
       expectEqual(outcome.code, 2, "\(command)")
