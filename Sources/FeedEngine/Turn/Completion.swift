@@ -23,6 +23,9 @@ struct Completion: ~Copyable {
     let start: Instant
     /// The first request that is not executed. While long work is under way, the request after that.
     var next = 0
+
+    /// The time at which the batch is executed; nil if it has none of its own.
+    var moment: Instant? { batch.number > 0 ? batch.at : nil }
   }
 
   /// The bytes of a batch whose memory takes long to free.
@@ -82,43 +85,25 @@ struct Completion: ~Copyable {
 
   /// Continues the batch that was executed in part. Returns whether it is done.
   private mutating func resume(_ dispatcher: inout Dispatcher) -> Bool {
-    guard let progress else { return resumeReceived(&dispatcher) }
+    guard isWithinBatch else { return true }
     if engine.longWork.isUnderWay {
       if didResume { return false }
       didResume = true
-      if progress.batch.number > 0 { engine.time.moment = progress.batch.at }
+      if let moment = received?.moment ?? progress?.moment { engine.time.moment = moment }
       let isDone = engine.longWork.resume()
       engine.time.moment = engine.now
       dispatcher.resumeIfReadable()
-      guard isDone else {
-        chargeWork(of: progress.batch[progress.next - 1])
-        return false
+      if let progress {
+        let entry = progress.batch[progress.next - 1]
+        if isDone { didFinishLong(entry, &dispatcher) } else { chargeWork(of: entry) }
+      } else if isDone {
+        received?.didFinishLongWork()
       }
-      didFinishLong(progress.batch[progress.next - 1], &dispatcher)
       // What it took is freed in the next turn, besides what the work itself freed in this one.
-      if progress.batch.byteCount >= Self.largeBatch { return false }
+      if !isDone || progress?.batch.byteCount ?? received?.byteCount ?? 0 >= Self.largeBatch { return false }
     }
     if didExecute && engine.longWork.isTurnOver { return false }
-    return execute(&dispatcher)
-  }
-
-  /// Continues the batch of another member that was executed in part. Returns whether it is done.
-  private mutating func resumeReceived(_ dispatcher: inout Dispatcher) -> Bool {
-    guard let received else { return true }
-    if engine.longWork.isUnderWay {
-      if didResume { return false }
-      didResume = true
-      engine.time.moment = received.moment
-      let isDone = engine.longWork.resume()
-      engine.time.moment = engine.now
-      dispatcher.resumeIfReadable()
-      guard isDone else { return false }
-      received.didFinishLongWork()
-      // What it took is freed in the next turn, besides what the work itself freed in this one.
-      if received.byteCount >= Self.largeBatch { return false }
-    }
-    if didExecute && engine.longWork.isTurnOver { return false }
-    return executeReceived()
+    return received != nil ? executeReceived() : execute(&dispatcher)
   }
 
   /// Executes requests of a batch of another member. Returns whether it is done; otherwise the rest is left for another turn.
@@ -200,7 +185,7 @@ struct Completion: ~Copyable {
     guard var progress else { return true }
     didExecute = true
     let batch = progress.batch
-    if batch.number > 0 { engine.time.moment = batch.at }
+    if let moment = progress.moment { engine.time.moment = moment }
     var next = progress.next
     if batch.count &- next > 1 { looks.begin(engine.longWork) }
     var end = End.reached
