@@ -127,18 +127,6 @@ public struct ConfigurationChanges: Equatable, Sendable {
   }
 }
 
-extension FeedDefinition {
-  /// The feeds and bins whose rows it shows.
-  public var shownFeeds: [String] {
-    switch content {
-    case .composed(let children), .segmented(let children, _): children
-    case .slots(let slots): slots.contents.map(\.feed)
-    case .view(let view): [view.of]
-    case .collection, .list, .managed: []
-    }
-  }
-}
-
 /// A depth-first search from definitions to those whose feeds they show. Lists the latter first.
 private struct DependencyOrder {
   private enum Visit {
@@ -148,8 +136,6 @@ private struct DependencyOrder {
   private let entries: [Configuration.Entry]
   private let places: [String: Int]
   private var visits: [Visit]
-  /// The definitions on the current path, each shown by the previous one.
-  private var path: [Int] = []
   private(set) var result: [Configuration.Entry] = []
 
   init(_ entries: [Configuration.Entry]) {
@@ -184,7 +170,7 @@ private struct DependencyOrder {
 
   /// The definitions whose feeds a definition shows, in reverse order.
   private func shown(by index: Int) -> [Int] {
-    entries[index].definition.shownFeeds.reversed().compactMap { name in
+    entries[index].definition.content.shown.reversed().compactMap { name in
       places[String(name.prefix { $0 != "/" })]
     }
   }

@@ -48,7 +48,7 @@ public struct FeedDefinition: Equatable, Sendable {
 
 extension FeedDefinition.Content {
   /// The names of the feeds and bins whose rows the feed contains.
-  var shown: [String] {
+  public var shown: [String] {
     switch self {
     case .composed(let children), .segmented(let children, _): children
     case .slots(let slots): slots.contents.map(\.feed)
