@@ -3,12 +3,8 @@ import FeedJSON
 
 /// Writing responses and notifications ("Messages" in `Protocol/README.md`).
 extension ByteBuffer {
-  /// Appends `{"jsonrpc":"2.0","id":…,"result":{`. The caller appends the members of the result and calls `endMessage`.
-  public mutating func beginResult(id: JSONView) {
-    beginResult(id: id.text)
-  }
-
-  /// Appends the beginning of a result; `id` is the JSON text of the id.
+  /// Appends `{"jsonrpc":"2.0","id":…,"result":{`; `id` is the JSON text of the id. The caller appends the members of the result
+  /// and calls `endMessage`.
   public mutating func beginResult(id: UnsafeRawBufferPointer) {
     append("{\"jsonrpc\":\"2.0\",\"id\":")
     append(id)
@@ -27,18 +23,9 @@ extension ByteBuffer {
     append("}}")
   }
 
-  /// Appends a complete error response. An absent id is written as null.
-  public mutating func appendError(_ error: FeedError, id: JSONView?) {
-    appendError(error, id: id?.text)
-  }
-
-  /// Appends a complete error response; `id` is the JSON text of the id.
+  /// Appends a complete error response; `id` is the JSON text of the id. An absent id is written as null.
   public mutating func appendError(_ error: FeedError, id: UnsafeRawBufferPointer?) {
-    append("{\"jsonrpc\":\"2.0\",\"id\":")
-    if let id { append(id) } else { append("null") }
-    append(",\"error\":{\"code\":")
-    append(integer: error.code)
-    append(",\"message\":")
+    beginError(error, id: id)
     appendJSONString(error.message)
     append(",\"data\":{")
     error.appendData(to: &self)
@@ -48,11 +35,16 @@ extension ByteBuffer {
   /// Appends an error response without the message and data, for an error that exceeds `maxFrame`. At most 96 bytes and those
   /// of the id.
   public mutating func appendShortError(_ error: FeedError, id: UnsafeRawBufferPointer?) {
+    beginError(error, id: id)
+    append("\"message too long for maxFrame\"}}")
+  }
+
+  private mutating func beginError(_ error: FeedError, id: UnsafeRawBufferPointer?) {
     append("{\"jsonrpc\":\"2.0\",\"id\":")
     if let id { append(id) } else { append("null") }
     append(",\"error\":{\"code\":")
     append(integer: error.code)
-    append(",\"message\":\"message too long for maxFrame\"}}")
+    append(",\"message\":")
   }
 
   /// Appends a frame with a complete `bye` notification.
