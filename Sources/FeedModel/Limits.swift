@@ -289,9 +289,10 @@ extension Limits {
     \.maxViewRowsPerUser, \.maxTotalViewRows, \.maxFilterBytes,
   ]
 
-  /// Appends all limits as members without braces: `"maxFrame":…,…`.
-  public func appendMembers(to out: inout ByteBuffer) {
-    for (place, limit) in Limits.all.enumerated() {
+  /// Appends limits as members without braces: `"maxFrame":…,…`.
+  /// - Parameter names: those to append; nil for all.
+  public func appendMembers(_ names: Set<String>? = nil, to out: inout ByteBuffer) {
+    for (place, limit) in Limits.all.filter({ names?.contains($0.name) ?? true }).enumerated() {
       if place > 0 { out.append(UInt8(ascii: ",")) }
       out.appendJSONString(limit.name)
       out.append(UInt8(ascii: ":"))

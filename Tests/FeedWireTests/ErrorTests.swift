@@ -12,7 +12,7 @@ import Testing
     if let id {
       Array(id.utf8).withUnsafeBytes { buffer.appendError(error, id: $0) }
     } else {
-      buffer.appendError(error, id: Optional<UnsafeRawBufferPointer>.none)
+      buffer.appendError(error, id: nil)
     }
     return String(decoding: buffer.bytes, as: UTF8.self)
   }

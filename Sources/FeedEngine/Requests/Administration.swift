@@ -17,12 +17,7 @@ extension Engine {
       out.append(integer: sessions.quotas.bytes)
       append(catalog.accounts.total, to: &out)
       out.append("},\"limits\":{")
-      for (place, limit) in Limits.all.filter({ Self.quotaLimits.contains($0.name) }).enumerated() {
-        if place > 0 { out.append(UInt8(ascii: ",")) }
-        out.appendJSONString(limit.name)
-        out.append(UInt8(ascii: ":"))
-        out.append(integer: limits[keyPath: limit.keyPath])
-      }
+      limits.appendMembers(Self.quotaLimits, to: &out)
       out.append(UInt8(ascii: "}"))
     }
   }
