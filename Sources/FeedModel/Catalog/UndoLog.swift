@@ -116,8 +116,6 @@ final class UndoLog {
   /// Records keyed sections whose rows the commit changes.
   func append(_ sections: KeyedSections) { keyed.append(sections) }
 
-  func append(undo: @escaping () -> Void) { append(before: position, undo: undo) }
-
   /// Appends a structural step that comes before the entries since `position`.
   func append(before position: Position, undo: @escaping () -> Void) {
     assert(position.structures == structures.count, "a later structural step is logged already")

@@ -43,10 +43,6 @@ public final class CollectionKind: FeedKind {
 
   /// The definition: the bins, the path of the identity and the retention.
   public var content: CollectionDefinition { state.definition }
-  /// The bytes of the elements.
-  public var bytes: Int { state.elements.bytes }
-  /// The number of elements. An element in several bins counts once.
-  public var elementCount: Int { state.elements.count }
 
   public var wireName: String { "collection" }
   public var definedAs: FeedDefinition.Content? { .collection(content) }

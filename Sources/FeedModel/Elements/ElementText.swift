@@ -87,9 +87,6 @@ import Glibc
   /// The address of the version. Does not retain it.
   @inlinable public var bitPattern: UInt { UInt(bitPattern: block) }
 
-  /// The address of the block. What is there is not part of the interface.
-  var address: UnsafeRawPointer { UnsafeRawPointer(block) }
-
   @usableFromInline var header: UnsafeMutablePointer<Header> {
     @inlinable get { block.assumingMemoryBound(to: Header.self) }
   }

@@ -106,9 +106,6 @@ public final class Feed {
     return kind.section(at: index)
   }
 
-  /// The row at the path of an existing row. O(log n).
-  public func row(at path: IndexPath) -> Row { section(at: Int(path.section)).row(at: Int(path.row)) }
-
   /// The element at the path of an existing row. O(log n).
   public func element(at path: IndexPath) -> ElementText {
     withCollection { $0.element(at: path) } ?? kind.element(at: path)

@@ -45,8 +45,6 @@ extension FeedSection {
 public protocol SectionSnapshot: AnyObject {
   /// The number of rows in the snapshot.
   var count: Int { get }
-  /// The index of the row that `next` returns next.
-  var position: Int { get }
   /// Calls `body` with up to `max` more rows, each valid during its call. Returns the number of rows; 0 at the end.
   func next(max: Int, _ body: (Row) -> Void) -> Int
   /// Passes over up to `max` more rows. Returns the number of rows; 0 at the end. Costs less than reading them.
@@ -108,8 +106,6 @@ public final class FeedSnapshot: SectionSnapshot {
   public let count: Int
   /// The number of rows of each section.
   public let sectionCounts: [UInt32]
-  /// The number of rows that were read.
-  public private(set) var position = 0
   /// The index of the section of the next row; the number of sections at the end.
   public private(set) var section = 0
   /// The rows of sections that were not read to their end, those of the next row last, each with the index after its last
@@ -198,7 +194,6 @@ public final class FeedSnapshot: SectionSnapshot {
   private var rowsLeft: Int { Int(sectionCounts[section]) - row }
 
   private func didRead(_ read: Int) -> Int {
-    position += read
     row += read
     if row >= sectionCounts[section] { skipFinishedSections() }
     return read

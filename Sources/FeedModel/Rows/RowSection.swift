@@ -75,8 +75,6 @@ final class RowSnapshot: SectionSnapshot {
     count = rows.count
   }
 
-  var position: Int { rows.position }
-
   func next(max: Int, _ body: (Row) -> Void) -> Int {
     rows.next(max: max) { pattern in
       guard let element = ElementText(bitPattern: pattern) else { return }

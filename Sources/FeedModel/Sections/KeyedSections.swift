@@ -78,7 +78,6 @@ final class KeyedSections {
   // MARK: Sections and rows
 
   var count: Int { table.count }
-  var rowCount: Int { flat.count }
 
   /// The section at an index in `0..<count`. O(log sections).
   subscript(index: Int) -> KeyedSection { KeyedSection(id: table[index], owner: self) }

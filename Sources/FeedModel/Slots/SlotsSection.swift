@@ -103,7 +103,7 @@ final class SlotsSection: FeedSection {
 /// few fixed rows are retained from the start.
 final class SlotsSnapshot: SectionSnapshot {
   let count: Int
-  private(set) var position = 0
+  private var position = 0
   /// The row of the list that is the first of the snapshot.
   private let start: Int
   private let layout: SlotsLayout

@@ -209,7 +209,7 @@ private final class RetainedRows: SectionSnapshot {
   private let types: TypeTable
   /// What is charged for the rows.
   private var charge: SnapshotMemory.Share?
-  private(set) var position = 0
+  private var position = 0
 
   init(_ rows: [(text: ElementText, type: TypeTable.Code)], _ types: TypeTable) {
     self.rows = rows

@@ -129,10 +129,10 @@ import Testing
   @Test func structuralStepsAreUndoneInReverseUpToAMark() {
     let log = UndoLog()
     var undone: [Int] = []
-    log.append(undo: { undone.append(1) })
+    log.append(before: log.position, undo: { undone.append(1) })
     let mark = log.position
-    log.append(undo: { undone.append(2) })
-    log.append(undo: { undone.append(3) })
+    log.append(before: log.position, undo: { undone.append(2) })
+    log.append(before: log.position, undo: { undone.append(3) })
     #expect(log.undo(to: mark))
     expectEqual(undone, [3, 2])
     #expect(!log.undo(to: mark))

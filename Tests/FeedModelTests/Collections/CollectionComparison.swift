@@ -28,11 +28,10 @@ extension CollectionPair {
   }
 
   private func compareElements(_ collection: CollectionKind) throws {
-    guard collection.elementCount == reference.elements.count, collection.state.index.count == collection.elementCount
-    else {
-      throw Mismatch("\(collection.elementCount) elements, \(collection.state.index.count) identities")
-    }
     let table = collection.state.elements
+    guard table.count == reference.elements.count, collection.state.index.count == table.count else {
+      throw Mismatch("\(table.count) elements, \(collection.state.index.count) identities")
+    }
     func texts(_ handles: [UInt32]) -> [String] {
       handles.map { String(decoding: table.text(of: $0).text, as: UTF8.self) }
     }

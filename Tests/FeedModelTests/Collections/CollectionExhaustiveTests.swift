@@ -31,7 +31,7 @@ import Testing
     try pair.begin()
     try explore(pair, Self.operations, depth: 3)
     pair.catalog.rollBack()
-    try expectEqual(pair.collection.elementCount, 0)
+    try expectEqual(pair.collection.state.elements.count, 0)
   }
 
   /// Every sequence with two elements and operations on several elements.
