@@ -30,12 +30,8 @@ public final class ManagedKind: FeedKind {
   public func section(at index: Int) -> any FeedSection { state.sections[index] }
   public var rowCount: Int { state.sections.reduce(0) { $0 + $1.count } }
   public func locate(_ index: Int) -> (section: any FeedSection, row: Int) {
-    var rest = index
-    for section in state.sections.dropLast() {
-      if rest < section.count { return (section, rest) }
-      rest -= section.count
-    }
-    return (state.sections[state.sections.count - 1], rest)
+    let path = path(ofFlat: index)
+    return (state.sections[Int(path.section)], Int(path.row))
   }
   public func path(ofFlat index: Int) -> IndexPath {
     var rest = index
