@@ -68,9 +68,6 @@ public final class Database {
     try Statement(sql, in: self, isKept: isKept)
   }
 
-  /// The number of rows that the last INSERT, UPDATE or DELETE changed.
-  public var changes: Int { Int(sqlite3_changes64(handle)) }
-
   /// Whether a transaction is open.
   public var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
@@ -129,19 +126,6 @@ extension Database {
     try execute("BEGIN")
     defer { rollBack() }
     return try body()
-  }
-
-  /// Executes `body` in one write transaction. Rolls back if `body` throws.
-  public func transaction(_ body: () throws(SQLiteError) -> Void) throws(SQLiteError) {
-    precondition(!isInTransaction, "transactions do not nest")
-    try execute("BEGIN IMMEDIATE")
-    do throws(SQLiteError) {
-      try body()
-      try execute("COMMIT")
-    } catch {
-      rollBack()
-      throw error
-    }
   }
 
   /// Rolls back the open transaction, if any. Some errors have already rolled it back.
