@@ -30,6 +30,20 @@ func refusal(_ path: String) -> QueryError? {
   }
 }
 
+extension IRegexp {
+  /// Whether the expression matches all of `text`.
+  func matches(whole text: String) -> Bool {
+    var text = text
+    return text.withUTF8 { matches(whole: UnsafeRawBufferPointer($0)) }
+  }
+
+  /// Whether the expression matches some part of `text`.
+  func searches(in text: String) -> Bool {
+    var text = text
+    return text.withUTF8 { searches(in: UnsafeRawBufferPointer($0)) }
+  }
+}
+
 /// Random JSON values, and random paths that are likely to select nodes of them.
 struct RandomTexts {
   var random: SeededRandom

@@ -31,18 +31,6 @@ public struct IRegexp: Sendable {
     var work = Int.max
     return matcher.matches(text, isWhole: false, work: &work) ?? false
   }
-
-  /// Whether the expression matches all of `text`.
-  public func matches(whole text: String) -> Bool {
-    var text = text
-    return text.withUTF8 { matches(whole: UnsafeRawBufferPointer($0)) }
-  }
-
-  /// Whether the expression matches some part of `text`.
-  public func searches(in text: String) -> Bool {
-    var text = text
-    return text.withUTF8 { searches(in: UnsafeRawBufferPointer($0)) }
-  }
 }
 
 /// A compiled regular expression with its cached states. Only one thread at a time uses it.
