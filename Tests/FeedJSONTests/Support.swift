@@ -25,7 +25,6 @@ func compacted(_ bytes: [UInt8]) throws -> [UInt8] {
   try withJSON(bytes) { view in
     var buffer = ByteBuffer()
     buffer.append(compact: view)
-    expectEqual(view.compactLength, buffer.count)
     return Array(buffer.bytes)
   }
 }

@@ -92,14 +92,6 @@ extension ByteBuffer {
 }
 
 extension JSONView {
-  /// The number of bytes that `ByteBuffer.append(compact:)` appends. O(1) for a compact value, otherwise O(bytes).
-  public var compactLength: Int {
-    guard !isCompact else { return text.count }
-    var length = 0
-    forEachCompactPiece { length &+= $0.count }
-    return length
-  }
-
   /// Calls `body` with the pieces of the text between white space outside strings, in order.
   func forEachCompactPiece(_ body: (UnsafeRawBufferPointer) -> Void) {
     var p = start
