@@ -28,8 +28,7 @@ struct MemberPath: Equatable, Sendable {
     for step in steps {
       let next: JSONView?
       switch step {
-      case .name(var name):
-        next = name.withUTF8 { view.member(utf8: UnsafeRawBufferPointer($0)) }
+      case .name(let name): next = view.member(named: name)
       case .index(let index):
         guard view.kind == .array else { return nil }
         next = view.element(at: index < 0 ? view.count + index : index)

@@ -160,10 +160,3 @@ extension Engine {
     return index
   }
 }
-
-extension JSONView {
-  fileprivate func member(utf8 name: String) -> JSONView? {
-    var name = name
-    return name.withUTF8 { member(utf8: UnsafeRawBufferPointer($0)) }
-  }
-}

@@ -63,6 +63,12 @@ extension JSONView {
     name.withMemoryRebound(to: UInt8.self) { findMember($0) }
   }
 
+  /// Returns the member ``member(utf8:)`` of a name that is no literal.
+  public func member(named name: String) -> JSONView? {
+    var name = name
+    return name.withUTF8 { findMember($0) }
+  }
+
   /// The values of an object that has exactly two members with these names, in this order and without escapes; nil for all
   /// others. O(1).
   @inlinable @inline(__always)

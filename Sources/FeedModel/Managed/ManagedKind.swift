@@ -178,9 +178,7 @@ final class ManagedState: RowStore {
   }
 
   override func restore(_ element: JSONView, at changed: Instant, _ log: UndoLog) throws(FeedError) -> UInt32 {
-    var column = identifiedBy
-    let value = column.withUTF8 { element.member(utf8: UnsafeRawBufferPointer($0)) }
-    guard let value, try find(value, index: elements.count) == nil else {
+    guard let value = element.member(named: identifiedBy), try find(value, index: elements.count) == nil else {
       throw .noIdentity(feed: feed, index: elements.count, path: identifiedBy, found: "no such column")
     }
     let none = UnsafeRawBufferPointer(start: nil, count: 0)
@@ -191,21 +189,16 @@ final class ManagedState: RowStore {
 
   /// Returns the row that has the same identity as a row's object.
   func find(identityOf object: JSONView, index place: Int) throws(FeedError) -> UInt32? {
-    guard let value = identityColumn(of: object) else {
+    guard let value = object.member(named: definition.id) else {
       throw .noIdentity(feed: feed, index: place, path: definition.id, found: "no such column")
     }
     return try find(value, index: place)
   }
 
-  private func identityColumn(of object: JSONView) -> JSONView? {
-    var column = definition.id
-    return column.withUTF8 { object.member(utf8: UnsafeRawBufferPointer($0)) }
-  }
-
   /// Creates a version with the identity of the last `find`.
   func makeText(_ object: JSONView) throws(FeedError) -> ElementText {
     let none = UnsafeRawBufferPointer(start: nil, count: 0)
-    return try makeText(object, identity: identity.bytes, at: identityColumn(of: object), keys: none)
+    return try makeText(object, identity: identity.bytes, at: object.member(named: definition.id), keys: none)
   }
 
   /// Adds a version with the identity of the last `find`.

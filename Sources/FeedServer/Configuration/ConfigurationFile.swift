@@ -132,8 +132,7 @@ struct ConfigurationText {
       if step.hasSuffix("]") {
         next = Int(step.dropLast()).flatMap { current.element(at: $0) }
       } else {
-        var name = String(step)
-        next = name.withUTF8 { current.member(utf8: UnsafeRawBufferPointer($0)) }
+        next = current.member(named: String(step))
       }
       guard let next else { return found }
       (found, current) = (next, next)
