@@ -71,17 +71,12 @@ extension Invocation {
   fileprivate func identities(_ connection: Connection) throws(Failure) -> [String] {
     let target = try call(connection, "describe", feedParameter, deadline: deadline()) { PushTarget($0) }
     guard target.method == "update" else { return [] }
-    var params = ParameterWriter()
-    params.add("feed", operand(0))
+    var params = ParameterWriter(feed: operand(0))
     params.add("path", "$[0:\(Self.maxIdentities)]\(target.idPath.dropFirst())")
     return try call(connection, "query", params.finish(), deadline: deadline()) { result in
       result.member("nodes")?.elements.map(Operands.word(ofID:)) ?? []
     }
   }
 
-  private var feedParameter: String {
-    var params = ParameterWriter()
-    params.add("feed", operand(0))
-    return params.finish()
-  }
+  private var feedParameter: String { ParameterWriter(feed: operand(0)).finish() }
 }

@@ -133,9 +133,7 @@ extension Command {
     about: "Shows the definition of a feed, its sections, their numbers of rows, and its revision.",
     operands: 1...1
   ) { invocation throws(Failure) in
-    var params = ParameterWriter()
-    params.add("feed", invocation.operand(0))
-    return try invocation.request("describe", params.finish(), show: Show.value)
+    try invocation.request("describe", ParameterWriter(feed: invocation.operand(0)).finish(), show: Show.value)
   }
 }
 

@@ -85,8 +85,7 @@ extension DefinitionBuilder {
   /// Returns the JSON object for `define`.
   /// - Parameter replace: whether to replace another definition with this name.
   func json(replace: Bool) -> String {
-    var params = ParameterWriter()
-    params.add("feed", feed)
+    var params = ParameterWriter(feed: feed)
     params.add("kind", kind)
     if let id { params.add("id", id) }
     if let type { params.add("type", type) }

@@ -187,8 +187,7 @@ private struct Relocation {
     let console = invocation.console
     var attempt = 1
     while true {
-      var params = ParameterWriter()
-      params.add("feed", feed)
+      var params = ParameterWriter(feed: feed)
       switch source {
       case .row(let row): params.add("from", row)
       case .id(let id): params.add("id", json: id)
@@ -217,9 +216,8 @@ private struct Relocation {
       try invocation.addChangeMembers(of: feed, to: &params)
       return false
     }
-    var name = ParameterWriter()
-    name.add("feed", feed)
-    let (revision, count) = try invocation.call(connection, "describe", name.finish(), deadline: deadline) {
+    let name = ParameterWriter(feed: feed).finish()
+    let (revision, count) = try invocation.call(connection, "describe", name, deadline: deadline) {
       ($0.member("revision")?.int ?? 0, $0.member("count")?.int ?? 0)
     }
     var row = max(count - 1, 0)
@@ -240,8 +238,7 @@ private struct Relocation {
 
   /// The row of the element with an identity.
   private func row(of id: String, _ connection: Connection, _ deadline: UInt64) throws(Failure) -> Int {
-    var params = ParameterWriter()
-    params.add("feed", feed)
+    var params = ParameterWriter(feed: feed)
     params.add("id", json: id)
     let row = try invocation.call(connection, "get", params.finish(), deadline: deadline) {
       $0.member("at")?.element(at: 0)?.element(at: 1)?.int

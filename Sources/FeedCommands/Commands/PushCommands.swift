@@ -151,9 +151,7 @@ extension Invocation {
   /// Describes the feed. With `--define`, defines it first if it is unknown.
   private func describedTarget(_ connection: Connection, deadline: UInt64) throws(Failure) -> PushTarget {
     let feed = operand(0)
-    var name = ParameterWriter()
-    name.add("feed", feed)
-    let params = name.finish()
+    let params = ParameterWriter(feed: feed).finish()
     do throws(Failure) {
       return try call(connection, "describe", params, deadline: deadline) { PushTarget($0) }
     } catch {

@@ -22,8 +22,7 @@ extension Command {
   ) { invocation throws(Failure) in
     let feed = invocation.operand(0)
     let templates = try invocation.templates()
-    var params = ParameterWriter()
-    params.add("feed", feed)
+    var params = ParameterWriter(feed: feed)
     var what = "element \(invocation.operand(1))"
     if let at = invocation.options.text("at") {
       guard invocation.operands.count == 1 else { throw invocation.usage("ID and --at exclude each other") }
@@ -68,8 +67,7 @@ extension Command {
       numbers.append(number)
     }
     let section = try invocation.section(invocation.operand(1), of: feed)
-    var params = ParameterWriter()
-    params.add("feed", feed)
+    var params = ParameterWriter(feed: feed)
     params.add("section", section)
     params.add("from", numbers[0])
     params.add("count", numbers[1])
@@ -106,8 +104,7 @@ extension Command {
   ) { invocation throws(Failure) in
     let feed = invocation.operand(0)
     let templates = try invocation.templates()
-    var params = ParameterWriter()
-    params.add("feed", feed)
+    var params = ParameterWriter(feed: feed)
     params.add("path", invocation.operand(1))
     let hasPlaces = invocation.options.contains("places")
     if hasPlaces, !templates.isEmpty { throw invocation.usage("--places and --template exclude each other") }
@@ -133,10 +130,9 @@ extension Command {
   ) { invocation throws(Failure) in
     let feed = invocation.operand(0)
     let templates = try invocation.templates()
-    var params = ParameterWriter()
-    params.add("feed", feed)
     do throws(Failure) {
-      return try invocation.request("snapshot", params.finish()) { Show.snapshot($0, $1, templates) }
+      let params = ParameterWriter(feed: feed).finish()
+      return try invocation.request("snapshot", params) { Show.snapshot($0, $1, templates) }
     } catch {
       guard error.exceeds(["maxFrame"]) else { throw error }
     }
@@ -153,9 +149,7 @@ extension Command {
       """,
     operands: 1...1
   ) { invocation throws(Failure) in
-    var params = ParameterWriter()
-    params.add("feed", invocation.operand(0))
-    return try invocation.request("verify", params.finish(), show: Show.members)
+    try invocation.request("verify", ParameterWriter(feed: invocation.operand(0)).finish(), show: Show.members)
   }
 
   /// `--template`, for commands that print rows.

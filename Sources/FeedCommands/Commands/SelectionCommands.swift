@@ -19,9 +19,7 @@ extension Command {
     examples: "feedclient selected inbox",
     about: "Shows the places of the selected rows of a feed.", operands: 1...1
   ) { invocation throws(Failure) in
-    var params = ParameterWriter()
-    params.add("feed", invocation.operand(0))
-    return try invocation.request("selected", params.finish(), show: Show.selection)
+    try invocation.request("selected", ParameterWriter(feed: invocation.operand(0)).finish(), show: Show.selection)
   }
 
   private static func selection(_ name: String, summary: String, about: String) -> Command {

@@ -97,8 +97,7 @@ extension Invocation {
   /// Begins the parameters of a request that changes the feed of the first operand: the feed, the animation hint and
   /// the conditions.
   func changeParameters() throws(Failure) -> ParameterWriter {
-    var params = ParameterWriter()
-    params.add("feed", operand(0))
+    var params = ParameterWriter(feed: operand(0))
     try addChangeMembers(of: operand(0), to: &params)
     return params
   }
@@ -124,8 +123,7 @@ extension Invocation {
     else {
       throw usage("--if '\(word)': expected a revision such as 12, 'none', or FEED=REVISION")
     }
-    var condition = ParameterWriter()
-    condition.add("feed", parts.count == 2 ? String(parts[0]) : feed)
+    var condition = ParameterWriter(feed: parts.count == 2 ? String(parts[0]) : feed)
     condition.add("revision", json: Count.parse(revision).map { "\($0)" } ?? "null")
     return condition.finish()
   }

@@ -122,11 +122,8 @@ extension Invocation {
     if let index = Int(word), index >= 0 { return index }
     let deadline = deadline()
     let (connection, _) = try connect(deadline: deadline)
-    var params = ParameterWriter()
-    params.add("feed", feed)
-    let sections = try call(connection, "describe", params.finish(), deadline: deadline) { result in
-      SectionLookup(result.member("sections"))
-    }
+    let name = ParameterWriter(feed: feed).finish()
+    let sections = try call(connection, "describe", name, deadline: deadline) { SectionLookup($0.member("sections")) }
     return try sections.find(word, in: feed)
   }
 

@@ -92,14 +92,20 @@ enum Operands {
 
 /// Writes the JSON object of a request's parameters, member by member.
 ///
-///     var params = ParameterWriter()
-///     params.add("feed", "inbox")
-///     params.finish()  // {"feed":"inbox"}
+///     var params = ParameterWriter(feed: "inbox")
+///     params.add("row", 3)
+///     params.finish()  // {"feed":"inbox","row":3}
 struct ParameterWriter: ~Copyable {
   private var buffer = ByteBuffer()
   private var isEmpty = true
 
   init() { buffer.append(UInt8(ascii: "{")) }
+
+  /// Begins with the member `feed`.
+  init(feed: String) {
+    self.init()
+    add("feed", feed)
+  }
 
   private mutating func begin(_ name: String) {
     if !isEmpty { buffer.append(UInt8(ascii: ",")) }

@@ -144,8 +144,7 @@ final class PushStream {
       console.sayRaw("\r\(text)\u{1B}[K\n")
     }
     if console.isJSON {
-      var summary = ParameterWriter()
-      summary.add("feed", target.feed)
+      var summary = ParameterWriter(feed: target.feed)
       summary.add("pushed", pusher.pushed)
       summary.add("refused", refused)
       if let revision = pusher.revision { summary.add("revision", revision) }

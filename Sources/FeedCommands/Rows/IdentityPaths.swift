@@ -56,9 +56,7 @@ extension IdentityPaths {
       // A bin has no definition of its own.
       let name = String(names[next].prefix { $0 != "/" })
       next += 1
-      var params = ParameterWriter()
-      params.add("feed", name)
-      let text = params.finish()
+      let text = ParameterWriter(feed: name).finish()
       let found = try? connection.call("describe", params: { $0.append(string: text) }, deadline: deadline) {
         (path: $0.member("id")?.string, shown: Self.shown(by: $0))
       }

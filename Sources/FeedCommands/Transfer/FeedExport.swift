@@ -139,8 +139,7 @@ final class FeedCopies {
 
   /// Watches a feed and waits for its snapshot.
   func add(_ feed: String) throws(Failure) {
-    var params = ParameterWriter()
-    params.add("feed", feed)
+    var params = ParameterWriter(feed: feed)
     params.add("spanning", json: "true")
     let start = try request("watch", params.finish(), deadline: invocation.deadline()) {
       result throws(MalformedMessage) in try WatchStart(result)

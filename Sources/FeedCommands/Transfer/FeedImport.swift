@@ -100,9 +100,8 @@ final class FeedImport {
   }
 
   private func describe<Result>(_ feed: String, _ read: (JSONView) -> Result) throws(Failure) -> Result {
-    var params = ParameterWriter()
-    params.add("feed", feed)
-    return try invocation.call(connection, "describe", params.finish(), deadline: invocation.deadline(), read)
+    let params = ParameterWriter(feed: feed).finish()
+    return try invocation.call(connection, "describe", params, deadline: invocation.deadline(), read)
   }
 
   private func push(_ element: JSONView, _ line: Int, _ column: Int) throws(Failure) {
@@ -193,8 +192,7 @@ final class FeedImport {
 
   /// Returns the JSON of the identities of the first rows of a feed.
   private func identities(ofFirst count: Int, _ target: PushTarget) throws(Failure) -> String {
-    var params = ParameterWriter()
-    params.add("feed", target.feed)
+    var params = ParameterWriter(feed: target.feed)
     params.add("path", "$[0:\(count)]\(target.idPath.dropFirst())")
     return try invocation.call(connection, "query", params.finish(), deadline: invocation.deadline()) { result in
       result.member("nodes").map { String(decoding: $0.text, as: UTF8.self) } ?? "[]"
@@ -202,8 +200,7 @@ final class FeedImport {
   }
 
   private func change(_ target: PushTarget, by method: String, _ member: String, _ value: String) throws(Failure) {
-    var params = ParameterWriter()
-    params.add("feed", target.feed)
+    var params = ParameterWriter(feed: target.feed)
     if let animation { params.add("animation", animation) }
     params.add(member, json: value)
     try invocation.call(connection, method, params.finish(), deadline: invocation.deadline()) { _ in }

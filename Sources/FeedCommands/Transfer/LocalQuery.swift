@@ -27,13 +27,10 @@ struct LocalQuery {
 
   /// Prints the nodes, all at one revision.
   func run(_ feed: String) throws(Failure) {
-    var params = ParameterWriter()
-    params.add("feed", feed)
     let deadline = invocation.deadline()
     let (connection, _) = try invocation.connect(deadline: deadline)
-    let kind = try invocation.call(connection, "describe", params.finish(), deadline: deadline) {
-      $0.member("kind")?.string
-    }
+    let name = ParameterWriter(feed: feed).finish()
+    let kind = try invocation.call(connection, "describe", name, deadline: deadline) { $0.member("kind")?.string }
     if kind == "single" { return try runOverElement(of: feed) }
     if let elementwise = path.elementwise() { try run(elementwise, feed) } else { try runOverDocument(feed) }
   }

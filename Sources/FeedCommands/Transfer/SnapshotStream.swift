@@ -29,8 +29,7 @@ struct SnapshotStream {
     _ feed: String, begin: (WatchStart) throws(Failure) -> Void = { _ in }, _ take: (Row) throws(Failure) -> Void
   ) throws(Failure) {
     let (connection, _) = try invocation.connect(deadline: invocation.deadline())
-    var params = ParameterWriter()
-    params.add("feed", feed)
+    var params = ParameterWriter(feed: feed)
     params.add("spanning", json: "true")
     let start = try invocation.call(connection, "watch", params.finish(), deadline: invocation.deadline()) {
       result throws(MalformedMessage) in try WatchStart(result)

@@ -250,8 +250,7 @@ struct TriggerInput {
   }
 
   private func heading() -> ParameterWriter {
-    var object = ParameterWriter()
-    object.add("feed", settings.feed)
+    var object = ParameterWriter(feed: settings.feed)
     object.add("epoch", position.epoch)
     object.add("revision", json: "\(position.revision)")
     if isReset { object.add("reset", true) }
@@ -270,8 +269,7 @@ extension Delta {
   /// The parameters of the notification as JSON text, with the present elements.
   var text: String {
     func list(_ paths: [IndexPath]) -> [String] { paths.map(\.description) }
-    var object = ParameterWriter()
-    object.add("feed", feed)
+    var object = ParameterWriter(feed: feed)
     object.add("from", json: "\(from)")
     object.add("revision", json: "\(revision)")
     object.add("deleted", json: list(change.deleted))

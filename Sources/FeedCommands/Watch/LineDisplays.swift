@@ -170,8 +170,7 @@ final class StateLines: LineDisplay {
   /// Prints the number of rows of each section.
   func show(counts sections: [SectionSummary], revision: UInt64, of feed: String) {
     if console.isJSON {
-      var object = ParameterWriter()
-      object.add("feed", feed)
+      var object = ParameterWriter(feed: feed)
       object.add("revision", json: "\(revision)")
       object.add("sections", sections)
       return console.print(object.finish())

@@ -85,8 +85,7 @@ struct SinceFile {
     var text = ""
     for feed in feeds {
       guard let state = merged[feed] else { continue }
-      var object = ParameterWriter()
-      object.add("feed", feed)
+      var object = ParameterWriter(feed: feed)
       object.add("epoch", state.position.epoch)
       object.add("revision", json: "\(state.position.revision)")
       if let rows = state.rows?.text(maxRows: Self.maxRows, maxBytes: Self.maxBytes) {
