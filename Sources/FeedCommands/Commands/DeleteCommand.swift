@@ -99,8 +99,6 @@ extension RemoteError {
 
   /// The index of the first element in the request that does not meet the condition on elements.
   var conditionIndex: Int? {
-    guard code == Self.conditionFailed, let data else { return nil }
-    var scanner = JSONScanner()
-    return data.withUnsafeBytes { bytes in (try? scanner.scan(bytes))?.member("index")?.int }
+    code == Self.conditionFailed ? data?.readJSON { $0.member("index")?.int } : nil
   }
 }

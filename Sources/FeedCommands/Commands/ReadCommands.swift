@@ -173,13 +173,7 @@ extension Invocation {
 extension Failure {
   /// Whether the daemon refused the request because of one of these limits.
   func exceeds(_ limits: Set<String>) -> Bool {
-    guard case .client(.refused(let error)) = self, error.code == RemoteError.limitExceeded, let data = error.data
-    else {
-      return false
-    }
-    var scanner = JSONScanner()
-    return data.withUnsafeBytes { bytes in
-      (try? scanner.scan(bytes))?.member("limit")?.string.map(limits.contains) ?? false
-    }
+    guard case .client(.refused(let error)) = self, error.code == RemoteError.limitExceeded else { return false }
+    return error.data?.readJSON { $0.member("limit")?.string }.map(limits.contains) ?? false
   }
 }

@@ -115,12 +115,8 @@ struct ElementArguments {
 extension RemoteError {
   /// The value of a limit, if the request exceeded it.
   fileprivate func limit(_ name: String) -> Int? {
-    guard code == Self.limitExceeded, let data else { return nil }
-    var scanner = JSONScanner()
-    return data.withUnsafeBytes { bytes in
-      guard let view = try? scanner.scan(bytes), view.member("limit")?.string == name else { return nil }
-      return view.member("value")?.int
-    }
+    guard code == Self.limitExceeded else { return nil }
+    return data?.readJSON { $0.member("limit")?.string == name ? $0.member("value")?.int : nil }
   }
 }
 

@@ -31,6 +31,11 @@ struct Templates: Equatable, Sendable {
     }
   }
 
+  /// Appends a row's element, a JSON text, to a line.
+  func add(_ element: [UInt8], type: String?, to line: inout LinePainter) {
+    _ = element.readJSON { add($0, type: type, to: &line) }
+  }
+
   /// Appends a row's element to a line, by the template of its type or as JSON.
   func add(_ element: JSONView, type: String?, to line: inout LinePainter) {
     if let template = type.flatMap({ byType[$0] }) ?? fallback {

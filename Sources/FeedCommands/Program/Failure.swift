@@ -249,10 +249,8 @@ extension String {
 extension RemoteError {
   /// The filter or path of the error, and the number of columns before the position of the error.
   var markedQuery: (text: String, columns: Int)? {
-    guard let data else { return nil }
-    var scanner = JSONScanner()
-    return data.withUnsafeBytes { bytes in
-      guard let view = try? scanner.scan(bytes), let offset = view.member("offset")?.int, offset >= 0,
+    data?.readJSON { view in
+      guard let offset = view.member("offset")?.int, offset >= 0,
         let text = (view.member("text") ?? view.member("filter") ?? view.member("path"))?.string
       else { return nil }
       let before = String(decoding: text.utf8.prefix(offset), as: UTF8.self)

@@ -157,9 +157,5 @@ extension Invocation {
 
 extension RemoteError {
   /// The feed of the error.
-  fileprivate var feedName: String? {
-    guard let data else { return nil }
-    var scanner = JSONScanner()
-    return data.withUnsafeBytes { bytes in (try? scanner.scan(bytes))?.member("feed")?.string }
-  }
+  fileprivate var feedName: String? { data?.readJSON { $0.member("feed")?.string } }
 }

@@ -90,6 +90,17 @@ enum Operands {
   }
 }
 
+extension [UInt8] {
+  /// Passes the value of a JSON text to `read`. Returns nil if the text is not JSON.
+  func readJSON<Result>(_ read: (JSONView) -> Result?) -> Result? {
+    withUnsafeBytes { bytes in
+      // Deeper than any message of a daemon.
+      var scanner = JSONScanner(maxDepth: 10_200)
+      return (try? scanner.scan(bytes)).flatMap(read)
+    }
+  }
+}
+
 /// Writes the JSON object of a request's parameters, member by member.
 ///
 ///     var params = ParameterWriter(feed: "inbox")

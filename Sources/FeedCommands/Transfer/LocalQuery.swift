@@ -86,8 +86,7 @@ struct LocalQuery {
   }
 
   private func show(_ node: [UInt8], at place: SnapshotStream.Place) throws(Failure) {
-    var scanner = JSONScanner(maxDepth: 10_100)
-    node.withUnsafeBytes { bytes in if let view = try? scanner.scan(bytes) { show(view, at: place) } }
+    _ = node.readJSON { show($0, at: place) }
     try invocation.console.flushIfLarge()
   }
 

@@ -251,8 +251,7 @@ struct TriggerInput {
 
   private func heading() -> ParameterWriter {
     var object = ParameterWriter(feed: settings.feed)
-    object.add("epoch", position.epoch)
-    object.add("revision", json: "\(position.revision)")
+    object.add(position)
     if isReset { object.add("reset", true) }
     return object
   }

@@ -67,17 +67,16 @@ final class TriggerState {
     }
     var mirror: Mirror?
     for (number, line) in bytes[..<end].split(separator: UInt8(ascii: "\n")).enumerated() {
-      let isRead = Array(line).withUnsafeBytes { bytes -> Bool in
-        var scanner = JSONScanner(maxDepth: 10_200)
-        guard let view = try? scanner.scan(bytes), view.kind == .object else { return false }
+      let isRead = Array(line).readJSON { view -> Bool in
+        guard view.kind == .object else { return false }
         if view.member("trigger") != nil { return readHead(view, &mirror) }
         return number > 0 && readLine(view, &mirror)
       }
-      if number == 0, isRead { headBytes = line.count }
-      guard isRead else {
+      guard isRead == true else {
         let advice = "pass another path, or remove it to start anew"
         throw .usage("'\(path)', line \(number + 1): not written by trigger --state for feed '\(feed)'; \(advice)")
       }
+      if number == 0 { headBytes = line.count }
     }
     if let sections = rows?.sections { rows = SavedRows(sections: sections, prints: mirror?.sections) }
     stepBytes = end - headBytes
@@ -89,7 +88,7 @@ final class TriggerState {
   }
 
   private func readHead(_ view: JSONView, _ mirror: inout Mirror?) -> Bool {
-    guard view.member("trigger")?.int == 1, view.member("feed")?.string == feed, let position = Self.position(view),
+    guard view.member("trigger")?.int == 1, view.member("feed")?.string == feed, let position = FeedPosition(view),
       let next = view.member("next")?.int, readItems(view)
     else { return false }
     (self.position, nextNumber) = (position, next)
@@ -105,7 +104,7 @@ final class TriggerState {
       items.removeAll { $0.number == number }
       return true
     }
-    guard readItems(view), let deltas = view.member("deltas"), let position = Self.position(view) else { return false }
+    guard readItems(view), let deltas = view.member("deltas"), let position = FeedPosition(view) else { return false }
     for params in deltas.elements {
       guard let delta = try? Delta(params) else { return false }
       if var sections = rows?.sections {
@@ -125,13 +124,6 @@ final class TriggerState {
       nextNumber = max(nextNumber, item.number + 1)
     }
     return true
-  }
-
-  private static func position(_ view: JSONView) -> FeedPosition? {
-    guard let epoch = view.member("epoch")?.string,
-      let revision = view.member("revision")?.int.flatMap({ UInt64(exactly: $0) })
-    else { return nil }
-    return FeedPosition(epoch: epoch, revision: revision)
   }
 }
 
@@ -157,7 +149,7 @@ extension TriggerState {
     var object = ParameterWriter()
     object.add("items", json: items.map(\.json))
     object.add("deltas", json: deltas)
-    Self.add(position, to: &object)
+    object.add(position)
     // A position without items is behind after a loss of power, which loses nothing.
     try write(object.finish(), syncs: !items.isEmpty)
     self.position = position
@@ -186,7 +178,7 @@ extension TriggerState {
     head.add("trigger", 1)
     head.add("feed", feed)
     if let filter { head.add("where", filter) }
-    Self.add(position, to: &head)
+    head.add(position)
     head.add("next", nextNumber)
     if let text = rows?.text(maxRows: Self.maxRows, maxBytes: Self.maxBytes) { head.add("sections", json: text) }
     head.add("items", json: items.map(\.json))
@@ -197,10 +189,5 @@ extension TriggerState {
     let bytes = Array((line + "\n").utf8)
     do throws(SystemError) { try log.append(bytes, syncs: syncs) } catch { throw .system(error) }
     stepBytes += bytes.count
-  }
-
-  private static func add(_ position: FeedPosition, to object: inout ParameterWriter) {
-    object.add("epoch", position.epoch)
-    object.add("revision", json: "\(position.revision)")
   }
 }

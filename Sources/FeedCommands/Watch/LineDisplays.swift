@@ -81,17 +81,10 @@ final class ChangeLines: LineDisplay {
       settings.templates.add(element, type: row.type, to: &line)
     } else if let id = row.id {
       line.add(" ")
-      add(news.identities.element(withID: id, in: row.before?.section), to: &line)
+      // Of the element of a deleted row only the identity is known.
+      settings.templates.add(news.identities.element(withID: id, in: row.before?.section), type: nil, to: &line)
     }
     console.print(line.text)
-  }
-
-  /// Adds the element of a deleted row, of which only the identity is known.
-  private func add(_ text: [UInt8], to line: inout LinePainter) {
-    var scanner = JSONScanner(maxDepth: 10_100)
-    text.withUnsafeBytes { bytes in
-      if let view = try? scanner.scan(bytes) { settings.templates.add(view, type: nil, to: &line) }
-    }
   }
 
   private static func sign(of kind: RowChange.Kind) -> (String, Palette.Role) {
@@ -153,13 +146,10 @@ final class StateLines: LineDisplay {
   /// The texts of the first `count` rows.
   private static func texts(_ mirror: Mirror, _ template: Template, _ count: Int) -> [String] {
     var texts: [String] = []
-    var scanner = JSONScanner(maxDepth: 10_100)
     for section in mirror.sections {
       for row in section.rows.prefix(count - texts.count) {
         var line = LinePainter(width: LinePainter.unlimited, palette: Palette(isOn: false))
-        row.element.withUnsafeBytes { bytes in
-          if let view = try? scanner.scan(bytes) { template.add(view, to: &line) }
-        }
+        _ = row.element.readJSON { template.add($0, to: &line) }
         texts.append(line.text)
       }
       if texts.count >= count { break }

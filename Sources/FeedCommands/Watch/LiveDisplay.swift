@@ -214,11 +214,8 @@ extension LiveDisplay {
 
   /// An element pretty-printed.
   private static func text(of row: FeedClient.Row) -> [String] {
-    row.element.withUnsafeBytes { bytes in
-      var scanner = JSONScanner(maxDepth: 10_100)
-      guard let view = try? scanner.scan(bytes) else { return [] }
-      return PrettyPrinter(palette: Palette(isOn: false)).text(of: view).split(separator: "\n").map(String.init)
-    }
+    let text = row.element.readJSON { PrettyPrinter(palette: Palette(isOn: false)).text(of: $0) } ?? ""
+    return text.split(separator: "\n").map(String.init)
   }
 
   private static let help = [

@@ -261,10 +261,7 @@ extension LiveList {
     if !mark.isEmpty { line.add(mark, .selected) }
     isAtCursor ? line.add("▸", .bold) : line.add(" ")
     if let type = row.type { line.add("\(type) ", .dim) }
-    row.element.withUnsafeBytes { bytes in
-      var scanner = JSONScanner(maxDepth: 10_100)
-      if let view = try? scanner.scan(bytes) { templates.add(view, type: row.type, to: &line) }
-    }
+    templates.add(row.element, type: row.type, to: &line)
     return line
   }
 }
@@ -353,10 +350,7 @@ extension LiveList {
 
   private func text(of row: FeedClient.Row) -> String {
     var line = LinePainter(width: LinePainter.unlimited, palette: Palette(isOn: false))
-    row.element.withUnsafeBytes { bytes in
-      var scanner = JSONScanner(maxDepth: 10_100)
-      if let view = try? scanner.scan(bytes) { templates.add(view, type: row.type, to: &line) }
-    }
+    templates.add(row.element, type: row.type, to: &line)
     return line.text
   }
 

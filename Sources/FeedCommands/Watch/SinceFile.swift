@@ -49,22 +49,17 @@ struct SinceFile {
 
   /// The texts of the positions: the whole file if it is one JSON value, otherwise its lines.
   private static func texts(_ bytes: [UInt8]) -> [ArraySlice<UInt8>] {
-    var scanner = JSONScanner()
-    let isOne = bytes.withUnsafeBytes { (try? scanner.scan($0)) != nil }
-    return isOne ? [bytes[...]] : bytes.split(separator: UInt8(ascii: "\n"))
+    bytes.readJSON { _ in [bytes[...]] } ?? bytes.split(separator: UInt8(ascii: "\n"))
   }
 
   private static func parse(
     _ text: [UInt8], _ path: String, _ feeds: [String]
   ) throws(Failure) -> (feed: String, state: State) {
     func refuse(_ sentence: String) -> Failure { .usage("cannot resume from \(path): \(sentence)") }
-    let found = text.withUnsafeBytes { bytes -> (feed: String?, state: State)? in
-      var scanner = JSONScanner()
-      guard let view = try? scanner.scan(bytes), let epoch = view.member("epoch")?.string,
-        let revision = view.member("revision")?.int.flatMap({ UInt64(exactly: $0) })
-      else { return nil }
-      let position = FeedPosition(epoch: epoch, revision: revision)
-      return (view.member("feed")?.string, State(position: position, rows: SavedRows(view.member("sections"))))
+    let found = text.readJSON { view in
+      FeedPosition(view).map { position in
+        (feed: view.member("feed")?.string, state: State(position: position, rows: SavedRows(view.member("sections"))))
+      }
     }
     guard let found, found.feed != nil || feeds.count == 1 else {
       throw refuse("it is not a file of --since-file; remove it to start with a snapshot")
@@ -86,8 +81,7 @@ struct SinceFile {
     for feed in feeds {
       guard let state = merged[feed] else { continue }
       var object = ParameterWriter(feed: feed)
-      object.add("epoch", state.position.epoch)
-      object.add("revision", json: "\(state.position.revision)")
+      object.add(state.position)
       if let rows = state.rows?.text(maxRows: Self.maxRows, maxBytes: Self.maxBytes) {
         object.add("sections", json: rows)
       }
@@ -96,6 +90,24 @@ struct SinceFile {
     try file.replace(with: Array(text.utf8))
     states = merged
     return text.utf8.count
+  }
+}
+
+extension FeedPosition {
+  /// Reads the members of an object; nil if one is missing.
+  init?(_ object: JSONView) {
+    guard let epoch = object.member("epoch")?.string,
+      let revision = object.member("revision")?.int.flatMap({ UInt64(exactly: $0) })
+    else { return nil }
+    self.init(epoch: epoch, revision: revision)
+  }
+}
+
+extension ParameterWriter {
+  /// Adds the members of a position.
+  mutating func add(_ position: FeedPosition) {
+    add("epoch", position.epoch)
+    add("revision", json: "\(position.revision)")
   }
 }
 
