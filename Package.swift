@@ -125,13 +125,16 @@ let package = Package(
       name: "TestSupport", dependencies: ["FeedJSON", "FeedChange", "FeedSystem"], path: "Tests/TestSupport",
       swiftSettings: settings + wholeModule),
     .target(
+      name: "EngineSupport", dependencies: ["FeedEngine"], path: "Tests/EngineSupport",
+      swiftSettings: settings + optimizer),
+    .target(
       name: "ReferenceModel", dependencies: ["FeedChange", "FeedModel", "TestSupport"],
       path: "Tests/ReferenceModel", swiftSettings: settings + optimizer + testable),
     .target(
       name: "Simulator",
       dependencies: [
-        "FeedEngine", "FeedJSON", "FeedChange", "FeedModel", "FeedServer", "FeedStorage", "FeedSystem", "FaultyDisk",
-        "FaultyFiles", "FaultySockets", "ReferenceModel", "TestSupport",
+        "EngineSupport", "FeedEngine", "FeedJSON", "FeedChange", "FeedModel", "FeedServer", "FeedStorage", "FeedSystem",
+        "FaultyDisk", "FaultyFiles", "FaultySockets", "ReferenceModel", "TestSupport",
       ],
       path: "Tests/Simulator", swiftSettings: settings + optimizer),
     tests("FeedJSONTests", ["FeedJSON"]),
@@ -141,7 +144,10 @@ let package = Package(
     tests("FeedWireTests", ["FeedWire", "FeedJSON", "FeedChange"]),
     tests(
       "FeedEngineTests",
-      ["FeedEngine", "FeedServer", "FeedJSON", "FeedChange", "FeedModel", "FeedWire", "ReferenceModel"]),
+      [
+        "EngineSupport", "FeedEngine", "FeedServer", "FeedJSON", "FeedChange", "FeedModel", "FeedWire",
+        "ReferenceModel",
+      ]),
     tests("SimulationTests", ["Simulator", "ReferenceModel", "FaultyDisk", "FeedEngine", "FeedModel", "FeedStorage"]),
     tests("FeedSQLiteTests", ["FeedSQLite"]),
     .target(name: "FaultyDisk", dependencies: ["CSQLite"], path: "Tests/FaultyDisk"),
@@ -152,8 +158,8 @@ let package = Package(
     tests(
       "FeedStorageTests",
       [
-        "FeedStorage", "FeedEngine", "FeedJSON", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem", "FaultyDisk",
-        "FaultyFiles",
+        "EngineSupport", "FeedStorage", "FeedEngine", "FeedJSON", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem",
+        "FaultyDisk", "FaultyFiles",
       ],
       exclude: ["Corpus"]),
     tests("FeedSourcesTests", ["FeedSources", "FeedJSON", "FeedChange", "FeedModel", "FeedSQLite", "FeedSystem"]),

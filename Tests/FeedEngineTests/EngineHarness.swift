@@ -1,3 +1,4 @@
+import EngineSupport
 import FeedEngine
 import FeedJSON
 import FeedModel

@@ -1,3 +1,4 @@
+import EngineSupport
 import FaultyFiles
 import FeedEngine
 import FeedModel

@@ -1,4 +1,6 @@
-/// A link in memory, for tests, benchmarks and simulators. It contains the peers of its connections, too.
+import FeedEngine
+
+/// A link in memory. It contains the peers of its connections, too.
 ///
 ///     let link = MemoryLink()
 ///     link.connect(Peer(uid: 1, gid: 1, pid: 1))
