@@ -27,9 +27,7 @@ extension Command {
     if wantsIDs { return try invocation.printWords(invocation.identities) }
     let name = invocation.operand(0)
     guard let script = CompletionScript(rawValue: name) else {
-      let shells = CompletionScript.allCases.map(\.rawValue)
-      let list = "; give one of \(shells.joined(separator: ", "))"
-      throw invocation.usage("unknown shell '\(name)'" + Spelling.suggestion(for: name, in: shells, otherwise: list))
+      throw invocation.unknown("shell", name, known: CompletionScript.allCases.map(\.rawValue))
     }
     invocation.console.printRaw(script.bytes)
     return .done

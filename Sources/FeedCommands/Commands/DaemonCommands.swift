@@ -59,11 +59,7 @@ extension Command {
     var params = ParameterWriter()
     if let level = invocation.operands.first {
       let levels = ["error", "warning", "notice", "info", "debug"]
-      guard levels.contains(level) else {
-        let list = "; give one of \(levels.joined(separator: ", "))"
-        throw invocation.usage(
-          "unknown level '\(level)'" + Spelling.suggestion(for: level, in: levels, otherwise: list))
-      }
+      guard levels.contains(level) else { throw invocation.unknown("level", level, known: levels) }
       params.add("level", level)
     }
     return try invocation.request("logLevel", params.finish(), show: Show.members)
@@ -247,12 +243,7 @@ extension Command {
   ) { invocation throws(Failure) in
     let action = invocation.operands.first ?? "status"
     let actions = ["status", "leave", "join", "image"]
-    guard actions.contains(action) else {
-      throw invocation.usage(
-        "unknown action '\(action)'"
-          + Spelling.suggestion(for: action, in: actions, otherwise: "; give one of \(actions.joined(separator: ", "))")
-      )
-    }
+    guard actions.contains(action) else { throw invocation.unknown("action", action, known: actions) }
     var params = ParameterWriter()
     params.add("action", action)
     return try invocation.request("group", params.finish()) { result, console in

@@ -154,9 +154,7 @@ extension Invocation {
     var builder = DefinitionBuilder(feed: word)
     if let kind = options.text("kind") {
       guard DefinitionBuilder.kinds.contains(kind) else {
-        let list = "; give one of \(DefinitionBuilder.kinds.joined(separator: ", "))"
-        throw usage(
-          "unknown kind '\(kind)'" + Spelling.suggestion(for: kind, in: DefinitionBuilder.kinds, otherwise: list))
+        throw unknown("kind", kind, known: DefinitionBuilder.kinds)
       }
       builder.kind = kind
     }

@@ -56,6 +56,12 @@ struct Invocation {
   /// Returns a usage error of this command.
   func usage(_ text: String) -> Failure { .usage("\(command.name): \(text)") }
 
+  /// Returns a usage error for a word that is none of the known ones.
+  func unknown(_ what: String, _ word: String, known: [String]) -> Failure {
+    let list = "; give one of \(known.joined(separator: ", "))"
+    return usage("unknown \(what) '\(word)'" + Spelling.suggestion(for: word, in: known, otherwise: list))
+  }
+
   /// Returns the failure of a client operation. A timeout names its duration.
   /// - Parameter advice: the next step after a timeout; nil for none.
   func failure(_ error: ClientError, advice: String? = nil) -> Failure {
