@@ -116,6 +116,15 @@ struct BenchmarkCommand: Sendable {
       "count", value: .integer(1...1_000_000_000), help: what, defaultText: grouped(count))
   }
 
+  static func window(_ what: String = "number of pushes per turn") -> OptionDescription {
+    OptionDescription(
+      "window", value: .integer(1...65_536), help: what, defaultText: "\(PushJob.defaultWindow)")
+  }
+
+  static let payload = OptionDescription(
+    "payload", value: .integer(50...1_000_000), help: "size of an element in bytes",
+    defaultText: "\(PushJob.defaultPayload)")
+
   private static let runsOption = OptionDescription(
     "runs", value: .integer(1...1000), help: "number of runs of each case; the best one is printed",
     defaultText: "\(Report.defaultRuns)")

@@ -31,10 +31,12 @@ struct Report {
   }
 
   /// Prints the time of `count` operations, each of which processed `bytes` bytes.
-  func add(_ name: String, _ sample: Sample, count: Int, bytes: Int = 0) throws {
+  /// - Parameter bare: the time of as many simpler operations, to which the ratio is printed.
+  func add(_ name: String, _ sample: Sample, count: Int, bytes: Int = 0, bare: Sample? = nil) throws {
     let each = sample.best / Double(count)
     var metrics = [Metric.nanoseconds(each)]
     if bytes > 0 { metrics.append(.gigabytesPerSecond(Double(bytes) / each)) }
+    if let bare { metrics.append(.ratio(sample.best / bare.best, to: "bare")) }
     try add(name, metrics, noise: sample.noise)
   }
 

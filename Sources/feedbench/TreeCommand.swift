@@ -23,9 +23,7 @@ extension BenchmarkCommand {
         "kind", value: .choice(NestingMeasures.Tower.allCases.map(\.rawValue)),
         help: "kind of the levels; mixed alternates composed, segmented and slots", defaultText: "all kinds",
         repeats: true),
-      OptionDescription(
-        "window", value: .integer(1...65_536), help: "number of pushes per turn",
-        defaultText: "\(PushJob.defaultWindow)"),
+      window(),
     ]
   ) { options, report in
     var job = PushJob(count: options.integer("count") ?? defaultTreeCount)
@@ -79,12 +77,9 @@ struct NestingMeasures {
       "pushes of \(counted(job.payload, "byte")) below \(counted(levels, "level")), \(counted(rows, "row")) beside, a watcher at the top"
     )
     let bare = try measure(nil, report)
-    try report.add("the bare collection", [.nanoseconds(bare.best / Double(job.count))], noise: bare.noise)
+    try report.add("the bare collection", bare, count: job.count)
     for tower in towers {
-      let sample = try measure(tower, report)
-      try report.add(
-        tower.rawValue, [.nanoseconds(sample.best / Double(job.count)), .ratio(sample.best / bare.best, to: "bare")],
-        noise: sample.noise)
+      try report.add(tower.rawValue, try measure(tower, report), count: job.count, bare: bare)
     }
   }
 

@@ -14,8 +14,7 @@ extension BenchmarkCommand {
       OptionDescription(
         "elements", value: .integer(1...10_000_000), help: "elements of the collection",
         defaultText: grouped(defaultViewElements)),
-      OptionDescription(
-        "window", value: .integer(1...65_536), help: "pushes in a turn", defaultText: "\(PushJob.defaultWindow)"),
+      window(),
     ]
   ) { options, report in
     var job = PushJob(count: options.integer("count") ?? defaultViewCount)
@@ -44,12 +43,9 @@ struct ViewMeasures {
       "pushes of \(counted(job.payload, "byte")) below a view of \(counted(job.elements, "row")), a watcher on the view"
     )
     let bare = try measure(nil, report)
-    try report.add("the bare collection", [.nanoseconds(bare.best / Double(job.count))], noise: bare.noise)
+    try report.add("the bare collection", bare, count: job.count)
     for (name, members) in Self.views {
-      let sample = try measure(members, report)
-      try report.add(
-        name, [.nanoseconds(sample.best / Double(job.count)), .ratio(sample.best / bare.best, to: "bare")],
-        noise: sample.noise)
+      try report.add(name, try measure(members, report), count: job.count, bare: bare)
     }
   }
 

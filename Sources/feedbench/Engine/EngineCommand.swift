@@ -17,12 +17,7 @@ extension BenchmarkCommand {
         "elements", value: .integer(1...100_000_000),
         help: "number of elements of the feed, updated in random order",
         defaultText: defaultSizes.map { grouped($0) }.joined(separator: ", "), repeats: true),
-      OptionDescription(
-        "window", value: .integer(1...65_536), help: "number of pushes per turn",
-        defaultText: "\(PushJob.defaultWindow)"),
-      OptionDescription(
-        "payload", value: .integer(50...1_000_000), help: "size of an element in bytes",
-        defaultText: "\(PushJob.defaultPayload)"),
+      window(), payload,
     ]
   ) { options, report in
     var job = PushJob(count: options.integer("count") ?? defaultEngineCount)

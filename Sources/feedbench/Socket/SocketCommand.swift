@@ -15,12 +15,7 @@ extension BenchmarkCommand {
       OptionDescription(
         "watchers", value: .integer(0...1000), help: "number of watching connections",
         defaultText: watchers.map { "\($0)" }.joined(separator: ", "), repeats: true),
-      OptionDescription(
-        "window", value: .integer(1...65_536), help: "maximum number of unanswered pushes",
-        defaultText: "\(PushJob.defaultWindow)"),
-      OptionDescription(
-        "payload", value: .integer(50...1_000_000), help: "size of an element in bytes",
-        defaultText: "\(PushJob.defaultPayload)"),
+      window("maximum number of unanswered pushes"), payload,
       OptionDescription(
         "snapshot", value: .integer(0...100_000_000), help: "number of elements of the large snapshot; 0 to skip it",
         defaultText: "\(snapshot)"),
