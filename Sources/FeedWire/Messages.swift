@@ -42,8 +42,7 @@ extension ByteBuffer {
   private mutating func beginError(_ error: FeedError, id: UnsafeRawBufferPointer?) {
     append("{\"jsonrpc\":\"2.0\",\"id\":")
     if let id { append(id) } else { append("null") }
-    append(",\"error\":{\"code\":")
-    append(integer: error.code)
+    append(",\"error\":{\"code\":", integer: error.code)
     append(",\"message\":")
   }
 
@@ -51,10 +50,8 @@ extension ByteBuffer {
   public mutating func appendByeFrame(reason: String, message: String) {
     let start = beginFrame()
     beginNotification("bye")
-    append("\"reason\":")
-    appendJSONString(reason)
-    append(",\"message\":")
-    appendJSONString(message)
+    append("\"reason\":", quoted: reason)
+    append(",\"message\":", quoted: message)
     endMessage()
     endFrame(at: start)
   }
@@ -80,19 +77,13 @@ extension ByteBuffer {
 
   /// Appends `"counts":{…}`: how many entries the lists of a change have. O(1).
   public mutating func append(countsOf change: borrowing Change) {
-    append("\"counts\":{\"deleted\":")
-    append(integer: change.deleted.count)
-    append(",\"added\":")
-    append(integer: change.added.count)
-    append(",\"updated\":")
-    append(integer: change.updated.count)
-    append(",\"moves\":")
-    append(integer: change.moves.count)
+    append("\"counts\":{\"deleted\":", integer: change.deleted.count)
+    append(",\"added\":", integer: change.added.count)
+    append(",\"updated\":", integer: change.updated.count)
+    append(",\"moves\":", integer: change.moves.count)
     if !change.hasSameSections {
-      append(",\"sections\":{\"deleted\":")
-      append(integer: change.sectionsDeleted.count)
-      append(",\"added\":")
-      append(integer: change.sectionsAdded.count)
+      append(",\"sections\":{\"deleted\":", integer: change.sectionsDeleted.count)
+      append(",\"added\":", integer: change.sectionsAdded.count)
       append(UInt8(ascii: "}"))
     }
     append(UInt8(ascii: "}"))

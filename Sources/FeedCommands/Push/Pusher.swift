@@ -224,18 +224,15 @@ struct PushTarget: Equatable {
 
   /// Appends the parameters of the request for a batch.
   func append(_ batch: PushBatch, to params: inout ByteBuffer) {
-    params.append("{\"feed\":")
-    params.appendJSONString(feed)
+    params.append("{\"feed\":", quoted: feed)
     params.append(takesMany ? ",\"elements\":[" : ",\"element\":")
     params.append(batch.bytes.bytes)
     if takesMany { params.append("]") }
     if let animation {
-      params.append(",\"animation\":")
-      params.appendJSONString(animation)
+      params.append(",\"animation\":", quoted: animation)
     }
     if let filter {
-      params.append(",\"where\":")
-      params.appendJSONString(filter)
+      params.append(",\"where\":", quoted: filter)
     }
     if isAbsent { params.append(",\"absent\":true") }
     // Nobody reads the places of the changed rows.

@@ -187,8 +187,7 @@ extension WatchedFeed {
     }
     do throws(ClientError) {
       let id = try follower.request("verify") { params in
-        params.append("{\"feed\":")
-        params.appendJSONString(name)
+        params.append("{\"feed\":", quoted: name)
         params.append("}")
       }
       if let id { verification.asked(id) }
@@ -202,8 +201,7 @@ extension WatchedFeed {
     remarks.refusal = nil
     do throws(ClientError) {
       _ = try follower.request(isOn ? "select" : "deselect") { params in
-        params.append("{\"feed\":")
-        params.appendJSONString(name)
+        params.append("{\"feed\":", quoted: name)
         params.append(string: ",\"at\":[[\(section),\(row)]]}")
       }
     } catch {

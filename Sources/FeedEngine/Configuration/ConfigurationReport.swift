@@ -59,18 +59,14 @@ struct ConfigurationReports {
   /// Appends `,"configuration":{…}` if the configuration was ever read.
   func append(to out: inout ByteBuffer) {
     guard let last else { return }
-    out.append(",\"configuration\":{\"reads\":")
-    out.append(integer: reads)
+    out.append(",\"configuration\":{\"reads\":", integer: reads)
     out.append(",\"status\":")
     out.append(last.error != nil ? "\"refused\"" : waiting > 0 ? "\"storing\"" : "\"applied\"")
-    out.append(",\"time\":")
-    out.appendJSONString(last.time)
+    out.append(",\"time\":", quoted: last.time)
     if let file = last.file {
-      out.append(",\"file\":")
-      out.appendJSONString(file)
+      out.append(",\"file\":", quoted: file)
     }
-    out.append(",\"text\":")
-    out.appendJSONString(last.text)
+    out.append(",\"text\":", quoted: last.text)
     let changes = last.changes
     let lists: [(StaticString, [String])] = [
       (",\"defined\":[", changes.defined), (",\"redefined\":[", changes.redefined),

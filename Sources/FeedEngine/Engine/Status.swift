@@ -95,10 +95,8 @@ public struct SharedLog {
 
   /// Appends `,"group":"…","log":"…"`.
   func append(to out: inout ByteBuffer) {
-    out.append(",\"group\":")
-    out.appendJSONString(group)
-    out.append(",\"log\":")
-    out.appendJSONString(log)
+    out.append(",\"group\":", quoted: group)
+    out.append(",\"log\":", quoted: log)
   }
 }
 

@@ -39,8 +39,7 @@ final class DigestJob: Job {
   }
 
   func appendResult(to out: inout ByteBuffer) {
-    out.append("\"revision\":")
-    out.append(integer: snapshot.revision)
+    out.append("\"revision\":", integer: snapshot.revision)
     out.append(",\"counts\":[")
     for (place, count) in snapshot.sectionCounts.enumerated() {
       if place > 0 { out.append(UInt8(ascii: ",")) }
@@ -86,7 +85,6 @@ final class SyncJob: Job {
   }
 
   func appendResult(to out: inout ByteBuffer) {
-    out.append("\"revision\":")
-    out.append(integer: revision)
+    out.append("\"revision\":", integer: revision)
   }
 }

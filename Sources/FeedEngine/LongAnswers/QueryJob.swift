@@ -229,8 +229,7 @@ struct QueryNodes: ~Copyable {
       out.append(UnsafeRawBufferPointer(rebasing: bytes.bytes[start..<end]))
     }
     appendPlaces(order, to: &out)
-    out.append("],\"revision\":")
-    out.append(integer: revision)
+    out.append("],\"revision\":", integer: revision)
   }
 
   private func appendPlaces(_ order: [Int], to out: inout ByteBuffer) {

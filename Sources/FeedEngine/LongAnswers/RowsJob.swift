@@ -158,8 +158,7 @@ struct RowsAnswer: ~Copyable {
   var typesSize: Int { rows.typesSize }
 
   func begin(_ out: inout ByteBuffer) {
-    out.append("\"revision\":")
-    out.append(integer: revision)
+    out.append("\"revision\":", integer: revision)
     if ends != nil { out.append(",\"sections\":[") }
   }
 

@@ -87,7 +87,6 @@ extension ByteBuffer {
     append(place > 0 ? ",{\"name\":" : "{\"name\":")
     appendJSONString(utf8: name)
     if isByValue { appendKey(ofSection: name) }
-    append(",\"count\":")
-    append(integer: count)
+    append(",\"count\":", integer: count)
   }
 }

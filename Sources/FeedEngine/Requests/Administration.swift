@@ -11,10 +11,8 @@ extension Engine {
     try answer(reply) { out in
       out.append("\"users\":[")
       appendUsages(to: &out)
-      out.append("],\"total\":{\"connections\":")
-      out.append(integer: sessions.quotas.connections)
-      out.append(",\"held\":")
-      out.append(integer: sessions.quotas.bytes)
+      out.append("],\"total\":{\"connections\":", integer: sessions.quotas.connections)
+      out.append(",\"held\":", integer: sessions.quotas.bytes)
       append(catalog.accounts.total, to: &out)
       out.append("},\"limits\":{")
       limits.appendMembers(Self.quotaLimits, to: &out)
@@ -37,10 +35,8 @@ extension Engine {
     for (place, uid) in users.enumerated() {
       out.append(place > 0 ? ",{\"uid\":" : "{\"uid\":")
       if let uid { out.append(integer: uid) } else { out.append("null") }
-      out.append(",\"connections\":")
-      out.append(integer: uid.map { sessions.quotas.connections(of: $0) } ?? 0)
-      out.append(",\"held\":")
-      out.append(integer: uid.map { sessions.quotas.bytes(of: $0) } ?? 0)
+      out.append(",\"connections\":", integer: uid.map { sessions.quotas.connections(of: $0) } ?? 0)
+      out.append(",\"held\":", integer: uid.map { sessions.quotas.bytes(of: $0) } ?? 0)
       append(uid.map { accounts.usage(of: $0) } ?? accounts.unowned, to: &out)
       out.append(UInt8(ascii: "}"))
     }
@@ -48,18 +44,12 @@ extension Engine {
 
   /// Appends what an account stores as members, behind others; zeros for none.
   func append(_ account: Account?, to out: inout ByteBuffer) {
-    out.append(",\"feeds\":")
-    out.append(integer: account?.feeds ?? 0)
-    out.append(",\"elements\":")
-    out.append(integer: account?.elements ?? 0)
-    out.append(",\"elementBytes\":")
-    out.append(integer: account?.bytes ?? 0)
-    out.append(",\"definitionBytes\":")
-    out.append(integer: account?.definitionBytes ?? 0)
-    out.append(",\"selected\":")
-    out.append(integer: account?.selected ?? 0)
-    out.append(",\"viewRows\":")
-    out.append(integer: account?.viewRows ?? 0)
+    out.append(",\"feeds\":", integer: account?.feeds ?? 0)
+    out.append(",\"elements\":", integer: account?.elements ?? 0)
+    out.append(",\"elementBytes\":", integer: account?.bytes ?? 0)
+    out.append(",\"definitionBytes\":", integer: account?.definitionBytes ?? 0)
+    out.append(",\"selected\":", integer: account?.selected ?? 0)
+    out.append(",\"viewRows\":", integer: account?.viewRows ?? 0)
   }
 
   /// Returns what is known of the group, and does what `action` asks for.
@@ -102,12 +92,9 @@ extension Engine {
         "connection", "is \(number), which is not an open connection; call clients for their numbers")
     }
     try answer(reply) { out in
-      out.append("\"connection\":")
-      out.append(integer: number)
-      out.append(",\"uid\":")
-      out.append(integer: session.peer.uid)
-      out.append(",\"pid\":")
-      out.append(integer: Int(session.peer.pid))
+      out.append("\"connection\":", integer: number)
+      out.append(",\"uid\":", integer: session.peer.uid)
+      out.append(",\"pid\":", integer: Int(session.peer.pid))
     }
     if session !== reply.session { dropPending(of: session) }
     close(

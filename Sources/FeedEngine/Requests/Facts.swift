@@ -10,8 +10,7 @@ extension Engine {
     var lists = SectionLists()
     try answer(reply) { out in
       let end = out.count + limits.maxFrame
-      out.append("\"revision\":")
-      out.append(integer: catalog.revision)
+      out.append("\"revision\":", integer: catalog.revision)
       out.append(",\"feeds\":[")
       var isFirst = true
       // An answer that is too long is refused, so the rest of it is not written.
@@ -37,19 +36,15 @@ extension Engine {
   /// Appends `,"source":{"status":"ok","since":"…"}`, with `reason` unless all is well, and with the reason as `error` too if
   /// the source cannot be read.
   private func append(_ source: SourceStatus, to out: inout ByteBuffer) {
-    out.append(",\"source\":{\"status\":")
-    out.appendJSONString(source.state.rawValue)
+    out.append(",\"source\":{\"status\":", quoted: source.state.rawValue)
     if source.state == .error {
-      out.append(",\"error\":")
-      out.appendJSONString(source.message)
+      out.append(",\"error\":", quoted: source.message)
     }
     if !source.message.isEmpty {
-      out.append(",\"reason\":")
-      out.appendJSONString(source.message)
+      out.append(",\"reason\":", quoted: source.message)
     }
     if !source.since.isEmpty {
-      out.append(",\"since\":")
-      out.appendJSONString(source.since)
+      out.append(",\"since\":", quoted: source.since)
     }
     out.append(UInt8(ascii: "}"))
   }
@@ -65,8 +60,7 @@ extension Engine {
         out.append(",\"section\":")
         if let section { out.append(integer: section) } else { out.append("null") }
       case .type(let type):
-        out.append(",\"type\":")
-        out.appendJSONString(type)
+        out.append(",\"type\":", quoted: type)
       }
       out.append(UInt8(ascii: "}"))
     }
@@ -78,10 +72,8 @@ extension Engine {
     if let definition = feed.definition {
       definition.appendMembers(to: &out)
     } else {
-      out.append("\"feed\":")
-      out.appendJSONString(feed.name)
-      out.append(",\"kind\":")
-      out.appendJSONString(feed.kindName)
+      out.append("\"feed\":", quoted: feed.name)
+      out.append(",\"kind\":", quoted: feed.kindName)
     }
     if let managed = feed.kind as? ManagedKind { append(managed.source, to: &out) }
     if let shown = feed.shownChildren { append(shown, to: &out) }
@@ -92,11 +84,8 @@ extension Engine {
       if place > 0 { out.append(UInt8(ascii: ",")) }
       out.append(integer: section.count)
     }
-    out.append("],\"count\":")
-    out.append(integer: content.reduce(0) { $0 &+ $1.count })
-    out.append(",\"revision\":")
-    out.append(integer: feed.revision)
-    out.append(",\"watchers\":")
-    out.append(integer: feed.watching?.totalWatchCount ?? 0)
+    out.append("],\"count\":", integer: content.reduce(0) { $0 &+ $1.count })
+    out.append(",\"revision\":", integer: feed.revision)
+    out.append(",\"watchers\":", integer: feed.watching?.totalWatchCount ?? 0)
   }
 }

@@ -13,12 +13,9 @@ struct Greeting {
 
   init(_ identity: ServerIdentity, _ limits: Limits) {
     var out = ByteBuffer()
-    out.append("\"protocol\":")
-    out.append(integer: Self.protocolVersion)
-    out.append(",\"server\":")
-    out.appendJSONString("feedd \(identity.version)")
-    out.append(",\"epoch\":")
-    out.appendJSONString(identity.epoch)
+    out.append("\"protocol\":", integer: Self.protocolVersion)
+    out.append(",\"server\":", quoted: "feedd \(identity.version)")
+    out.append(",\"epoch\":", quoted: identity.epoch)
     out.append(",\"revision\":")
     beforeRevision = Array(out.bytes)
     out.removeAll(keepingCapacity: true)
@@ -28,8 +25,7 @@ struct Greeting {
     out.appendJSONStrings(Method.allCases.map(\.name).sorted())
     out.append("],\"kinds\":[")
     out.appendJSONStrings(FeedDefinition.kinds)
-    out.append("],\"durability\":")
-    out.appendJSONString(identity.durability)
+    out.append("],\"durability\":", quoted: identity.durability)
     out.append(UInt8(ascii: "}"))
     afterRevision = Array(out.bytes)
   }

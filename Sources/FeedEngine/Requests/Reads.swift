@@ -19,8 +19,7 @@ extension Engine {
     let found = isThere ? feed.section(at: section).row(at: row) : nil
     try answer(reply) { out in
       out.appendFound(found)
-      out.append(",\"at\":[")
-      out.append(integer: section)
+      out.append(",\"at\":[", integer: section)
       out.append(UInt8(ascii: ","))
       out.append(integer: row)
       out.append(found == nil ? "],\"found\":false" : "],\"found\":true")
@@ -153,8 +152,7 @@ extension Engine {
 
 extension ByteBuffer {
   fileprivate mutating func append(revisionOf feed: Feed) {
-    append(",\"revision\":")
-    append(integer: feed.revision)
+    append(",\"revision\":", integer: feed.revision)
   }
 
   /// Appends `"element":…,"type":…`, both null if there is no row.

@@ -47,8 +47,7 @@ extension Engine {
 
   private func answer(_ reply: Reply, withSelectionOf feed: Feed) throws(FeedError) {
     try answer(reply) { out in
-      out.append("\"revision\":")
-      out.append(integer: feed.revision)
+      out.append("\"revision\":", integer: feed.revision)
       out.append(",\"selected\":")
       out.append(feed.selection)
     }

@@ -80,12 +80,9 @@ extension Engine {
     guard let shared = status.sharedLog?() else { return }
     shared.append(to: &out)
     out.append(shared.log == "connected" ? ",\"logReachable\":1" : ",\"logReachable\":0")
-    out.append(",\"logPosition\":")
-    out.append(integer: shared.position)
-    out.append(",\"logLast\":")
-    out.append(integer: shared.last)
-    out.append(",\"members\":")
-    out.append(integer: shared.members)
+    out.append(",\"logPosition\":", integer: shared.position)
+    out.append(",\"logLast\":", integer: shared.last)
+    out.append(",\"members\":", integer: shared.members)
   }
 
   /// Returns the level of the log, and sets it if requested.

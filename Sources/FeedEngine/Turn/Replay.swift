@@ -142,15 +142,12 @@ enum InternalRequest: Equatable {
     case .evict:
       out.append("{\"method\":\"$evict\"}")
     case .owner(let uid):
-      out.append("{\"method\":\"$owner\",\"params\":{\"uid\":")
-      out.append(integer: uid)
+      out.append("{\"method\":\"$owner\",\"params\":{\"uid\":", integer: uid)
       out.append("}}")
     case .rows(let feed, let rows):
-      out.append("{\"method\":\"$rows\",\"params\":{\"feed\":")
-      out.appendJSONString(feed)
+      out.append("{\"method\":\"$rows\",\"params\":{\"feed\":", quoted: feed)
       if let rows {
-        out.append(",\"since\":")
-        out.appendJSONString(rows.since)
+        out.append(",\"since\":", quoted: rows.since)
         out.append(",\"sections\":")
         rows.rows.appendSections(to: &out)
       }

@@ -41,8 +41,7 @@ final class FeedChannel {
     self.identities = identities
     var head = ByteBuffer()
     head.beginNotification("delta")
-    head.append("\"feed\":")
-    head.appendJSONString(feed.name)
+    head.append("\"feed\":", quoted: feed.name)
     head.append(",\"from\":")
     self.head = Array(head.bytes)
   }

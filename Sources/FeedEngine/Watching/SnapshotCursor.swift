@@ -37,10 +37,8 @@ final class SnapshotCursor {
     rows = RowsWriter(withTypes: channel.feed.hasTypes && !channel.isCounting)
     isEnd = channel.feed.isGone
     head.beginNotification("snapshot")
-    head.append("\"feed\":")
-    head.appendJSONString(channel.feed.name)
-    head.append(",\"revision\":")
-    head.append(integer: snapshot.revision)
+    head.append("\"feed\":", quoted: channel.feed.name)
+    head.append(",\"revision\":", integer: snapshot.revision)
     if reset {
       var list = ByteBuffer()
       list.appendSectionList(of: channel.feed)

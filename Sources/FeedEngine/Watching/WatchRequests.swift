@@ -50,12 +50,9 @@ extension Engine {
 
   private func answerWatch(_ reply: Reply, _ feed: Feed, revision: UInt64, resumed: Bool) throws(FeedError) {
     try answer(reply) { out in
-      out.append("\"feed\":")
-      out.appendJSONString(feed.name)
-      out.append(",\"epoch\":")
-      out.appendJSONString(identity.epoch)
-      out.append(",\"revision\":")
-      out.append(integer: revision)
+      out.append("\"feed\":", quoted: feed.name)
+      out.append(",\"epoch\":", quoted: identity.epoch)
+      out.append(",\"revision\":", integer: revision)
       out.append(resumed ? ",\"resumed\":true,\"sections\":" : ",\"resumed\":false,\"sections\":")
       out.appendSectionList(of: feed)
     }
@@ -119,14 +116,10 @@ extension Engine {
     let start = answers.bytes.count
     let frame = answers.bytes.beginFrame()
     answers.bytes.beginNotification("bookmark")
-    answers.bytes.append("\"feed\":")
-    answers.bytes.appendJSONString(watch.channel.feed.name)
-    answers.bytes.append(",\"epoch\":")
-    answers.bytes.appendJSONString(identity.epoch)
-    answers.bytes.append(",\"revision\":")
-    answers.bytes.append(integer: watch.revision)
-    answers.bytes.append(",\"current\":")
-    answers.bytes.append(integer: catalog.revision)
+    answers.bytes.append("\"feed\":", quoted: watch.channel.feed.name)
+    answers.bytes.append(",\"epoch\":", quoted: identity.epoch)
+    answers.bytes.append(",\"revision\":", integer: watch.revision)
+    answers.bytes.append(",\"current\":", integer: catalog.revision)
     answers.bytes.endMessage()
     answers.bytes.endFrame(at: frame)
     queue(watch.session, answers, from: start, for: watch)
@@ -155,10 +148,8 @@ extension Engine {
     let start = answers.bytes.count
     let frame = answers.bytes.beginFrame()
     answers.bytes.beginNotification("selection")
-    answers.bytes.append("\"feed\":")
-    answers.bytes.appendJSONString(channel.feed.name)
-    answers.bytes.append(",\"revision\":")
-    answers.bytes.append(integer: watch.revision)
+    answers.bytes.append("\"feed\":", quoted: channel.feed.name)
+    answers.bytes.append(",\"revision\":", integer: watch.revision)
     answers.bytes.append(",\"selected\":")
     answers.bytes.append(channel.feed.selection)
     answers.bytes.endMessage()

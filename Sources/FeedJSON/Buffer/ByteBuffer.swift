@@ -224,6 +224,21 @@ extension ByteBuffer {
     string.withUTF8 { appendJSONString(utf8: UnsafeRawBufferPointer($0)) }
   }
 
+  /// Appends a literal and a JSON string, such as a member of an object.
+  ///
+  ///     out.append(",\"feed\":", quoted: name)
+  @inlinable @inline(__always) public mutating func append(_ text: StaticString, quoted string: String) {
+    append(text)
+    appendJSONString(string)
+  }
+
+  /// Appends a literal and the decimal digits of an integer, such as a member of an object.
+  @inlinable @inline(__always) public mutating func append(_ text: StaticString, integer value: some FixedWidthInteger)
+  {
+    append(text)
+    if value < 0 { append(integer: Int(value)) } else { append(integer: UInt64(value)) }
+  }
+
   /// Appends the elements of an array of JSON strings, without the brackets.
   public mutating func appendJSONStrings(_ strings: [String]) {
     for (place, string) in strings.enumerated() {

@@ -124,10 +124,8 @@ private final class FeedListState: RowStore {
   /// Writes the element of a feed to `text`. A definition that does not fit in a frame is written as null.
   private func write(_ definition: FeedDefinition) {
     text.removeAll(keepingCapacity: true)
-    text.append("{\"feed\":")
-    text.appendJSONString(definition.name)
-    text.append(",\"kind\":")
-    text.appendJSONString(definition.kind)
+    text.append("{\"feed\":", quoted: definition.name)
+    text.append(",\"kind\":", quoted: definition.kind)
     text.append(",\"definition\":")
     let start = text.count
     text.append(UInt8(ascii: "{"))

@@ -116,10 +116,8 @@ extension Behaviours {
 extension FeedDefinition {
   /// Appends the members of the definition without braces, defaults included. Reading them gives an equal definition.
   public func appendMembers(to out: inout ByteBuffer) {
-    out.append("\"feed\":")
-    out.appendJSONString(name)
-    out.append(",\"kind\":")
-    out.appendJSONString(kind)
+    out.append("\"feed\":", quoted: name)
+    out.append(",\"kind\":", quoted: kind)
     switch content {
     case .collection(let collection): collection.appendMembers(to: &out)
     case .list(let list):
@@ -129,8 +127,7 @@ extension FeedDefinition {
     case .composed(let children): out.append(member: "children", children)
     case .segmented(let children, let current):
       out.append(member: "children", children)
-      out.append(",\"current\":")
-      out.append(integer: current)
+      out.append(",\"current\":", integer: current)
     case .slots(let slots): slots.appendMembers(to: &out)
     case .view(let view): view.appendMembers(to: &out)
     case .managed(let managed): managed.appendMembers(to: &out)
@@ -180,8 +177,7 @@ extension SlotsDefinition {
     for (place, entry) in fixed.enumerated() {
       out.append(place > 0 ? ",\"" : "\"")
       out.append(integer: entry.position)
-      out.append("\":")
-      out.appendJSONString(entry.type)
+      out.append("\":", quoted: entry.type)
     }
     out.append(UInt8(ascii: "}"))
   }
@@ -189,11 +185,9 @@ extension SlotsDefinition {
 
 extension CollectionDefinition {
   fileprivate func appendMembers(to out: inout ByteBuffer) {
-    out.append(",\"id\":")
-    out.appendJSONString(id.text)
+    out.append(",\"id\":", quoted: id.text)
     if let type {
-      out.append(",\"type\":")
-      out.appendJSONString(type.text)
+      out.append(",\"type\":", quoted: type.text)
     }
     out.append(exclusive ? ",\"exclusive\":true" : ",\"exclusive\":false")
     out.append(",\"bins\":[")
@@ -212,11 +206,9 @@ extension CollectionDefinition {
 
 extension CollectionDefinition.Bin {
   fileprivate func append(to out: inout ByteBuffer) {
-    out.append("{\"name\":")
-    out.appendJSONString(name)
+    out.append("{\"name\":", quoted: name)
     if let filter {
-      out.append(",\"filter\":")
-      out.appendJSONString(filter.text)
+      out.append(",\"filter\":", quoted: filter.text)
     }
     if !sort.isEmpty { out.append(sort: sort) }
     out.append(UInt8(ascii: "}"))
@@ -230,12 +222,10 @@ extension ViewDefinition {
     if let filter { out.append(member: "filter", filter.text) }
     if !sort.isEmpty { out.append(sort: sort) }
     if window.offset > 0 {
-      out.append(",\"offset\":")
-      out.append(integer: window.offset)
+      out.append(",\"offset\":", integer: window.offset)
     }
     if let limit = window.limit {
-      out.append(",\"limit\":")
-      out.append(integer: limit)
+      out.append(",\"limit\":", integer: limit)
     }
   }
 }
@@ -280,8 +270,7 @@ extension ByteBuffer {
   fileprivate mutating func append(member name: StaticString, _ value: String) {
     append(",\"")
     append(name)
-    append("\":")
-    appendJSONString(value)
+    append("\":", quoted: value)
   }
 
   fileprivate mutating func append(member name: StaticString, _ values: [String]) {

@@ -69,8 +69,7 @@ public final class FeedImage {
     out.append(UInt8(ascii: "{"))
     definition.appendMembers(to: &out)
     if let owner {
-      out.append(",\"$owner\":")
-      out.append(integer: owner)
+      out.append(",\"$owner\":", integer: owner)
     }
     managed?.appendFacts(to: &out)
     out.append(UInt8(ascii: "}"))
