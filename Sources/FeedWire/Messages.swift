@@ -156,8 +156,7 @@ extension ByteBuffer {
     }
     append("],\"added\":[")
     for place in added.indices {
-      append(place > 0 ? ",{\"at\":" : "{\"at\":")
-      append(integer: added[place].at)
+      append(place > 0 ? ",{\"at\":" : "{\"at\":", integer: added[place].at)
       append(",\"name\":")
       if namesSections {
         added[place].withNameBytes {

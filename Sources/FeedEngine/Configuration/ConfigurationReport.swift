@@ -63,9 +63,7 @@ struct ConfigurationReports {
     out.append(",\"status\":")
     out.append(last.error != nil ? "\"refused\"" : waiting > 0 ? "\"storing\"" : "\"applied\"")
     out.append(",\"time\":", quoted: last.time)
-    if let file = last.file {
-      out.append(",\"file\":", quoted: file)
-    }
+    if let file = last.file { out.append(",\"file\":", quoted: file) }
     out.append(",\"text\":", quoted: last.text)
     let changes = last.changes
     let lists: [(StaticString, [String])] = [

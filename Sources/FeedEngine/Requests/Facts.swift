@@ -37,15 +37,9 @@ extension Engine {
   /// the source cannot be read.
   private func append(_ source: SourceStatus, to out: inout ByteBuffer) {
     out.append(",\"source\":{\"status\":", quoted: source.state.rawValue)
-    if source.state == .error {
-      out.append(",\"error\":", quoted: source.message)
-    }
-    if !source.message.isEmpty {
-      out.append(",\"reason\":", quoted: source.message)
-    }
-    if !source.since.isEmpty {
-      out.append(",\"since\":", quoted: source.since)
-    }
+    if source.state == .error { out.append(",\"error\":", quoted: source.message) }
+    if !source.message.isEmpty { out.append(",\"reason\":", quoted: source.message) }
+    if !source.since.isEmpty { out.append(",\"since\":", quoted: source.since) }
     out.append(UInt8(ascii: "}"))
   }
 
@@ -53,8 +47,7 @@ extension Engine {
   private func append(_ shown: [(feed: String, as: Feed.ShownAs)], to out: inout ByteBuffer) {
     out.append(",\"shows\":[")
     for (place, child) in shown.enumerated() {
-      out.append(place > 0 ? ",{\"feed\":" : "{\"feed\":")
-      out.appendJSONString(child.feed)
+      out.append(place > 0 ? ",{\"feed\":" : "{\"feed\":", quoted: child.feed)
       switch child.as {
       case .section(let section):
         out.append(",\"section\":")
@@ -79,12 +72,8 @@ extension Engine {
     if let shown = feed.shownChildren { append(shown, to: &out) }
     out.append(",\"sections\":")
     out.appendSectionList(content)
-    out.append(",\"counts\":[")
-    for (place, section) in content.enumerated() {
-      if place > 0 { out.append(UInt8(ascii: ",")) }
-      out.append(integer: section.count)
-    }
-    out.append("],\"count\":", integer: content.reduce(0) { $0 &+ $1.count })
+    out.append(counts: content)
+    out.append(",\"count\":", integer: content.reduce(0) { $0 &+ $1.count })
     out.append(",\"revision\":", integer: feed.revision)
     out.append(",\"watchers\":", integer: feed.watching?.totalWatchCount ?? 0)
   }

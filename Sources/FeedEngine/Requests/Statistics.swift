@@ -9,12 +9,8 @@ extension Engine {
     try answer(reply) { out in
       appendNumbers(to: &out)
       guard access.isPrivileged(reply.session.peer) else { return }
-      out.appendMember("pid", isFirst: false)
-      out.append(integer: Int(identity.pid))
-      if let state = identity.state {
-        out.appendMember("state", isFirst: false)
-        out.appendJSONString(state)
-      }
+      out.append(",\"pid\":", integer: Int(identity.pid))
+      if let state = identity.state { out.append(",\"state\":", quoted: state) }
       ownWork.reports.append(to: &out)
     }
   }
@@ -71,8 +67,7 @@ extension Engine {
     }
     out.append(",\"users\":[")
     for (place, uid) in catalog.accounts.owners.enumerated() {
-      out.append(place > 0 ? ",{\"uid\":" : "{\"uid\":")
-      out.append(integer: uid)
+      out.append(place > 0 ? ",{\"uid\":" : "{\"uid\":", integer: uid)
       append(catalog.accounts.usage(of: uid), to: &out)
       out.append(UInt8(ascii: "}"))
     }
@@ -96,8 +91,7 @@ extension Engine {
     }
     let name = status.threshold.name
     try answer(reply) { out in
-      out.appendMember("level", isFirst: true)
-      out.appendJSONString(name)
+      out.append("\"level\":", quoted: name)
     }
   }
 
@@ -118,26 +112,16 @@ extension Engine {
 
   /// - Parameter readable: the feeds that the caller may read. Others are not named.
   private func append(_ session: Session, _ readable: inout ReadableFeeds, to out: inout ByteBuffer) {
-    out.appendMember("connection", isFirst: true)
-    out.append(integer: session.number)
-    out.appendMember("uid", isFirst: false)
-    out.append(integer: session.peer.uid)
-    out.appendMember("pid", isFirst: false)
-    out.append(integer: Int(session.peer.pid))
-    out.appendMember("name", isFirst: false)
-    out.appendJSONString(session.client.name)
-    out.appendMember("queued", isFirst: false)
-    out.append(integer: session.output.count)
-    out.appendMember("held", isFirst: false)
-    out.append(integer: session.held)
-    out.appendMember("lag", isFirst: false)
-    out.append(integer: session.watches.map(\.lag).max() ?? 0)
-    out.appendMember("resets", isFirst: false)
-    out.append(integer: session.client.resets)
-    out.appendMember("requests", isFirst: false)
-    out.append(integer: session.client.requests)
-    out.appendMember("connected", isFirst: false)
-    out.append(integer: now.since(session.client.connectedAt) / 1_000_000_000)
+    out.append("\"connection\":", integer: session.number)
+    out.append(",\"uid\":", integer: session.peer.uid)
+    out.append(",\"pid\":", integer: Int(session.peer.pid))
+    out.append(",\"name\":", quoted: session.client.name)
+    out.append(",\"queued\":", integer: session.output.count)
+    out.append(",\"held\":", integer: session.held)
+    out.append(",\"lag\":", integer: session.watches.map(\.lag).max() ?? 0)
+    out.append(",\"resets\":", integer: session.client.resets)
+    out.append(",\"requests\":", integer: session.client.requests)
+    out.append(",\"connected\":", integer: now.since(session.client.connectedAt) / 1_000_000_000)
     out.append(",\"watches\":[")
     var isFirst = true
     for watch in session.watches where readable.contains(watch.channel.feed) {

@@ -125,7 +125,7 @@ extension Engine: CommitObserver {
     let frame = beginDelta(in: buffer, channel, from: from, to: channel.feed.revision)
     if channel.isCounting {
       buffer.bytes.append(sectionsOf: change)
-      buffer.bytes.append(countsOf: channel.feed)
+      buffer.bytes.append(counts: channel.feed.sections)
     } else {
       if hasManyRows { buffer.bytes.reserve(limits.maxFrame) }
       buffer.bytes.append(UInt8(ascii: ","))
@@ -234,9 +234,9 @@ extension ByteBuffer {
   }
 
   /// Appends `,"counts":[…]`: the number of rows of each section.
-  mutating func append(countsOf feed: Feed) {
+  mutating func append(counts sections: [any FeedSection]) {
     append(",\"counts\":[")
-    for (index, section) in feed.sections.enumerated() {
+    for (index, section) in sections.enumerated() {
       if index > 0 { append(UInt8(ascii: ",")) }
       append(integer: section.count)
     }

@@ -121,8 +121,8 @@ extension FeedDefinition {
     switch content {
     case .collection(let collection): collection.appendMembers(to: &out)
     case .list(let list):
-      if let id = list.id { out.append(member: "id", id.text) }
-      if let type = list.type { out.append(member: "type", type.text) }
+      if let id = list.id { out.append(",\"id\":", quoted: id.text) }
+      if let type = list.type { out.append(",\"type\":", quoted: type.text) }
       list.retain?.append(to: &out)
     case .composed(let children): out.append(member: "children", children)
     case .segmented(let children, let current):
@@ -149,11 +149,11 @@ extension Behaviours {
 
 extension ManagedDefinition {
   fileprivate func appendMembers(to out: inout ByteBuffer) {
-    out.append(member: "database", database)
-    out.append(member: "query", query)
-    out.append(member: "id", id)
-    if let section { out.append(member: "section", section) }
-    if let type { out.append(member: "type", type.text) }
+    out.append(",\"database\":", quoted: database)
+    out.append(",\"query\":", quoted: query)
+    out.append(",\"id\":", quoted: id)
+    if let section { out.append(",\"section\":", quoted: section) }
+    if let type { out.append(",\"type\":", quoted: type.text) }
   }
 }
 
@@ -170,13 +170,12 @@ extension SlotsDefinition {
     out.append(member: "pattern", pattern)
     if !repeatables.isEmpty { out.append(member: "repeatables", repeatables) }
     if !header.isEmpty { out.append(member: "header", header) }
-    if let defaultType { out.append(member: "default", defaultType) }
-    if types != .content { out.append(member: "types", types.rawValue) }
+    if let defaultType { out.append(",\"default\":", quoted: defaultType) }
+    if types != .content { out.append(",\"types\":", quoted: types.rawValue) }
     if fixed.isEmpty { return }
     out.append(",\"fixed\":{")
     for (place, entry) in fixed.enumerated() {
-      out.append(place > 0 ? ",\"" : "\"")
-      out.append(integer: entry.position)
+      out.append(place > 0 ? ",\"" : "\"", integer: entry.position)
       out.append("\":", quoted: entry.type)
     }
     out.append(UInt8(ascii: "}"))
@@ -186,9 +185,7 @@ extension SlotsDefinition {
 extension CollectionDefinition {
   fileprivate func appendMembers(to out: inout ByteBuffer) {
     out.append(",\"id\":", quoted: id.text)
-    if let type {
-      out.append(",\"type\":", quoted: type.text)
-    }
+    if let type { out.append(",\"type\":", quoted: type.text) }
     out.append(exclusive ? ",\"exclusive\":true" : ",\"exclusive\":false")
     out.append(",\"bins\":[")
     for (index, bin) in bins.enumerated() {
@@ -197,7 +194,7 @@ extension CollectionDefinition {
     }
     out.append(UInt8(ascii: "]"))
     if let section {
-      out.append(member: "section", section.by.text)
+      out.append(",\"section\":", quoted: section.by.text)
       if section.descending { out.append(",\"sectionOrder\":\"descending\"") }
     }
     retain?.append(to: &out)
@@ -207,9 +204,7 @@ extension CollectionDefinition {
 extension CollectionDefinition.Bin {
   fileprivate func append(to out: inout ByteBuffer) {
     out.append("{\"name\":", quoted: name)
-    if let filter {
-      out.append(",\"filter\":", quoted: filter.text)
-    }
+    if let filter { out.append(",\"filter\":", quoted: filter.text) }
     if !sort.isEmpty { out.append(sort: sort) }
     out.append(UInt8(ascii: "}"))
   }
@@ -218,15 +213,11 @@ extension CollectionDefinition.Bin {
 extension ViewDefinition {
   /// Appends the members that differ from their defaults.
   fileprivate func appendMembers(to out: inout ByteBuffer) {
-    out.append(member: "of", of)
-    if let filter { out.append(member: "filter", filter.text) }
+    out.append(",\"of\":", quoted: of)
+    if let filter { out.append(",\"filter\":", quoted: filter.text) }
     if !sort.isEmpty { out.append(sort: sort) }
-    if window.offset > 0 {
-      out.append(",\"offset\":", integer: window.offset)
-    }
-    if let limit = window.limit {
-      out.append(",\"limit\":", integer: limit)
-    }
+    if window.offset > 0 { out.append(",\"offset\":", integer: window.offset) }
+    if let limit = window.limit { out.append(",\"limit\":", integer: limit) }
   }
 }
 
@@ -260,27 +251,17 @@ extension ByteBuffer {
   fileprivate mutating func append(sort terms: [CollectionDefinition.SortTerm]) {
     append(",\"sort\":[")
     for (index, term) in terms.enumerated() {
-      append(index > 0 ? ",{\"by\":" : "{\"by\":")
-      appendJSONString(term.by.text)
+      append(index > 0 ? ",{\"by\":" : "{\"by\":", quoted: term.by.text)
       append(term.descending ? ",\"order\":\"descending\"}" : ",\"order\":\"ascending\"}")
     }
     append(UInt8(ascii: "]"))
-  }
-
-  fileprivate mutating func append(member name: StaticString, _ value: String) {
-    append(",\"")
-    append(name)
-    append("\":", quoted: value)
   }
 
   fileprivate mutating func append(member name: StaticString, _ values: [String]) {
     append(",\"")
     append(name)
     append("\":[")
-    for (place, value) in values.enumerated() {
-      if place > 0 { append(UInt8(ascii: ",")) }
-      appendJSONString(value)
-    }
+    appendJSONStrings(values)
     append(UInt8(ascii: "]"))
   }
 

@@ -68,9 +68,7 @@ public final class FeedImage {
     var out = ByteBuffer()
     out.append(UInt8(ascii: "{"))
     definition.appendMembers(to: &out)
-    if let owner {
-      out.append(",\"$owner\":", integer: owner)
-    }
+    if let owner { out.append(",\"$owner\":", integer: owner) }
     managed?.appendFacts(to: &out)
     out.append(UInt8(ascii: "}"))
     return String(decoding: out.bytes, as: UTF8.self)

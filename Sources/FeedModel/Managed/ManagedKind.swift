@@ -147,9 +147,7 @@ final class ManagedState: RowStore {
   /// Appends what an image needs to know of the rows besides their texts: a member that follows others.
   func appendFacts(to out: inout ByteBuffer) {
     out.append(",\"$rows\":{\"id\":", quoted: identifiedBy)
-    if let typedBy {
-      out.append(",\"type\":", quoted: typedBy)
-    }
+    if let typedBy { out.append(",\"type\":", quoted: typedBy) }
     out.append(",\"sections\":[")
     out.appendJSONStrings(sections.map(\.name))
     out.append("]}")

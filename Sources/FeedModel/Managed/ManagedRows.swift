@@ -108,8 +108,7 @@ public struct ManagedRows: Sendable, Equatable {
     out.append(UInt8(ascii: "["))
     bytes.withUnsafeBytes { bytes in
       for (section, rows) in places.enumerated() {
-        out.append(section > 0 ? ",{\"name\":" : "{\"name\":")
-        out.appendJSONString(sections[section])
+        out.append(section > 0 ? ",{\"name\":" : "{\"name\":", quoted: sections[section])
         out.append(",\"rows\":[")
         for (place, row) in rows.enumerated() {
           if place > 0 { out.append(UInt8(ascii: ",")) }
