@@ -185,14 +185,9 @@ extension ManagedState {
     _ entry: Int, of rows: ManagedRows, _ body: (JSONView) throws(FeedError) -> R
   ) throws(FeedError) -> R {
     let range = rows.entries[entry].start..<rows.entries[entry].end
-    let result: Result<R, FeedError> = rows.bytes.withUnsafeBytes { bytes in
-      do throws(FeedError) {
-        return .success(try body(try scan(UnsafeRawBufferPointer(rebasing: bytes[range]), entry)))
-      } catch {
-        return .failure(error)
-      }
-    }
-    return try result.get()
+    return try rows.bytes.withUnsafeBytes { bytes in
+      Result { () throws(FeedError) in try body(try scan(UnsafeRawBufferPointer(rebasing: bytes[range]), entry)) }
+    }.get()
   }
 
   private func scan(_ text: UnsafeRawBufferPointer, _ entry: Int) throws(FeedError) -> JSONView {

@@ -38,17 +38,10 @@ struct ConfigurationFile {
       if error.path == place { error.path = path }
       throw .unreadable(error)
     }
-    let result: Result<Configuration, ConfigurationError> = bytes.withUnsafeBytes { bytes in
-      do throws(ConfigurationError) {
-        return .success(try Configuration(parsing: bytes, surroundings))
-      } catch {
-        return .failure(error)
-      }
+    let result = bytes.withUnsafeBytes { bytes in
+      Result { () throws(ConfigurationError) in try Configuration(parsing: bytes, surroundings) }
     }
-    switch result {
-    case .success(let configuration): return configuration
-    case .failure(let error): throw .refused(path, error)
-    }
+    return try result.mapError { ConfigurationFileError.refused(path, $0) }.get()
   }
 
   /// Applies a configuration that was read.

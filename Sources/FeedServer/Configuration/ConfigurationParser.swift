@@ -13,15 +13,8 @@ extension Configuration {
     /// The limits in effect if the file sets none.
     let limits: Limits
     /// Limits that the file cannot set, because the command line does.
-    let fixedLimits: Set<String>
+    var fixedLimits: Set<String> = []
     let accounts: AccountNames
-
-    init(directory: String, limits: Limits, fixedLimits: Set<String> = [], accounts: AccountNames) {
-      self.directory = directory
-      self.limits = limits
-      self.fixedLimits = fixedLimits
-      self.accounts = accounts
-    }
   }
 
   /// Parses the text of a configuration file.
@@ -333,11 +326,4 @@ struct AccountNames {
   let user: (String) -> UInt32?
   /// Returns the gid of a group and its members, without the users whose primary group it is.
   let group: (String) -> (gid: UInt32, members: [UInt32])?
-
-  init(
-    user: @escaping (String) -> UInt32?, group: @escaping (String) -> (gid: UInt32, members: [UInt32])?
-  ) {
-    self.user = user
-    self.group = group
-  }
 }
