@@ -273,12 +273,22 @@ extension Limits {
   /// before `maxFilterBytes` existed.
   var countsMemory: Bool { maxFilterBytes < .max }
 
+  /// The error for what exceeds a limit.
+  ///
+  ///     throw limits.exceeded(\.maxFeeds, "undefine feeds that are not needed")
+  ///
+  /// - Parameter reason: what is too much, and what to do about it besides starting feedd with a larger limit.
+  public func exceeded(_ limit: WritableKeyPath<Limits, Int>, _ reason: String) -> FeedError {
+    let description = Limits.all.first { $0.keyPath == limit }
+    return .limitExceeded(
+      limit: description?.name ?? "", value: self[keyPath: limit],
+      reason: "\(reason), or start feedd with a larger --\(description?.flag ?? "")")
+  }
+
   /// The error for filters that exceed `maxFilterBytes`.
   public func tooLargeFilter(_ what: String) -> FeedError {
-    .limitExceeded(
-      limit: "maxFilterBytes", value: maxFilterBytes,
-      reason: "\(what) more memory when compiled; shorten expressions, repeat less in regular expressions, or start "
-        + "feedd with a larger --max-filter-bytes")
+    exceeded(
+      \.maxFilterBytes, "\(what) more memory when compiled; shorten expressions, repeat less in regular expressions")
   }
 
   /// The limits that decide over requests of the journal and are younger than the first journals.

@@ -62,21 +62,14 @@ enum Admission {
   private static func checkSize(_ definition: JSONView, _ limits: Limits) throws(FeedError) {
     let size = definition.text.count
     if size > limits.maxDefinitionBytes {
-      throw .limitExceeded(
-        limit: "maxDefinitionBytes", value: limits.maxDefinitionBytes,
-        reason:
-          "the definition has \(counted(size, "byte")); shorten it, or start feedd with a larger --max-definition-bytes"
-      )
+      throw limits.exceeded(\.maxDefinitionBytes, "the definition has \(counted(size, "byte")); shorten it")
     }
     try checkSlots(definition, limits)
     for name in lists {
       guard let list = definition.member(name), list.kind == .array || list.kind == .object,
         list.count > limits.maxDefinitionEntries
       else { continue }
-      throw .limitExceeded(
-        limit: "maxDefinitionEntries", value: limits.maxDefinitionEntries,
-        reason: "\"\(name)\" has \(grouped(list.count)) entries; give fewer, or start feedd with a larger "
-          + "--max-definition-entries")
+      throw limits.exceeded(\.maxDefinitionEntries, "\"\(name)\" has \(grouped(list.count)) entries; give fewer")
     }
   }
 
@@ -91,10 +84,9 @@ enum Admission {
     let (work, overflows) = entries.multipliedReportingOverflow(by: contents.count)
     let most = limits.maxDefinitionEntries.multipliedReportingOverflow(by: slotsFactor)
     guard overflows || !most.overflow && work > most.partialValue else { return }
-    throw .limitExceeded(
-      limit: "maxDefinitionEntries", value: limits.maxDefinitionEntries,
-      reason:
-        "\"pattern\" and \"header\" have \(grouped(entries)) entries for \(grouped(contents.count)) contents; the product may be at most "
-        + "\(slotsFactor) times the limit; give fewer, or start feedd with a larger --max-definition-entries")
+    throw limits.exceeded(
+      \.maxDefinitionEntries,
+      "\"pattern\" and \"header\" have \(grouped(entries)) entries for \(grouped(contents.count)) contents; the "
+        + "product may be at most \(slotsFactor) times the limit; give fewer")
   }
 }

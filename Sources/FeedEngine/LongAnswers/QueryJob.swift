@@ -206,14 +206,12 @@ struct QueryNodes: ~Copyable {
   ///
   /// - Parameter steps: the number of steps left; negative if there were too many.
   func check(steps: Int) throws(FeedError) {
-    if steps < 0 { throw Self.tooLarge("maxQuerySteps", limits.maxQuerySteps, flag: "--max-query-steps") }
-    if bytes.count > limits.maxFrame { throw Self.tooLarge("maxFrame", limits.maxFrame, flag: "--max-frame") }
+    if steps < 0 { throw Self.tooLarge(\.maxQuerySteps, limits) }
+    if bytes.count > limits.maxFrame { throw Self.tooLarge(\.maxFrame, limits) }
   }
 
-  static func tooLarge(_ limit: String, _ value: Int, flag: String) -> FeedError {
-    .limitExceeded(
-      limit: limit, value: value,
-      reason: "narrow the path, watch the feed and query your copy, or start feedd with a larger \(flag)")
+  static func tooLarge(_ limit: WritableKeyPath<Limits, Int>, _ limits: Limits) -> FeedError {
+    limits.exceeded(limit, "narrow the path, watch the feed and query your copy")
   }
 
   func appendResult(to out: inout ByteBuffer, revision: UInt64, backwards: Bool) {

@@ -139,7 +139,7 @@ final class QueryDocument: QueryTexts {
     }
     left -= WorkCost.reading(max(1, count), bytes: text.count - before)
     if text.count > limits.maxQueryBytes {
-      throw QueryNodes.tooLarge("maxQueryBytes", limits.maxQueryBytes, flag: "--max-query-bytes")
+      throw QueryNodes.tooLarge(\.maxQueryBytes, limits)
     }
   }
 

@@ -59,11 +59,8 @@ extension Engine {
     if let element = parameters.member("element") { return [element] }
     let elements = try parameters.array("elements", "an array of elements")
     if elements.count > limits.maxRequestRows {
-      throw .limitExceeded(
-        limit: "maxRequestRows", value: limits.maxRequestRows,
-        reason:
-          "\"elements\" has \(grouped(elements.count)) elements; change less at a time, or start feedd with a larger "
-          + "--max-request-rows")
+      throw limits.exceeded(
+        \.maxRequestRows, "\"elements\" has \(grouped(elements.count)) elements; change less at a time")
     }
     return Array(elements.elements)
   }

@@ -185,9 +185,7 @@ extension Engine {
   }
 
   private var tooLarge: FeedError {
-    .limitExceeded(
-      limit: "maxFrame", value: limits.maxFrame,
-      reason: "the answer would not fit a frame; change less at a time, or start feedd with a larger --max-frame")
+    limits.exceeded(\.maxFrame, "the answer would not fit a frame; change less at a time")
   }
 }
 

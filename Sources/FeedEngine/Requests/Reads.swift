@@ -142,9 +142,7 @@ extension Engine {
   func expression(_ parameters: Parameters, _ name: StaticString, _ what: StaticString) throws(FeedError) -> String {
     let length = try parameters.required(name, what).text.count
     if length > limits.maxPathBytes {
-      throw .limitExceeded(
-        limit: "maxPathBytes", value: limits.maxPathBytes,
-        reason: "\"\(name)\" has \(grouped(length)) bytes; shorten it, or start feedd with a larger --max-path-bytes")
+      throw limits.exceeded(\.maxPathBytes, "\"\(name)\" has \(grouped(length)) bytes; shorten it")
     }
     return try parameters.string(name, what)
   }

@@ -35,10 +35,7 @@ extension Engine {
   private func checkSelectable(_ count: Int, _ reply: Reply) throws(FeedError) {
     let room = min(reply.room, limits.maxFrame - 1024)
     guard count > 1 && count > room / Self.longestPath else { return }
-    throw .limitExceeded(
-      limit: "maxFrame", value: limits.maxFrame,
-      reason: "\(grouped(count)) selected rows may not fit a frame; select fewer, or start feedd with a larger "
-        + "--max-frame")
+    throw limits.exceeded(\.maxFrame, "\(grouped(count)) selected rows may not fit a frame; select fewer")
   }
 
   func selected(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {

@@ -44,9 +44,7 @@ extension Engine {
   /// The error for a payload that is not valid JSON.
   func refusal(of error: JSONError) -> FeedError {
     if error.kind == .tooDeep {
-      return .limitExceeded(
-        limit: "maxDepth", value: limits.maxDepth,
-        reason: "the frame nests deeper at byte \(error.offset); nest less, or start feedd with a larger --max-depth")
+      return limits.exceeded(\.maxDepth, "the frame nests deeper at byte \(error.offset); nest less")
     }
     return .parseError(offset: error.offset, reason: error.message)
   }

@@ -20,9 +20,7 @@ extension Engine {
     // That of a former feed with this name may not have sent its end yet. The new watch replaces it.
     let known = session.watches[feed.name]
     if known?.channel.feed !== feed && session.watches.count >= limits.maxWatches {
-      throw .limitExceeded(
-        limit: "maxWatches", value: limits.maxWatches,
-        reason: "unwatch a feed first, or start feedd with a larger --max-watches")
+      throw limits.exceeded(\.maxWatches, "unwatch a feed first")
     }
     let resumed = since.map { $0.isOfThisEpoch && canResume(feed, from: $0.revision) } ?? false
     let from = resumed ? since?.revision ?? feed.revision : feed.revision

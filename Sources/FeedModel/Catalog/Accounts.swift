@@ -154,10 +154,7 @@ public final class Account {
     _ limit: WritableKeyPath<Limits, Int>, _ limits: Limits, _ reason: String,
     _ advice: String = "undefine feeds or delete elements"
   ) -> FeedError {
-    let description = Limits.all.first { $0.keyPath == limit }
-    return .limitExceeded(
-      limit: description?.name ?? "", value: limits[keyPath: limit],
-      reason: "\(reason); \(advice), or start feedd with a larger --\(description?.flag ?? "")")
+    limits.exceeded(limit, "\(reason); \(advice)")
   }
 }
 

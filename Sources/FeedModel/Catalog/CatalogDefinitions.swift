@@ -77,9 +77,7 @@ extension Catalog {
 
   private func add(_ definition: FeedDefinition, by owner: UInt32?) throws(FeedError) {
     guard table.count < limits.maxFeeds else {
-      throw .limitExceeded(
-        limit: "maxFeeds", value: limits.maxFeeds,
-        reason: "undefine feeds that are not needed, or start feedd with a larger --max-feeds")
+      throw limits.exceeded(\.maxFeeds, "undefine feeds that are not needed")
     }
     let (account, bytes) = (accounts.account(of: owner), definition.storedBytes(limits))
     try account.checkRoom(feeds: 1, definitionBytes: bytes, limits)

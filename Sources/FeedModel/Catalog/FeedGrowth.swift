@@ -79,12 +79,10 @@ extension FeedGraph {
       let family = [table[number]] + table[number].kind.bins
       let total = family.reduce(more) { $0 + stepsAbove($1.number) }
       guard total > limits.maxDerivedSteps else { continue }
-      throw .limitExceeded(
-        limit: "maxDerivedSteps", value: limits.maxDerivedSteps,
-        reason:
-          "the feeds that show \(table.mention(table[number], or: "one of its feeds")) could take \(counted(total, "step")) "
-          + "for each changed row; define fewer views and slots over it, or start feedd with a larger --max-derived-steps"
-      )
+      throw limits.exceeded(
+        \.maxDerivedSteps,
+        "the feeds that show \(table.mention(table[number], or: "one of its feeds")) could take "
+          + "\(counted(total, "step")) for each changed row; define fewer views and slots over it")
     }
   }
 
@@ -124,11 +122,10 @@ extension FeedGraph {
     if bound + 1 + above <= limits.maxLevels { return }
     let below = longestPath(from: children) { $0.derived?.sources.map(\.feed) ?? [] }
     if below + 1 + above <= limits.maxLevels { return }
-    throw .limitExceeded(
-      limit: "maxLevels", value: limits.maxLevels,
-      reason:
-        "\"\(name)\" would stand in \(grouped(below + 1 + above)) levels of feeds that show feeds; show feeds more directly, or "
-        + "start feedd with a larger --max-levels")
+    throw limits.exceeded(
+      \.maxLevels,
+      "\"\(name)\" would stand in \(grouped(below + 1 + above)) levels of feeds that show feeds; show feeds more "
+        + "directly")
   }
 
   /// The number of steps of the longest path from any of `roots`. O(feeds reached).
@@ -145,19 +142,14 @@ extension FeedGraph {
 
   /// - Parameter subject: the feed as `FeedTable.mention` gives it.
   private func tooManySections(_ subject: String, _ limits: Limits) -> FeedError {
-    .limitExceeded(
-      limit: "maxSections", value: limits.maxSections,
-      reason:
-        "\(subject) would have more sections; show fewer feeds in it, or start feedd with a larger --max-sections")
+    limits.exceeded(\.maxSections, "\(subject) would have more sections; show fewer feeds in it")
   }
 
   /// - Parameter subject: the feed as `FeedTable.mention` gives it.
   private func tooManyRepeats(_ subject: String, _ limits: Limits) -> FeedError {
-    .limitExceeded(
-      limit: "maxRepeats", value: limits.maxRepeats,
-      reason:
-        "\(subject) would show one feed more than \(counted(limits.maxRepeats, "time")); show feeds in fewer places, or start feedd with a larger --max-repeats"
-    )
+    limits.exceeded(
+      \.maxRepeats,
+      "\(subject) would show one feed more than \(counted(limits.maxRepeats, "time")); show feeds in fewer places")
   }
 
   /// The highest number of times that `roots` together show any one feed, as if `feed` had `children`.

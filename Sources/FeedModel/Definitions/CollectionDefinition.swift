@@ -83,8 +83,7 @@ extension CollectionDefinition {
       return [Bin(name: "all", filter: nil, sort: [])]
     }
     guard array.count <= limits.maxBins else {
-      throw .limitExceeded(
-        limit: "maxBins", value: limits.maxBins, reason: "define fewer bins, or start feedd with a larger --max-bins")
+      throw limits.exceeded(\.maxBins, "define fewer bins")
     }
     var bins: [Bin] = []
     var names: Set<String> = []

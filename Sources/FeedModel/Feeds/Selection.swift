@@ -159,11 +159,8 @@ extension Catalog {
   /// managed feeds are left out of the sums for other feeds. O(1), or O(feeds) if only these rows leave no room.
   public func checkSelected(_ count: Int, of feed: Feed) throws(FeedError) {
     guard count <= limits.maxSelected else {
-      throw .limitExceeded(
-        limit: "maxSelected", value: limits.maxSelected,
-        reason:
-          "\(counted(count, "row")) of feed \"\(feed.name)\" would be selected; select fewer, or start feedd with a "
-          + "larger --max-selected")
+      throw limits.exceeded(
+        \.maxSelected, "\(counted(count, "row")) of feed \"\(feed.name)\" would be selected; select fewer")
     }
     let added = count - feed.selection.count
     guard added > 0, feed.derived != nil, let account = feed.account else { return }

@@ -65,11 +65,8 @@ extension ManagedState {
     var plan = ManagedPlan()
     let groups = sections(of: rows)
     guard groups.count <= limits.maxBins || definition.section == nil else {
-      throw .limitExceeded(
-        limit: "maxBins", value: limits.maxBins,
-        reason:
-          "column \(definition.section ?? "") has \(grouped(groups.count)) values; use a column with fewer, or start feedd with a larger --max-bins"
-      )
+      throw limits.exceeded(
+        \.maxBins, "column \(definition.section ?? "") has \(grouped(groups.count)) values; use a column with fewer")
     }
     match(groups.map(\.name), in: &plan)
     var paths: [UInt32: IndexPath] = [:]

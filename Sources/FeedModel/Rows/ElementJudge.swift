@@ -54,12 +54,6 @@ public struct ElementJudge: ~Copyable {
 extension Limits {
   /// The error for filters that took too many steps: all that the request had left, or all for one element.
   func tooManySteps(ofRequest isOfRequest: Bool, inRequest: String, inElement: String) -> FeedError {
-    isOfRequest
-      ? .limitExceeded(
-        limit: "maxRequestSteps", value: maxRequestSteps,
-        reason: inRequest + ", or start feedd with a larger --max-request-steps")
-      : .limitExceeded(
-        limit: "maxQuerySteps", value: maxQuerySteps,
-        reason: inElement + ", or start feedd with a larger --max-query-steps")
+    isOfRequest ? exceeded(\.maxRequestSteps, inRequest) : exceeded(\.maxQuerySteps, inElement)
   }
 }

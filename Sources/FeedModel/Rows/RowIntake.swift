@@ -19,13 +19,10 @@ extension RowStore {
       }
     }
     guard element.text.count <= limits.elementRoom else {
-      let isOfFrame = limits.elementRoom < limits.maxElementBytes
-      throw .limitExceeded(
-        limit: isOfFrame ? "maxFrame" : "maxElementBytes", value: isOfFrame ? limits.maxFrame : limits.maxElementBytes,
-        reason:
-          "element \(grouped(place)) has \(grouped(element.text.count)) bytes, and at most \(grouped(limits.elementRoom)) "
-          + "are allowed; push a smaller one, or start feedd with a larger "
-          + (isOfFrame ? "--max-frame" : "--max-element-bytes"))
+      throw limits.exceeded(
+        limits.elementRoom < limits.maxElementBytes ? \.maxFrame : \.maxElementBytes,
+        "element \(grouped(place)) has \(grouped(element.text.count)) bytes, and at most \(grouped(limits.elementRoom)) "
+          + "are allowed; push a smaller one")
     }
     return element
   }
@@ -33,16 +30,10 @@ extension RowStore {
   /// Throws if there is no room for an element. `isNew`: whether it adds an element instead of replacing a version.
   func checkRoom(for element: JSONView, isNew: Bool) throws(FeedError) {
     if isNew && elements.count >= limits.maxElements {
-      throw .limitExceeded(
-        limit: "maxElements", value: limits.maxElements,
-        reason: "\(feed) is full; take elements away, or start feedd with a larger --max-elements")
+      throw limits.exceeded(\.maxElements, "\(feed) is full; take elements away")
     }
     if elements.bytes &+ element.text.count > limits.maxBytes {
-      throw .limitExceeded(
-        limit: "maxBytes", value: limits.maxBytes,
-        reason:
-          "\(feed) holds \(counted(elements.bytes, "byte")); take elements away, or start feedd with a larger --max-bytes"
-      )
+      throw limits.exceeded(\.maxBytes, "\(feed) holds \(counted(elements.bytes, "byte")); take elements away")
     }
     if !elements.hasRoom(bytes: element.text.count, isNew: isNew, limits) {
       throw elements.noRoom(bytes: element.text.count, isNew: isNew, limits)

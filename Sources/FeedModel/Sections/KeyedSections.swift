@@ -206,11 +206,8 @@ final class KeyedSections {
   /// Throws if there are too many sections, whatever feeds show them.
   func checkCount(_ limits: Limits) throws(FeedError) {
     guard count <= limits.maxSections else {
-      throw .limitExceeded(
-        limit: "maxSections", value: limits.maxSections,
-        reason:
-          "\(feed) would have \(counted(count, "section")); choose a \"section\" with fewer values, or start feedd with a "
-          + "larger --max-sections")
+      throw limits.exceeded(
+        \.maxSections, "\(feed) would have \(counted(count, "section")); choose a \"section\" with fewer values")
     }
   }
 
