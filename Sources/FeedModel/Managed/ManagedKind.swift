@@ -177,8 +177,7 @@ final class ManagedState: RowStore {
     guard let value = element.member(named: identifiedBy), try find(value, index: elements.count) == nil else {
       throw .noIdentity(feed: feed, index: elements.count, path: identifiedBy, found: "no such column")
     }
-    let none = UnsafeRawBufferPointer(start: nil, count: 0)
-    return addElement(try makeText(element, identity: identity.bytes, at: value, keys: none), at: changed, log)
+    return addElement(try makeText(element, identity: identity.bytes, at: value), at: changed, log)
   }
 
   // MARK: Identity
@@ -193,13 +192,7 @@ final class ManagedState: RowStore {
 
   /// Creates a version with the identity of the last `find`.
   func makeText(_ object: JSONView) throws(FeedError) -> ElementText {
-    let none = UnsafeRawBufferPointer(start: nil, count: 0)
-    return try makeText(object, identity: identity.bytes, at: object.member(named: definition.id), keys: none)
-  }
-
-  /// Adds a version with the identity of the last `find`.
-  func add(_ text: ElementText, at now: Instant, _ log: UndoLog) -> UInt32 {
-    addElement(text, at: now, log)
+    try makeText(object, identity: identity.bytes, at: object.member(named: definition.id))
   }
 
   /// The places of a row.
@@ -207,11 +200,6 @@ final class ManagedState: RowStore {
     sections.indices.compactMap { section in
       sections[section].rows.row(of: handle).map { IndexPath(section: UInt32(section), row: UInt32($0)) }
     }
-  }
-
-  /// The name of the section for a value of the section column.
-  func sectionName(_ value: String) -> String {
-    SectionName.name(value, in: feed)
   }
 }
 

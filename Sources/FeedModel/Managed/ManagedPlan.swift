@@ -91,7 +91,7 @@ extension ManagedState {
   /// The indices of the given rows, section by section.
   private func sections(of rows: ManagedRows) -> [(name: String, entries: [Int])] {
     if definition.section == nil { return [(feed, Array(rows.entries.indices))] }
-    var groups: [(name: String, entries: [Int])] = rows.sections.map { (sectionName($0), []) }
+    var groups: [(name: String, entries: [Int])] = rows.sections.map { (SectionName.name($0, in: feed), []) }
     for (place, entry) in rows.entries.enumerated() { groups[entry.section].entries.append(place) }
     return groups
   }
@@ -268,7 +268,7 @@ extension ManagedState {
     }
     guard try find(identityOf: object, index: new.entry) == nil else { throw notUnique(new.entry) }
     try checkRoom(for: object, isNew: true)
-    let handle = add(try makeText(object), at: now, log)
+    let handle = addElement(try makeText(object), at: now, log)
     insertRow(handle, section: section, at: row, key: 0, log)
     return false
   }

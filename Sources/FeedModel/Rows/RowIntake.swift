@@ -44,7 +44,8 @@ extension RowStore {
   ///
   /// - Parameter place: the value in the element that is its identity.
   func makeText(
-    _ element: JSONView, identity: UnsafeRawBufferPointer, at place: JSONView?, keys: UnsafeRawBufferPointer
+    _ element: JSONView, identity: UnsafeRawBufferPointer, at place: JSONView?,
+    keys: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
   ) throws(FeedError) -> ElementText {
     // From other numbers the identity cannot be read.
     let isReadable = place.map { $0.kind == .string || $0.isShortInteger } ?? false

@@ -80,7 +80,7 @@ public class RowStore {
   /// Adds a stored, compact element without evaluating filters. It is in no section yet.
   func restore(_ element: JSONView, at changed: Instant, _ log: UndoLog) throws(FeedError) -> UInt32 {
     let none = UnsafeRawBufferPointer(start: nil, count: 0)
-    return addElement(try makeText(element, identity: none, at: nil, keys: none), at: changed, log)
+    return addElement(try makeText(element, identity: none, at: nil), at: changed, log)
   }
 
   /// The key prefix of an element in a section; 0 if rows are not sorted.
