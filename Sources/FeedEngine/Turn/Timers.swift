@@ -73,13 +73,6 @@ struct Timers<Entry: Timed> {
     return expired
   }
 
-  /// The next time at which an entry may expire; nil without entries. O(seconds until then).
-  var next: Instant? {
-    if count == 0 { return nil }
-    let ahead = (1...UInt64(Self.size)).first { !slots[Self.slot(of: reached + $0)].isEmpty } ?? 1
-    return Instant(nanoseconds: (reached + ahead) * Self.second)
-  }
-
   private static func slot(of second: UInt64) -> Int { Int(second % UInt64(size)) }
 
   /// Removes an entry from its list; the last one of the list takes its place.
