@@ -388,10 +388,7 @@ final class Publisher {
     guard change.pointee.onlyUpdates, change.pointee.updated.count == 1 else {
       return skipUnseenBinsOfMany(collection, change)
     }
-    let bin = collection.bins[Int(change.pointee.updated[0].section)]
-    if graph.isSeen(bin) { return false }
-    bin.skip(to: revision)
-    return true
+    return skipUnseenBins(collection, .updated(change.pointee.updated[0]))
   }
 
   @inline(never)
