@@ -1,4 +1,5 @@
 import FeedClient
+import FeedJSON
 import TestSupport
 import Testing
 
@@ -69,10 +70,11 @@ import Testing
   }
 
   @Test func suggestions() throws {
-    expectEqual(CommandTable.similar(to: "wacth").first, "watch")
-    expectEqual(CommandTable.similar(to: "pus").first, "push")
-    expectEqual(CommandTable.similar(to: "snap").first, "snapshot")
-    #expect(CommandTable.similar(to: "frobnicate").isEmpty)
+    let names = CommandTable.all.map(\.name)
+    expectEqual(Spelling.similar(to: "wacth", in: names).first, "watch")
+    expectEqual(Spelling.similar(to: "pus", in: names).first, "push")
+    expectEqual(Spelling.similar(to: "snap", in: names).first, "snapshot")
+    #expect(Spelling.similar(to: "frobnicate", in: names).isEmpty)
     #expect(throws: Failure.usage("unknown command 'psuh'; did you mean push?")) { try Program.find("psuh") }
     #expect(throws: Failure.usage("unknown command 'zzzzzz'; see feedclient --help")) { try Program.find("zzzzzz") }
   }

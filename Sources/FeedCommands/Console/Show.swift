@@ -209,12 +209,9 @@ extension Show {
 
   /// Prints feeds as a table: name, kind, rows of each section, revision.
   static func feeds(_ result: JSONView, _ console: Console) {
-    guard let list = result.kind == .array ? result : result.member("feeds"), list.kind == .array else {
-      return value(result, console)
-    }
-    if console.isJSON {
-      for feed in list.elements { console.print(feed) }
-      return
+    guard !console.isJSON, let list = result.kind == .array ? result : result.member("feeds"), list.kind == .array
+    else {
+      return table("feeds")(result, console)
     }
     if list.count == 0 {
       return console.print(console.palette.paint("no feeds; make one with feedclient define NAME", .dim))

@@ -155,7 +155,4 @@ enum CommandTable {
 
   /// Returns the command with a name.
   static func command(named name: String) -> Command? { all.first { $0.name == name } }
-
-  /// Returns the names of commands similar to `name`, nearest first.
-  static func similar(to name: String) -> [String] { Spelling.similar(to: name, in: all.map(\.name)) }
 }

@@ -117,8 +117,7 @@ struct Explanation {
 
   private func absence(_ error: SystemError) -> [String] {
     // A process listens there. Starting another one would not help.
-    if error.code == EACCES { return ["\(error)"] }
-    if error.code == ENOTSOCK { return ["\(error)"] }
+    if error.code == EACCES || error.code == ENOTSOCK { return ["\(error)"] }
     return ["\(error)", "start a daemon with: \(Self.start(error.path ?? "PATH"))"]
   }
 
