@@ -51,15 +51,11 @@ struct Report {
 
   private func json(_ name: String, _ metrics: [Metric], _ noise: Double?) -> String {
     var out = ByteBuffer()
-    out.append("{\"benchmark\":")
-    out.appendJSONString(command)
-    out.append(",\"group\":")
-    out.appendJSONString(lastTitle)
-    out.append(",\"case\":")
-    out.appendJSONString(name)
+    out.append("{\"benchmark\":", quoted: command)
+    out.append(",\"group\":", quoted: lastTitle)
+    out.append(",\"case\":", quoted: name)
     for metric in metrics {
-      out.append(",")
-      out.appendJSONString(metric.name)
+      out.append(",", quoted: metric.name)
       out.append(":")
       out.append(string: metric.value.isFinite ? "\(metric.value)" : "null")
     }
