@@ -125,99 +125,71 @@ extension FeedError {
 
   /// Appends the members of `data`: the feed and the offending value.
   func appendData(to out: inout ByteBuffer) {
-    var members = DataMembers()
-    append(to: &out, &members)
+    var isFirst = true
+    for (name, value) in data {
+      if case .json(let text) = value, text.utf8.count > Self.longestValue { continue }
+      out.append(isFirst ? "\"" : ",\"")
+      out.append(name)
+      out.append("\":")
+      isFirst = false
+      switch value {
+      case .text(let text): out.appendJSONString(text.clipped(to: Self.longestValue))
+      case .number(let number): out.append(integer: number)
+      case .json(let text): out.append(string: text)
+      }
+    }
   }
 
-  private func append(to out: inout ByteBuffer, _ members: inout DataMembers) {
+  private static let longestValue = 1024
+
+  private var data: [DataMember] {
     switch self {
-    case .parseError(let offset, _): members.append("offset", offset, &out)
-    case .invalidRequest, .internalError, .permissionDenied, .storageFailed, .behind: break
-    case .methodNotFound(let name): members.append("method", name, &out)
-    case .invalidParams(let member, _): members.append("member", member, &out)
-    case .unknownFeed(let name): members.append("feed", name, &out)
-    case .definitionConflict(let feed, _): members.append("feed", feed, &out)
+    case .invalidRequest, .internalError, .permissionDenied, .storageFailed, .behind: []
+    case .parseError(let offset, _): [("offset", .number(offset))]
+    case .methodNotFound(let name): [("method", .text(name))]
+    case .invalidParams(let member, _): [("member", .text(member))]
+    case .unknownFeed(let feed), .definitionConflict(let feed, _): [("feed", .text(feed))]
     case .wrongKind(let feed, let kind, let wanted):
-      members.append("feed", feed, &out)
-      members.append("kind", kind, &out)
-      members.append("wanted", wanted, &out)
+      [("feed", .text(feed)), ("kind", .text(kind)), ("wanted", .text(wanted))]
+    case .noIdentity(let feed, let index, "", _): [("feed", .text(feed)), ("index", .number(index))]
     case .noIdentity(let feed, let index, let path, _):
-      members.append("feed", feed, &out)
-      members.append("index", index, &out)
-      if !path.isEmpty { members.append("path", path, &out) }
+      [("feed", .text(feed)), ("index", .number(index)), ("path", .text(path))]
     case .badQuery(let member, let text, let offset, _):
-      members.append("member", member, &out)
-      members.append("text", text, &out)
-      members.append("offset", offset, &out)
+      [("member", .text(member)), ("text", .text(text)), ("offset", .number(offset))]
     case .indexOutOfRange(let feed, _, let index, let count, _):
-      members.append("feed", feed, &out)
-      members.append("index", index, &out)
-      members.append("count", count, &out)
-    case .limitExceeded(let limit, let value, _):
-      members.append("limit", limit, &out)
-      members.append("value", value, &out)
+      [("feed", .text(feed)), ("index", .number(index)), ("count", .number(count))]
+    case .limitExceeded(let limit, let value, _): [("limit", .text(limit)), ("value", .number(value))]
     case .conditionFailed(let feed, _, let present):
-      members.append("feed", feed, &out)
-      members.append("revision", json: present.map { "\($0)" } ?? "null", &out)
+      [("feed", .text(feed)), ("revision", .json(present.map { "\($0)" } ?? "null"))]
     case .elementConditionFailed(let feed, let revision, let index, let element, _):
-      members.append("feed", feed, &out)
-      members.append("revision", json: "\(revision)", &out)
-      members.append("index", index, &out)
-      if let id = element.id { members.append("id", json: id, &out) }
-      if case .row(let row, _) = element { members.append("at", row, &out) }
+      [("feed", .text(feed)), ("revision", .json("\(revision)")), ("index", .number(index))] + element.data
     case .unknownIdentity(let feed, let index, let id), .duplicateIdentity(let feed, let index, let id):
-      members.append("feed", feed, &out)
-      members.append("index", index, &out)
-      members.append("id", json: id, &out)
-    case .operationFailed(let index, let error):
-      members.append("op", index, &out)
-      error.append(to: &out, &members)
-    case .ofFeed(let feed, let error):
-      members.append("feed", feed, &out)
-      error.append(to: &out, &members)
+      [("feed", .text(feed)), ("index", .number(index)), ("id", .json(id))]
+    case .operationFailed(let index, let error): [("op", .number(index))] + error.data
+    case .ofFeed(let feed, let error): [("feed", .text(feed))] + error.data
     }
   }
 }
 
 extension NamedElement {
-  /// The identity, a JSON text; nil if the element has none.
-  fileprivate var id: String? {
+  fileprivate var data: [DataMember] {
     switch self {
-    case .id(let id): id
-    case .row(_, let id): id
-    case .only: nil
+    case .id(let id): [("id", .json(id))]
+    case .row(let row, let id?): [("id", .json(id)), ("at", .number(row))]
+    case .row(let row, nil): [("at", .number(row))]
+    case .only: []
     }
   }
 }
 
-/// Writes the members of an object, separated by commas.
-private struct DataMembers {
-  private static let longestValue = 1024
-  private var isFirst = true
+/// A member of `data`.
+private typealias DataMember = (name: StaticString, value: DataValue)
 
-  mutating func append(_ name: StaticString, _ value: Int, _ out: inout ByteBuffer) {
-    begin(name, &out)
-    out.append(integer: value)
-  }
-
-  mutating func append(_ name: StaticString, _ value: String, _ out: inout ByteBuffer) {
-    begin(name, &out)
-    out.appendJSONString(value.clipped(to: Self.longestValue))
-  }
-
-  /// Appends a value that is JSON already; one that is too long is left out.
-  mutating func append(_ name: StaticString, json value: String, _ out: inout ByteBuffer) {
-    if value.utf8.count > Self.longestValue { return }
-    begin(name, &out)
-    out.append(string: value)
-  }
-
-  private mutating func begin(_ name: StaticString, _ out: inout ByteBuffer) {
-    out.append(isFirst ? "\"" : ",\"")
-    out.append(name)
-    out.append("\":")
-    isFirst = false
-  }
+private enum DataValue {
+  case text(String)
+  case number(Int)
+  /// A value that is JSON already; one that is too long is left out.
+  case json(String)
 }
 
 extension String {
