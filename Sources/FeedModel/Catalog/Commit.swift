@@ -198,6 +198,13 @@ public final class Commit {
   /// The feed of the last operation, if it changed rows.
   var changedFeed: Feed? { operation.pending < 0 ? nil : graph.table[operation.pending] }
 
+  /// How many rows more the feed of the last operation shows than before it; nil if only ``result`` tells it.
+  var rowGrowth: RowGrowth? {
+    // Rows of sections by value: the change in one section lists all of them.
+    if operation.dividedBy != nil { return RowGrowth(feed: operation.flat.added.count - operation.flat.deleted.count) }
+    return operation.growth
+  }
+
   /// The number of rows that ``result`` adds or updates.
   var addedOrUpdated: Int {
     operation.expand()
@@ -329,8 +336,10 @@ public final class Commit {
   }
 
   /// Ends an operation with one change of `feed`.
-  func finishOperation(on feed: FeedNumber, result: Change) {
-    operation.set(result, redefining: feed)
+  ///
+  /// - Parameter growth: how the numbers of rows changed, if the change deletes sections and views count rows.
+  func finishOperation(on feed: FeedNumber, result: Change, growth: RowGrowth? = nil) {
+    operation.set(result, redefining: feed, growth)
     finishOperation(on: feed)
   }
 

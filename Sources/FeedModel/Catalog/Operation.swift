@@ -1,5 +1,11 @@
 import FeedChange
 
+/// How many rows more a feed shows after an operation than before it, and the same for each of its bins.
+struct RowGrowth {
+  var feed: Int
+  var bins: [Int] = []
+}
+
 /// The last operation of a commit: its feed and its change, composed from its steps.
 ///
 /// Invariant: `stepCount` is 0 exactly if the operation has no steps. Only steps after the first go through the
@@ -16,6 +22,8 @@ struct Operation {
   /// The feed that the operation redefined or gave other children; -1 for none. Its rows may change even if the
   /// operation changed none.
   var redefined: FeedNumber = -1
+  /// How the numbers of rows changed, if the change does not tell it because it deletes sections with unknown numbers of rows.
+  private(set) var growth: RowGrowth?
   /// The keyed sections of the feed `pending`; nil for other feeds.
   private(set) var dividedBy: KeyedSections?
   /// The change of the rows of `dividedBy`, as one section. Its memory is reused.
@@ -38,14 +46,16 @@ struct Operation {
     stepCount = 0
     pending = -1
     redefined = -1
+    if growth != nil { growth = nil }
     forgetDivision()
     isNew = true
   }
 
   /// Lets `change` be the change of an operation that redefined a feed or gave it other children.
-  mutating func set(_ change: Change, redefining feed: FeedNumber) {
+  mutating func set(_ change: Change, redefining feed: FeedNumber, _ growth: RowGrowth?) {
     isNew = false
     redefined = feed
+    self.growth = growth
     result = change
   }
 

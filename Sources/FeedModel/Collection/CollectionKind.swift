@@ -222,6 +222,8 @@ public final class CollectionKind: FeedKind {
     }
     feed.prepareToRecord(entries: rebinning.change.size, catalog.commit.pace)
     let former = (state, bins, goneBins)
+    let counts = Dictionary(uniqueKeysWithValues: bins.map { ($0.number, $0.count) })
+    var growth = RowGrowth(feed: -rowCount)
     let isFirst = !catalog.commit.publisher.isRebinned(number)
     if isFirst { willRebin(catalog.commit.log) }
     install(rebinning.state, feed, in: catalog)
@@ -241,7 +243,9 @@ public final class CollectionKind: FeedKind {
       catalog.commit.publisher.undoRebin()
       catalog.refreshSummaries(with: feed, formerSlowSize: undone)
     }
-    catalog.commit.finishOperation(on: number, result: rebinning.change)
+    growth.feed += rowCount
+    growth.bins = bins.map { $0.count - (counts[$0.number] ?? 0) }
+    catalog.commit.finishOperation(on: number, result: rebinning.change, growth: growth)
   }
 
   /// Replaces the state. Bins that keep their name keep their feed.

@@ -111,6 +111,7 @@ extension ProviderKind {
   private func restructure(_ children: [Feed], current: Int, in commit: Commit) throws(FeedError) {
     commit.startOperation()
     let (before, former, graph) = (structure, (children: self.children, current: self.current), commit.graph)
+    let growth = try growth(showing: form == .composed ? children : Self.shown(children, current), in: commit)
     install(children, current: current, graph)
     let (feed, bytes) = (graph.table[number], FeedDefinition.bytes(ofChildren: children.lazy.map(\.name)))
     let formerBytes = feed.definitionBytes
@@ -121,9 +122,25 @@ extension ProviderKind {
       feed.setDefinitionBytes(formerBytes)
       commit.pace.spend(former.children.count / 16)
     }
-    commit.finishOperation(on: number, result: change)
+    commit.finishOperation(on: number, result: change, growth: growth)
     commit.publisher.open(number)
     commit.relistAtEnd(feed)
+  }
+
+  /// How many rows more this feed shows with other visible children, if views count them. If it shows no other rows than before, the
+  /// rows that it loses are not counted.
+  ///
+  /// - Throws: `limitExceeded` for what it takes to count the rows of children that it no longer shows.
+  private func growth(showing after: [Feed], in commit: Commit) throws(FeedError) -> RowGrowth? {
+    guard commit.graph.indexedViews > 0, commit.budget.countsRepeatedWork else { return nil }
+    let (before, kept) = (Set(shown.map(\.number)), Set(after.map(\.number)))
+    var growth = after.reduce(0) { before.contains($1.number) ? $0 : $0 + $1.count }
+    if growth == 0 { return RowGrowth(feed: 0) }
+    for child in shown where !kept.contains(child.number) {
+      try commit.budget.usePreviews(of: child)
+      growth -= child.count
+    }
+    return RowGrowth(feed: growth)
   }
 
   private func index(of place: ChildPlace, in catalog: Catalog) throws(FeedError) -> Int {

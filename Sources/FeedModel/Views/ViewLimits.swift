@@ -213,15 +213,16 @@ extension Commit {
     for bin in growthOfBins(of: feed) { budget.viewGrowth.add(added: bin.added, shown: bin.shown, to: bin.feed, graph) }
   }
 
-  /// The rows that the last operation added to a feed, and those that it added or updated.
-  ///
-  /// The rows of deleted sections are not known here; each such section had at least one.
+  /// The rows that the last operation added to a feed without those that it removed, and those that it added or updated. A row that
+  /// only changed its place is neither.
   fileprivate func growth(of feed: Feed) -> (added: Int, shown: Int) {
     let change = result
-    return (
-      change.added.count - change.deleted.count - change.sectionsDeleted.count,
-      change.added.count + change.updated.count
-    )
+    let listed = change.added.count + change.updated.count
+    guard budget.countsRepeatedWork else {
+      return (change.added.count - change.deleted.count - change.sectionsDeleted.count, listed)
+    }
+    let moved = change.moves.count(where: \.keepsElement) + change.transfers.count(where: \.keepsElement)
+    return (rowGrowth?.feed ?? change.added.count - change.deleted.count, listed - moved)
   }
 
   /// The same for each bin of a collection that feeds show.
@@ -234,7 +235,9 @@ extension Commit {
       found[Int(path.section)].shown += 1
     }
     for path in change.updated { found[Int(path.section)].shown += 1 }
-    if change.hasSameSections {
+    if budget.countsRepeatedWork, let growth = rowGrowth {
+      for (bin, added) in growth.bins.enumerated() { found[bin].added = added }
+    } else if change.hasSameSections {
       for path in change.deleted { found[Int(path.section)].added -= 1 }
     }
     return found

@@ -155,6 +155,93 @@ import Testing
       ask([("insert", #"{"feed":"b","element":1}"#), ("insert", #"{"feed":"a","element":1}"#)]), "maxTotalViewRows")
   }
 
+  private let none = #""filter":"@.none""#
+
+  private func bins(_ feed: String, _ bins: [String]) -> String {
+    #"{"feed":"\#(feed)","kind":"collection","replace":true,"bins":[\#(bins.joined(separator: ","))]}"#
+  }
+
+  @Test("rows of new bins count, although bins without rows are deleted")
+  func rowsOfRedefinedBins() {
+    let daemon = TotalsDaemon { $0.maxTotalViewRows = 6 }
+    func ask(_ method: String, _ params: String) -> String? { daemon.limit(daemon.ann, method, params) }
+    let empty = (0..<9).map { #"{"name":"e\#($0)",\#(none)}"# }
+    expectEqual(ask("define", bins("c", [#"{"name":"x"}"#] + empty)), nil)
+    expectEqual(ask("update", #"{"feed":"c","elements":[{"id":1},{"id":2}]}"#), nil)
+    expectEqual(view(daemon, daemon.ann, "v", of: "c", sort), nil)
+    expectEqual(view(daemon, daemon.ann, "w", of: "c/x", sort), nil)
+    expectEqual(viewRows(daemon), [4, 0, 4])
+    let revision = daemon.harness.engine.catalog.revision
+    expectEqual(
+      ask("define", bins("c", [#"{"name":"x"}"#, #"{"name":"y"}"#, #"{"name":"z"}"#])), "maxTotalViewRows")
+    expectEqual(viewRows(daemon), [4, 0, 4])
+    expectEqual(daemon.harness.engine.catalog.revision, revision)
+    expectEqual(ask("define", bins("c", [#"{"name":"y"}"#, #"{"name":"x"}"#])), nil)
+    expectEqual(viewRows(daemon), [6, 0, 6])
+  }
+
+  @Test("rows that only change their place are never refused")
+  func rowsThatMove() {
+    let daemon = TotalsDaemon { $0.maxTotalViewRows = 6 }
+    func ask(_ method: String, _ params: String) -> String? { daemon.limit(daemon.ann, method, params) }
+    // Bins that change their order are deleted and added with all their rows.
+    let x = #"{"name":"x","filter":"@.id < 9"}"#
+    let y = #"{"name":"y",\#(none)}"#
+    expectEqual(ask("define", bins("c", [x, y])), nil)
+    expectEqual(ask("update", #"{"feed":"c","elements":[{"id":1},{"id":2},{"id":3}]}"#), nil)
+    expectEqual(view(daemon, daemon.ann, "v", of: "c", sort), nil)
+    expectEqual(view(daemon, daemon.ann, "w", of: "c/x", sort), nil)
+    expectEqual(viewRows(daemon), [6, 0, 6])
+    expectEqual(ask("define", bins("c", [y, x])), nil)
+    expectEqual(ask("define", bins("c", [#"{"name":"z",\#(none)}"#, x, y])), nil)
+    expectEqual(ask("update", #"{"feed":"c","element":{"id":4}}"#), "maxTotalViewRows")
+    for feed in ["w", "v", "c"] { expectEqual(ask("undefine", #"{"feed":"\#(feed)"}"#), nil) }
+    // A view over a view, which any change of a row may give a row.
+    expectEqual(daemon.define(daemon.ann, "a"), nil)
+    expectEqual(ask("insert", #"{"feed":"a","elements":[1,2,3]}"#), nil)
+    expectEqual(view(daemon, daemon.ann, "v", of: "a", #","filter":"@ > 0""#), nil)
+    expectEqual(view(daemon, daemon.ann, "w", of: "v", sort), nil)
+    expectEqual(viewRows(daemon), [6, 0, 6])
+    expectEqual(ask("move", #"{"feed":"a","from":0,"to":2}"#), nil)
+    expectEqual(ask("replace", #"{"feed":"a","element":4,"at":0}"#), "maxTotalViewRows")
+  }
+
+  @Test("another active child counts with the rows that it has more")
+  func rowsOfActiveChildren() {
+    let daemon = TotalsDaemon { $0.maxTotalViewRows = 3 }
+    func ask(_ method: String, _ params: String) -> String? { daemon.limit(daemon.ann, method, params) }
+    for (feed, elements) in [("a", "[1,2]"), ("b", "[3,4,5]"), ("d", "[1,2,3,4]")] {
+      expectEqual(daemon.define(daemon.ann, feed), nil)
+      expectEqual(ask("insert", #"{"feed":"\#(feed)","elements":\#(elements)}"#), nil)
+    }
+    expectEqual(ask("define", bins("c", (0..<5).map { #"{"name":"e\#($0)",\#(none)}"# })), nil)
+    expectEqual(ask("define", #"{"feed":"g","kind":"segmented","children":["a","b","c","d"]}"#), nil)
+    expectEqual(view(daemon, daemon.ann, "v", of: "g", sort), nil)
+    let steps: [(child: String, limit: String?, rows: Int)] = [
+      ("b", nil, 3), ("a", nil, 2), ("d", "maxTotalViewRows", 2), ("c", nil, 0), ("d", "maxTotalViewRows", 0),
+      ("b", nil, 3),
+    ]
+    for (child, limit, rows) in steps {
+      expectEqual(ask("activate", #"{"feed":"g","child":"\#(child)"}"#), limit, "\(child)")
+      expectEqual(viewRows(daemon), [rows, 0, rows], "\(child)")
+    }
+  }
+
+  @Test("sections by value that come and go count with their rows")
+  func rowsOfSectionsByValue() {
+    let daemon = TotalsDaemon { $0.maxTotalViewRows = 4 }
+    func ask(_ method: String, _ params: String) -> String? { daemon.limit(daemon.ann, method, params) }
+    expectEqual(ask("define", #"{"feed":"c","kind":"collection","section":"$.s"}"#), nil)
+    let elements = { (section: Int) in
+      (0..<4).map { #"{"id":\#($0),"s":\#(section)}"# }.joined(separator: ",")
+    }
+    expectEqual(ask("update", #"{"feed":"c","elements":[\#(elements(1))]}"#), nil)
+    expectEqual(view(daemon, daemon.ann, "v", of: "c", sort), nil)
+    expectEqual(ask("update", #"{"feed":"c","elements":[\#(elements(2))]}"#), nil)
+    expectEqual(ask("update", #"{"feed":"c","element":{"id":4,"s":2}}"#), "maxTotalViewRows")
+    expectEqual(viewRows(daemon), [4, 0, 4])
+  }
+
   @Test("requests of older rules are replayed without the sum")
   func transactionsOfOlderRules() throws {
     let ops = Array(repeating: #"{"method":"insert","params":{"feed":"a","elements":[1,2]}}"#, count: 4)
