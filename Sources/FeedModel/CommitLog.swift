@@ -142,7 +142,7 @@ public final class NoLog: CommitLog {
 /// - 1: the first.
 /// - 2: `where` and `absent` of an element, and `result`, mean something. They were ignored before.
 /// - 3: operations of one request count together, and children that are listed again count; see ``CommitBudget/rules``. Rows that views
-///   would keep are counted exactly if sections are deleted, and not for rows that move.
+///   would keep are counted exactly if sections are deleted, and not for rows that move. Elements that are read again count.
 public enum ExecutionRules {
   /// Incremented when a change of the daemon makes a request that was accepted before lead to another state or revision.
   public static let current = 3

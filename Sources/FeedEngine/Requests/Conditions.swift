@@ -103,11 +103,15 @@ struct ElementCondition: ~Copyable {
   private let feed: Feed
   /// Judges whether an element matches; nil if there must be no element.
   private var judge: ElementJudge?
+  private let commit: Commit
 
-  /// - Parameter judge: judges whether each element matches; nil if there must be no element.
-  fileprivate init(on feed: Feed, _ judge: consuming ElementJudge?) {
+  /// - Parameters:
+  ///   - judge: judges whether each element matches; nil if there must be no element.
+  ///   - commit: the open commit, which is charged.
+  fileprivate init(on feed: Feed, _ judge: consuming ElementJudge?, in commit: Commit) {
     self.feed = feed
     self.judge = judge
+    self.commit = commit
   }
 
   /// Throws if the condition does not hold.
@@ -126,6 +130,7 @@ struct ElementCondition: ~Copyable {
     guard let row else { return judge == nil ? nil : .missing }
     guard let isMatched = judge?.accepts(row.text) else { return .present }
     try judge?.checkSteps()
+    try commit.useSteps(readingBytes: row.text.count)
     return isMatched ? nil : .unmatched
   }
 }
@@ -138,7 +143,7 @@ extension Engine {
   /// Returns the condition `where` of a request on the elements of `feed` that it names; nil if it has none.
   func elementCondition(_ parameters: Parameters, on feed: Feed) throws(FeedError) -> ElementCondition? {
     if parameters.member("where") == nil { return nil }
-    return ElementCondition(on: feed, ElementJudge(try filter(parameters), limits: limits, in: commit))
+    return ElementCondition(on: feed, ElementJudge(try filter(parameters), limits: limits, in: commit), in: commit)
   }
 
   /// Throws if the condition of an `update` does not hold for the present elements with the identities of the new ones.
@@ -147,7 +152,7 @@ extension Engine {
     if feed.collection == nil { _ = try identifiedArray(feed, .update) }
     try parameters.refuseBoth("where", "absent")
     let isAbsent = try parameters.bool("absent", default: false)
-    let need = isAbsent ? ElementCondition(on: feed, nil) : try elementCondition(parameters, on: feed)
+    let need = isAbsent ? ElementCondition(on: feed, nil, in: commit) : try elementCondition(parameters, on: feed)
     guard var condition = need else { return }
     for (index, element) in try elements(parameters).enumerated() {
       let (id, row) = try catalog.find(identityOf: element, index: index, in: feed)

@@ -176,6 +176,7 @@ extension Catalog {
     let plan = ViewPlan(view, source: sources[0])
     try commit.budget.usePreviews(of: plan.source)
     try commit.budget.use(rows: plan.source.count)
+    if !view.isPlain { try commit.budget.use(allElements: plan.source.elementBytes(commit.pace)) }
     if let account {
       try checkIndex(of: plan, replacing: (feed?.kind as? ViewKind)?.charge.rows ?? 0, account)
     }

@@ -176,6 +176,11 @@ public final class Commit {
     try budget.useSteps(mergingBytes: bytes, limit: limit)
   }
 
+  /// Charges the reading of an element that the request names.
+  ///
+  /// - Throws: `limitExceeded`.
+  public func useSteps(readingBytes bytes: Int) throws(FeedError) { try budget.useSteps(readingBytes: bytes) }
+
   /// The time of the commit or of its last step.
   var moment: Instant { now }
 

@@ -20,6 +20,9 @@ struct CommitBudget {
   private var hasChargedFeedsAbove = false
   /// Whether an operation of the commit has changed the children of a feed.
   private var hasChangedChildren = false
+  /// Whether an operation of the commit has read all elements of a feed.
+  private var hasReadElements = false
+  private var maxSteps = Int.max
   /// The rows that operations before the current one may have added to the indexes of views.
   var viewGrowth = ViewGrowth()
   /// The rules by which requests are executed (``ExecutionRules``). Replay sets those of the log: requests that were accepted
@@ -34,11 +37,13 @@ struct CommitBudget {
   /// Sets what the next commit may do.
   mutating func begin(maxSteps: Int, maxRows: Int) {
     log.allow(steps: maxSteps)
+    self.maxSteps = maxSteps
     self.maxRows = maxRows
     rowsLeft = maxRows
     hasRowsForViews = false
     hasChargedFeedsAbove = false
     hasChangedChildren = false
+    hasReadElements = false
     viewGrowth.begin()
   }
 
@@ -113,6 +118,32 @@ struct CommitBudget {
     if hasChangedChildren && countsRepeatedWork { try use(rows: count) }
   }
 
+  /// Charges an operation that reads or copies all elements of a feed. The first one of the request is free, so that no single change is
+  /// refused for the elements that are there already.
+  ///
+  /// - Parameter bytes: those of the elements. To add them up may take long.
+  /// - Throws: `limitExceeded`.
+  mutating func use(allElements bytes: @autoclosure () -> Int) throws(FeedError) {
+    let isFirst = !hasReadElements
+    hasReadElements = true
+    if !isFirst && countsAllWork { try useSteps(readingBytes: bytes()) }
+  }
+
+  /// Charges the reading of elements that are there already: a step for each 16 bytes, because a short request can name long elements
+  /// many times.
+  ///
+  /// - Throws: `limitExceeded`.
+  func useSteps(readingBytes bytes: Int) throws(FeedError) {
+    guard countsAllWork, countsRepeatedWork else { return }
+    log.didUse(steps: bytes / 16)
+    if log.stepsLeft >= 0 { return }
+    throw .limitExceeded(
+      limit: "maxRequestSteps", value: maxSteps,
+      reason:
+        "the request reads too many elements again, a step for each 16 bytes; name fewer long elements, redefine fewer feeds at a "
+        + "time, or start feedd with a larger --max-request-steps")
+  }
+
   /// Charges the rows that views below a feed evaluate before an operation counts its rows. An operation leaves their indexes behind,
   /// so until the commit ends each view with a filter or a sort reads all rows of its source.
   ///
@@ -128,7 +159,11 @@ struct CommitBudget {
     log.pace.spend()
     for (place, source) in derived.sources where derived.shows(place) { try usePreviews(of: source, &seen) }
     // Counting the rows of the source evaluates views below it, which were charged.
-    if let view = derived as? ViewKind, view.hasIndex { try use(rows: view.source.count) }
+    if let view = derived as? ViewKind, view.hasIndex {
+      let pace = log.pace
+      try use(rows: view.source.count)
+      try use(allElements: view.source.elementBytes(pace))
+    }
   }
 
   // MARK: Steps

@@ -212,6 +212,7 @@ public final class CollectionKind: FeedKind {
     // Each new bin judges each element, whatever its filter costs.
     try catalog.commit.budget.checkRoom(
       forSteps: state.elements.count * max(1, content.bins.count), limit: catalog.limits.maxRequestSteps)
+    try catalog.commit.budget.use(allElements: state.elements.bytes)
     let rebinning = try Rebinning(
       state, content, feed: feed.name, limits: catalog.limits, seed: catalog.seed, catalog.commit.log)
     try catalog.commit.budget.useAbove(rows: rebinning.change.size, of: number)

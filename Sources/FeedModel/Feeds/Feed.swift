@@ -150,6 +150,16 @@ public final class Feed {
   /// The number of rows of all sections. O(bins), or O(children).
   public var count: Int { isGone ? 0 : kind.rowCount }
 
+  /// The bytes of the elements of all rows. O(rows).
+  func elementBytes(_ pace: Pace) -> Int {
+    var bytes = 0
+    forEachRow { row in
+      bytes &+= row.text.count
+      pace.spend()
+    }
+    return bytes
+  }
+
   /// The row at an existing index of the rows in flattened order. O(bins + log n), or O(children + log n).
   func row(atFlat index: Int) -> Row {
     let (section, row) = kind.locate(index)

@@ -74,6 +74,7 @@ public final class ListKind: FeedKind {
     }
     let commit = catalog.commit
     if state.definition == list { return }
+    try commit.budget.use(allElements: self.state.elements.bytes)
     if commit.long.isAnnounced { forkIfWorthwhile(for: commit, steps: .max) }
     let state = state
     let (former, position) = (state.rules, commit.log.position)

@@ -88,6 +88,7 @@ extension RowStore {
   ///   `maxRequestSteps` over all.
   func accepted(by filter: Filter, in commit: Commit) throws(FeedError) -> [UInt32] {
     try commit.budget.checkRoom(forSteps: elements.count, limit: limits.maxRequestSteps)
+    try commit.budget.use(allElements: elements.bytes)
     var judge = ElementJudge(filter, limits: limits, in: commit)
     var accepted: [UInt32] = []
     elements.forEach { handle in
