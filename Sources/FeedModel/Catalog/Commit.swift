@@ -163,7 +163,13 @@ public final class Commit {
     defer { budget.operationDidEnd() }
     guard operation.pending >= 0 else { return }
     let isFirst = budget.didChangeRows()
-    if !isFirst { try budget.useAbove(rows: operation.size, of: operation.pending) }
+    if !isFirst {
+      try budget.useAbove(rows: operation.size, of: operation.pending)
+      // Feeds above show sections by value that came or went.
+      if operation.dividedBy != nil, !operation.result.hasSameSections {
+        try budget.useFeeds(above: graph.table[operation.pending])
+      }
+    }
     if budget.isFree(of: operation.size, isFirst: isFirst) { return }
     operation.expand()
     try budget.useStepsOfViews(of: operation.pending, after: operation.result, isFirst: isFirst, limit: limit)

@@ -108,14 +108,24 @@ struct CommitBudget {
     rowsLeft -= count
   }
 
-  /// Charges an operation that changes the children of a feed, which looks at all of them. The first one of the request is free,
-  /// so that no single change is refused for the number of children that are there already.
+  /// Charges an operation that redefines a feed or changes its children, which looks at all of them and at all feeds above. The first one
+  /// of the request is free, so that no single change is refused for the number of feeds that are there already.
   ///
+  /// - Parameter count: the number of children that the feed has.
   /// - Throws: `limitExceeded`.
-  mutating func use(children count: Int) throws(FeedError) {
+  mutating func use(children count: Int, of feed: Feed) throws(FeedError) {
     log.pace.spend(count / 16)
     defer { hasChangedChildren = true }
-    if hasChangedChildren && countsRepeatedWork { try use(rows: count) }
+    guard hasChangedChildren, countsRepeatedWork else { return }
+    try use(rows: count)
+    try useFeeds(above: feed)
+  }
+
+  /// Charges an operation that looks at all feeds above.
+  ///
+  /// - Throws: `limitExceeded`.
+  mutating func useFeeds(above feed: Feed) throws(FeedError) {
+    if countsRepeatedWork && graph.hasParents(feed.number) { try use(rows: graph.listings(of: feed) - 1) }
   }
 
   /// Charges an operation that reads or copies all elements of a feed. The first one of the request is free, so that no single change is

@@ -33,9 +33,9 @@ extension ProviderKind {
     try restructure(changed, current: active, in: catalog.commit)
   }
 
-  /// Counts the children of this feed, at all of which an operation looks, before anything is done.
+  /// Counts the children of this feed and the feeds above, at all of which an operation looks, before anything is done.
   private func useChildren(in catalog: Catalog) throws(FeedError) {
-    try catalog.commit.budget.use(children: children.count)
+    try catalog.commit.budget.use(children: children.count, of: catalog.table[number])
   }
 
   /// Counts the rows of children that come to be shown or change their order, in this feed and in all that show it, before anything is

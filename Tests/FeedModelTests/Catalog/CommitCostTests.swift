@@ -60,6 +60,40 @@ import Testing
     try sample.commit { try activate(4) }
   }
 
+  @Test func feedsAboveOfEachFurtherOperationCount() throws {
+    let sample = try CatalogSample(
+      #"{"feed":"e","kind":"collection","section":"$.s"}"#, #"{"feed":"x","kind":"composed","children":["e"]}"#,
+      #"{"feed":"p","kind":"composed","children":[]}"#)
+    try sample.commit {
+      for number in 0..<30 { try sample.define(#"{"feed":"y\#(number)","kind":"composed","children":["x","p"]}"#) }
+    }
+    var limits = Limits()
+    limits.maxRequestRows = 100
+    sample.catalog.use(limits)
+    let (provider, commit) = (try sample.provider("p"), sample.catalog.commit)
+    func restructure(_ time: Int) throws {
+      if time % 2 == 1 { return try provider.removeChild(at: 0, in: sample.catalog) }
+      try provider.insertChild("e", at: .end, in: sample.catalog)
+    }
+    func redefine(_ time: Int) throws {
+      let children = time % 2 == 1 ? "" : #""e""#
+      try sample.define(#"{"feed":"p","kind":"composed","children":[\#(children)]}"#, replace: true)
+    }
+    func divide(_ time: Int) throws {
+      try sample.update("e", #"{"id":1,"s":\#(time)}"#)
+      try commit.useStepsOfViews(limit: limits.maxRequestSteps)
+    }
+    // Sections come last: the others show no rows.
+    for operation in [restructure, redefine, divide] {
+      let error = #expect(throws: FeedError.self) { try sample.commit { for time in 0..<5 { try operation(time) } } }
+      #expect(error.map { "\($0)" }?.contains("maxRequestRows") == true, "\(String(describing: error))")
+      try sample.commit { for time in 0..<4 { try operation(time) } }
+      commit.rules = 2
+      try sample.commit { for time in 0..<6 { try operation(time) } }
+      commit.rules = ExecutionRules.current
+    }
+  }
+
   /// A collection of 100 elements, a view `v` that sorts them, and an empty composed feed `x`.
   private static func sortedView() throws -> CatalogSample {
     let sample = try CatalogSample(
