@@ -141,11 +141,12 @@ public final class NoLog: CommitLog {
 ///
 /// - 1: the first.
 /// - 2: `where` and `absent` of an element, and `result`, mean something. They were ignored before.
-/// - 3: operations of one request count together, and children that are listed again count; see ``CommitBudget/rules``. Rows that views
-///   would keep are counted exactly if sections are deleted, and not for rows that move. Elements that are read again count.
+/// - 3: operations of one request count together, and children that are listed again count; see ``CommitBudget/rules``.
+/// - 4: elements that are read again count, and feeds above that follow further changes of structure. Rows that views would keep are
+///   counted exactly if sections are deleted, and not for rows that move.
 public enum ExecutionRules {
   /// Incremented when a change of the daemon makes a request that was accepted before lead to another state or revision.
-  public static let current = 3
+  public static let current = 4
   /// The versions by which a log can be executed. A request that means something else now is refused.
   public static let known = 1...current
 }

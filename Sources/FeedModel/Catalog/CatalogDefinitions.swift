@@ -20,7 +20,7 @@ extension Catalog {
     let former = (known.behaviours, known.given, known.definitionBytes)
     let bytes = definition.storedBytes(limits)
     try known.account?.checkRoom(feeds: 0, definitionBytes: bytes - former.2, limits)
-    try commit.budget.use(children: 0, of: known)
+    if commit.budget.countsReading { try commit.budget.use(children: 0, of: known) }
     try known.kind.redefine(definition, of: known, in: self)
     known.exchangeDefinition(definition.behaviours, given: definition)
     known.setDefinitionBytes(bytes)

@@ -49,6 +49,8 @@ struct CommitBudget {
 
   /// Whether the charges of rules 3 apply.
   var countsRepeatedWork: Bool { rules >= 3 }
+  /// Whether those of rules 4 apply.
+  var countsReading: Bool { rules >= 4 }
 
   /// See ``Limits/countsAllWork``.
   private var countsAllWork: Bool { maxRows < .max }
@@ -125,7 +127,7 @@ struct CommitBudget {
   ///
   /// - Throws: `limitExceeded`.
   mutating func useFeeds(above feed: Feed) throws(FeedError) {
-    if countsRepeatedWork && graph.hasParents(feed.number) { try use(rows: graph.listings(of: feed) - 1) }
+    if countsReading && graph.hasParents(feed.number) { try use(rows: graph.listings(of: feed) - 1) }
   }
 
   /// Charges an operation that reads or copies all elements of a feed. The first one of the request is free, so that no single change is
@@ -144,7 +146,7 @@ struct CommitBudget {
   ///
   /// - Throws: `limitExceeded`.
   func useSteps(readingBytes bytes: Int) throws(FeedError) {
-    guard countsAllWork, countsRepeatedWork else { return }
+    guard countsAllWork, countsReading else { return }
     log.didUse(steps: bytes / 16)
     if log.stepsLeft >= 0 { return }
     throw .limitExceeded(

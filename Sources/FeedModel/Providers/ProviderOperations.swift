@@ -132,7 +132,7 @@ extension ProviderKind {
   ///
   /// - Throws: `limitExceeded` for what it takes to count the rows of children that it no longer shows.
   private func growth(showing after: [Feed], in commit: Commit) throws(FeedError) -> RowGrowth? {
-    guard commit.graph.indexedViews > 0, commit.budget.countsRepeatedWork else { return nil }
+    guard commit.graph.indexedViews > 0, commit.budget.countsReading else { return nil }
     let (before, kept) = (Set(shown.map(\.number)), Set(after.map(\.number)))
     var growth = after.reduce(0) { before.contains($1.number) ? $0 : $0 + $1.count }
     if growth == 0 { return RowGrowth(feed: 0) }

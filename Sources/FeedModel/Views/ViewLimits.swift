@@ -218,7 +218,7 @@ extension Commit {
   fileprivate func growth(of feed: Feed) -> (added: Int, shown: Int) {
     let change = result
     let listed = change.added.count + change.updated.count
-    guard budget.countsRepeatedWork else {
+    guard budget.countsReading else {
       return (change.added.count - change.deleted.count - change.sectionsDeleted.count, listed)
     }
     let moved = change.moves.count(where: \.keepsElement) + change.transfers.count(where: \.keepsElement)
@@ -235,7 +235,7 @@ extension Commit {
       found[Int(path.section)].shown += 1
     }
     for path in change.updated { found[Int(path.section)].shown += 1 }
-    if budget.countsRepeatedWork, let growth = rowGrowth {
+    if budget.countsReading, let growth = rowGrowth {
       for (bin, added) in growth.bins.enumerated() { found[bin].added = added }
     } else if change.hasSameSections {
       for path in change.deleted { found[Int(path.section)].added -= 1 }
