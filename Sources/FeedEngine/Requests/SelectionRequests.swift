@@ -55,13 +55,13 @@ extension Engine {
     let at = try parameters.required("at", "index paths [[section, row], …], or \"all\": true")
     if let path = at.path { return [try feed.path(section: path.section, row: path.row)] }
     guard at.kind == .array else { throw Parameters.refuse("at", "must be an array of index paths [section, row]") }
-    var paths: [IndexPath] = []
+    var rows: [(section: Int, row: Int)] = []
     for element in at.elements {
       guard let path = element.path else {
         throw Parameters.refuse("at", "must hold index paths [section, row] of integers")
       }
-      paths.append(try feed.path(section: path.section, row: path.row))
+      rows.append((path.section, path.row))
     }
-    return paths
+    return try feed.paths(ofRows: rows)
   }
 }

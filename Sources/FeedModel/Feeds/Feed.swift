@@ -234,6 +234,24 @@ public final class Feed {
     return IndexPath(section: UInt32(index), row: UInt32(row))
   }
 
+  /// Returns the index paths of existing rows. O(rows · levels) for few rows, otherwise O(rows + sections + feeds shown).
+  ///
+  /// - Throws: `indexOutOfRange`, also for negative numbers.
+  public func paths(ofRows rows: [(section: Int, row: Int)]) throws(FeedError) -> [IndexPath] {
+    var counts: [Int] = []
+    if rows.count > 64 { forEachSection { counts.append($2) } }
+    var paths: [IndexPath] = []
+    paths.reserveCapacity(rows.count)
+    for (section, row) in rows {
+      if counts.indices.contains(section) && (0..<counts[section]).contains(row) {
+        paths.append(IndexPath(section: UInt32(section), row: UInt32(row)))
+      } else {
+        paths.append(try path(section: section, row: row))
+      }
+    }
+    return paths
+  }
+
   // MARK: Changes
 
   /// The recorded changes; nil until the feed is watched for the first time.

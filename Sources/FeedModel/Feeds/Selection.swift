@@ -24,7 +24,7 @@ extension Feed {
     mayName: (Feed) -> Bool = { _ in true }
   ) throws(FeedError) -> Bool {
     try checkMaySelect()
-    for path in paths { try check(path) }
+    try check(paths)
     let wanted = paths.ascending()
     if !behaviours.multiple && wanted.count > 1 {
       throw .invalidParams(
@@ -55,13 +55,26 @@ extension Feed {
     return found
   }
 
+  /// Whether a feed below this one restricts which rows may be selected. Mostly none does, and to find where each row comes from takes
+  /// long below many levels. O(feeds below).
+  private var showsRestrictedFeeds: Bool {
+    var seen: Set<FeedNumber> = []
+    var waiting = shownFeeds
+    while let feed = waiting.popLast() {
+      guard seen.insert(feed.number).inserted else { continue }
+      if !feed.behaviours.selectable || !feed.behaviours.multiple { return true }
+      waiting += feed.shownFeeds
+    }
+    return false
+  }
+
   /// Checks ascending rows by the rules of the feeds that they come from. Returns the feeds of which only one row may be
   /// selected.
   private func checkOrigins(
     of paths: [IndexPath], namedBy member: String, _ mayName: (Feed) -> Bool
   ) throws(FeedError) -> Set<FeedNumber> {
     var single: Set<FeedNumber> = []
-    if derived == nil { return single }
+    if !showsRestrictedFeeds { return single }
     for path in paths {
       for feed in origins(of: path) {
         func mention() -> String { mayName(feed) ? "feed \"\(feed.name)\"" : "a feed that \"\(name)\" shows" }
@@ -85,7 +98,7 @@ extension Feed {
 
   /// Removes rows from the selection; rows that are not selected are ignored. Returns whether anything changed.
   public func deselect(_ paths: [IndexPath]) throws(FeedError) -> Bool {
-    for path in paths { try check(path) }
+    try check(paths)
     let gone = paths.ascending()
     var next = 0
     return setSelection(
@@ -136,8 +149,8 @@ extension Feed {
       && selection.allSatisfy { (try? path(section: Int($0.section), row: Int($0.row))) != nil }
   }
 
-  private func check(_ path: IndexPath) throws(FeedError) {
-    _ = try self.path(section: Int(path.section), row: Int(path.row))
+  private func check(_ paths: [IndexPath]) throws(FeedError) {
+    _ = try self.paths(ofRows: paths.map { (Int($0.section), Int($0.row)) })
   }
 }
 

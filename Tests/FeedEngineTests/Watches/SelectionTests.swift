@@ -51,6 +51,32 @@ import Testing
     expectEqual(told(harness.ask(watcher, "watch", #"{"feed":"a"}"#)), ["snapshot -"])
   }
 
+  @Test func manyRowsAreCheckedLikeOne() {
+    _ = harness.ask(pusher, "define", #"{"feed":"b","kind":"array"}"#)
+    let elements = (0..<100).map(String.init).joined(separator: ",")
+    _ = harness.ask(pusher, "insert", #"{"feed":"b","elements":[\#(elements)]}"#)
+    _ = harness.ask(pusher, "define", #"{"feed":"p","kind":"composed","children":["a","b"]}"#)
+    _ = harness.ask(pusher, "define", #"{"feed":"q","kind":"composed","children":["p"]}"#)
+    func ask(_ method: String, _ rows: Range<Int>, and more: String = "") -> Value? {
+      let paths = rows.map { "[1,\($0)]" }.joined(separator: ",") + more
+      return harness.ask(pusher, method, #"{"feed":"q","at":[\#(paths)]}"#).first?.json
+    }
+    for (more, index, count) in [(",[1,100]", 100, 100), (",[0,3]", 3, 3), (",[2,0]", 2, 2), (",[1,-1]", -1, 100)] {
+      let refused = ask("select", 0..<90, and: more)
+      expectEqual(refused?.errorCode, -32005, "\(more)")
+      expectEqual(refused?.errorData?["index"]?.int, index, "\(more)")
+      expectEqual(refused?.errorData?["count"]?.int, count, "\(more)")
+    }
+    expectEqual(ask("select", 0..<100, and: ",[0,2]")?["result"]?["selected"]?.items.count, 101)
+    expectEqual(ask("deselect", 1..<100)?["result"]?["selected"]?.text, "[[0,2],[1,0]]")
+    // Rules of a feed two levels below.
+    for (rule, code) in [("selectable", -32006), ("multiple", -32602)] {
+      _ = harness.ask(pusher, "define", #"{"feed":"b","kind":"array","replace":true,"\#(rule)":false}"#)
+      expectEqual(ask("select", 0..<90)?.errorCode, code, "\(rule)")
+    }
+    expectEqual(ask("select", 7..<8)?["result"]?["selected"]?.text, "[[0,2],[1,7]]")
+  }
+
   @Test func endedFeedSendsNoSelection() {
     select(1)
     _ = harness.ask(watcher, "watch", #"{"feed":"a"}"#)
