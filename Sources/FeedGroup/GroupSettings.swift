@@ -91,8 +91,9 @@ struct StreamIdentity: Equatable {
   /// The limits that decide over requests, and that two members must therefore have in common.
   static func deciding(_ all: [(name: String, value: Int)]) -> [String: Int] {
     let local: Set<String> = [
-      "maxConnections", "maxConnectionsPerUser", "reservedConnections", "maxWatches", "maxQueue", "maxQueuePerUser",
-      "historyBytes", "maxHistoryBytes", "historySeconds", "frameTimeout", "bookmarkInterval", "maxQueryBytes",
+      "maxConnections", "maxConnectionsPerUser", "reservedConnections", "maxWatches", "maxWatchesPerUser",
+      "maxQueue", "maxQueuePerUser", "historyBytes", "maxHistoryBytes", "historySeconds", "frameTimeout",
+      "bookmarkInterval", "maxQueryBytes",
     ]
     return Dictionary(uniqueKeysWithValues: all.filter { !local.contains($0.name) }.map { ($0.name, $0.value) })
   }

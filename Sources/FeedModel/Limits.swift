@@ -51,6 +51,8 @@ public struct Limits: Sendable, Equatable {
   public var maxTotalBytes = 16 << 30
   /// Watches of one connection.
   public var maxWatches = 1024
+  /// Watches of all connections of one user.
+  public var maxWatchesPerUser = 32_768
   /// Bytes of queued output of one connection. Above it, deltas are deferred and requests are not read.
   public var maxQueue = 1 << 20
   /// Bytes of queued output and incomplete frames of all connections of one user. Above it, the connection with the most
@@ -191,6 +193,9 @@ extension Limits {
     .init(
       name: "maxWatches", flag: "max-watches", help: "watches of one connection", range: 1...1_000_000,
       keyPath: \.maxWatches),
+    .init(
+      name: "maxWatchesPerUser", flag: "max-watches-per-user", help: "watches of all connections of one user",
+      range: 1...1_000_000_000, keyPath: \.maxWatchesPerUser),
     .init(
       name: "maxQueue", flag: "max-queue", help: "bytes queued for one connection before its deltas are held back",
       range: 4096...(1 << 32), keyPath: \.maxQueue),

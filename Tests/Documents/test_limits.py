@@ -84,6 +84,7 @@ REFUSED = {
     "maxElementBytes": ("100", [COLLECTION, update(1, 50)], update(1, 100)),
     "maxBytes": ("1024", [COLLECTION, update(1, 800)], update(2, 800)),
     "maxWatches": ("1", [*ARRAYS, ("watch", {"feed": "a"})], ("watch", {"feed": "b"})),
+    "maxWatchesPerUser": ("1", [*ARRAYS, ("watch", {"feed": "a"})], ("watch", {"feed": "b"})),
     "maxQuerySteps": (
         "1000",
         [define("c", "collection", bins=[{"name": "x", "filter": "@.list[?@ == 1]"}])],

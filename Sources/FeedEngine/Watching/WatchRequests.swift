@@ -19,9 +19,7 @@ extension Engine {
     let since = try since(parameters)
     // That of a former feed with this name may not have sent its end yet. The new watch replaces it.
     let known = session.watches[feed.name]
-    if known?.channel.feed !== feed && session.watches.count >= limits.maxWatches {
-      throw limits.exceeded(\.maxWatches, "unwatch a feed first")
-    }
+    if known?.channel.feed !== feed { try checkRoomForWatch(of: session) }
     let resumed = since.map { $0.isOfThisEpoch && canResume(feed, from: $0.revision) } ?? false
     let from = resumed ? since?.revision ?? feed.revision : feed.revision
     let isCurrent = from >= feed.revision
@@ -44,6 +42,16 @@ extension Engine {
     joinIfUpToDate(watch)
     tellSelection(watch)
     recount(session)
+  }
+
+  /// Refuses another watch if the connection, or its user, has as many as allowed. O(1).
+  private func checkRoomForWatch(of session: Session) throws(FeedError) {
+    if session.watches.count >= limits.maxWatches {
+      throw limits.exceeded(\.maxWatches, "unwatch a feed first")
+    }
+    if watches.count(of: session.peer.uid) >= limits.maxWatchesPerUser {
+      throw limits.exceeded(\.maxWatchesPerUser, "unwatch a feed on any connection of this user first")
+    }
   }
 
   private func answerWatch(_ reply: Reply, _ feed: Feed, revision: UInt64, resumed: Bool) throws(FeedError) {

@@ -5,11 +5,13 @@ import FeedWire
 
 /// All watches: the live ones, the schedule of the others, and the timers of bookmarks.
 ///
-/// Invariant: a watch that has not ended is counted once and has one seat, in its channel or in the schedule.
+/// Invariant: a watch that has not ended is counted once, also for its user, and has one seat, in its channel or in the schedule.
 struct Watches {
   /// The watches that are not live.
   var schedule = WatchSchedule()
   private(set) var count = 0
+  /// The watches of the connections of each user; a user without watches has no entry.
+  private var counts: [UInt32: Int] = [:]
   /// Channels whose buffers hold deltas of this turn.
   private(set) var changed: [FeedChannel] = []
   /// The number of deltas made for watches in step. A connection that has the same number was given all of them.
@@ -36,9 +38,19 @@ struct Watches {
     return lastNumber
   }
 
+  /// The watches of all connections of a user. O(1).
+  func count(of uid: UInt32) -> Int { counts[uid] ?? 0 }
+
+  /// Adds to the number of watches of a user, and of all.
+  private mutating func add(_ more: Int, of uid: UInt32) {
+    count += more
+    let sum = count(of: uid) + more
+    counts[uid] = sum > 0 ? sum : nil
+  }
+
   /// Counts a new watch, which is live.
   mutating func begin(_ watch: Watch, bookmarkAt moment: Instant) {
-    count += 1
+    add(1, of: watch.session.peer.uid)
     watch.channel.didBegin()
     watch.channel.addSolo(watch)
     bookmarks.add(watch, at: moment)
@@ -46,12 +58,12 @@ struct Watches {
 
   /// Removes a watch from all lists.
   mutating func end(_ watch: Watch) {
+    add(-1, of: watch.session.peer.uid)
     leaveSeat(watch)
     watch.seat = .ended
     watch.progress = .live
     watch.channel.didEnd()
     bookmarks.remove(watch)
-    count -= 1
   }
 
   /// Removes a watch from its seat. The watch needs another seat, or ends.
@@ -113,7 +125,7 @@ struct Watches {
   mutating func addBookmark(_ watch: Watch, at moment: Instant) { bookmarks.add(watch, at: moment) }
 
   /// Traps in a debug build if a count or a seat is wrong. O(watches).
-  func checkInvariants(channels: [FeedChannel]) {
+  func checkInvariants(channels: [FeedChannel], users: [UInt32: Int]) {
     #if DEBUG
       schedule.checkInvariants()
       bookmarks.checkInvariants()
@@ -125,6 +137,7 @@ struct Watches {
       assert(live + schedule.readyCount + schedule.throttledCount + schedule.blockedCount + awaiting == count)
       assert(channels.reduce(0) { $0 + $1.watchCount } == count)
       assert(bookmarks.count == count)
+      assert(counts == users)
     #endif
   }
 }
@@ -244,10 +257,14 @@ extension Engine {
   func checkWatches() {
     #if DEBUG
       var channels: [ObjectIdentifier: FeedChannel] = [:]
+      var users: [UInt32: Int] = [:]
       for session in sessions.all {
-        for watch in session.watches { channels[ObjectIdentifier(watch.channel)] = watch.channel }
+        for watch in session.watches {
+          channels[ObjectIdentifier(watch.channel)] = watch.channel
+          users[session.peer.uid, default: 0] += 1
+        }
       }
-      watches.checkInvariants(channels: Array(channels.values))
+      watches.checkInvariants(channels: Array(channels.values), users: users)
     #endif
   }
 }

@@ -83,6 +83,9 @@ extension LimitCase {
     requests("maxWatches", "watches", 3) { count in
       (0..<count).map { array("f\($0)") } + (0..<count).map { ("watch", #"{"feed":"f\#($0)"}"#) }
     },
+    requests("maxWatchesPerUser", "watches", 3) { count in
+      (0..<count).map { array("f\($0)") } + (0..<count).map { ("watch", #"{"feed":"f\#($0)"}"#) }
+    },
     requests("maxRequestRows", "inserted rows", 3) { count in
       [array("a"), ("insert", #"{"feed":"a","elements":\#(list(count))}"#)]
     },
