@@ -25,9 +25,11 @@ struct CommitBudget {
   private var maxSteps = Int.max
   /// The rows that operations before the current one may have added to the indexes of views.
   var viewGrowth = ViewGrowth()
-  /// The rules by which requests are executed (``ExecutionRules``). Replay sets those of the log: requests that were accepted
-  /// before a charge existed are not refused because of it.
-  var rules = ExecutionRules.current
+  /// See ``UndoLog/rules``.
+  var rules: Int {
+    get { log.rules }
+    nonmutating set { log.rules = newValue }
+  }
 
   init(graph: FeedGraph, log: UndoLog) {
     self.graph = graph

@@ -33,7 +33,7 @@ extension CollectionState {
       if let known { remove(known, log) }
       return
     }
-    try checkRoom(for: element, isNew: known == nil)
+    try checkRoom(for: element, replacing: known, log)
     appendKeys(of: element)
     if let keyed, deferred == nil {
       keyed.prepare(keys.bytes, for: known, isSorted: bins[0].order > 0) { self.place(keys.bytes, in: 0) }

@@ -111,7 +111,7 @@ final class ListState: RowStore {
       return
     }
     if known != nil, let identities { throw identities.duplicate(element, index: place) }
-    try checkRoom(for: element, isNew: false)
+    try checkRoom(for: element, replacing: handle, log)
     let text = try makeText(element)
     remove(at: row, log)
     insertRow(addElement(text, at: now, log), section: 0, at: row, key: 0, log)
@@ -139,7 +139,7 @@ final class ListState: RowStore {
 
   /// Inserts a compact element like `insertNew`, but does not change `step`.
   func addRow(_ element: JSONView, at row: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
-    try checkRoom(for: element, isNew: true)
+    try checkRoom(for: element, log)
     let handle = addElement(try makeText(element), at: now, log)
     insertRow(handle, section: 0, at: row, key: 0, log)
   }
@@ -148,7 +148,7 @@ final class ListState: RowStore {
   /// changed.
   func exchange(_ handle: UInt32, _ element: JSONView, now: Instant, _ log: UndoLog) throws(FeedError) -> Bool {
     if Self.equal(elements.text(of: handle).text, element.text) { return false }
-    try checkRoom(for: element, isNew: false)
+    try checkRoom(for: element, replacing: handle, log)
     let text = try makeText(element)
     preserve(handle)
     exchangeText(handle, text, at: now, log)

@@ -267,7 +267,7 @@ extension ManagedState {
       return differs
     }
     guard try find(identityOf: object, index: new.entry) == nil else { throw notUnique(new.entry) }
-    try checkRoom(for: object, isNew: true)
+    try checkRoom(for: object, log)
     let handle = addElement(try makeText(object), at: now, log)
     insertRow(handle, section: section, at: row, key: 0, log)
     return false
@@ -281,7 +281,7 @@ extension ManagedState {
     let isEqual = Self.equal(old.text, object.text)
     if isEqual && isTypedAlike { return false }
     _ = try find(identityOf: object, index: entry)
-    if !isEqual { try checkRoom(for: object, isNew: false) }
+    if !isEqual { try checkRoom(for: object, replacing: handle, log) }
     let text = try makeText(object)
     let differs = !isEqual || !Self.equal(old.type, text.type)
     preserve(handle)

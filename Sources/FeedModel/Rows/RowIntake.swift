@@ -27,16 +27,24 @@ extension RowStore {
     return element
   }
 
-  /// Throws if there is no room for an element. `isNew`: whether it adds an element instead of replacing a version.
-  func checkRoom(for element: JSONView, isNew: Bool) throws(FeedError) {
+  /// Throws if there is no room for an element. One that is not longer than what it replaces has room always.
+  ///
+  /// - Parameter known: the element that is replaced; nil for none.
+  func checkRoom(for element: JSONView, replacing known: UInt32? = nil, _ log: UndoLog) throws(FeedError) {
+    let isNew = known == nil
     if isNew && elements.count >= limits.maxElements {
       throw limits.exceeded(\.maxElements, "\(feed) is full; take elements away")
     }
-    if elements.bytes &+ element.text.count > limits.maxBytes {
+    var added = element.text.count
+    if let known, log.rules >= 4 {
+      added &-= elements.text(of: known).text.count
+      if added <= 0 { return }
+    }
+    if elements.bytes &+ added > limits.maxBytes {
       throw limits.exceeded(\.maxBytes, "\(feed) holds \(counted(elements.bytes, "byte")); take elements away")
     }
-    if !elements.hasRoom(bytes: element.text.count, isNew: isNew, limits) {
-      throw elements.noRoom(bytes: element.text.count, isNew: isNew, limits)
+    if !elements.hasRoom(bytes: added, isNew: isNew, limits) {
+      throw elements.noRoom(bytes: added, isNew: isNew, limits)
     }
   }
 

@@ -115,7 +115,7 @@ import Testing
       ("define", #"{"feed":"c","kind":"collection"}"#), ("update", #"{"feed":"c","elements":[\#(Self.elements)]}"#),
       ("transaction", #"{"ops":[\#(ops)]}"#),
     ] { #expect(daemon.ask(client, method, params).first?.json?["result"] != nil) }
-    for (rules, count) in [(2, 3), (ExecutionRules.current, 4)] {
+    for (rules, count) in [(2, 3), (3, 3), (ExecutionRules.current, 4)] {
       let again = EngineHarness(limits: Self.limits, isDurable: true)
       for batch in daemon.stored { try? again.engine.replay(batch, rules: rules) }
       expectEqual(try again.engine.catalog.feed(named: "c").count, count, "rules \(rules)")

@@ -77,6 +77,32 @@ import Testing
     expectEqual(put(daemon.bob, "b", 2000), nil)
   }
 
+  @Test("an element takes the room of what it replaces", arguments: ["maxBytes", "maxBytesPerUser", "maxTotalBytes"])
+  func replaced(_ limit: String) {
+    let daemon = TotalsDaemon { limits in
+      for place in Limits.all where place.name == limit { limits[keyPath: place.keyPath] = 4000 }
+    }
+    func element(_ id: Int, _ count: Int) -> String { #"{"id":\#(id),"a":"\#(String(repeating: "x", count: count))"}"# }
+    for (kind, method, place) in [("collection", "update", ""), ("array", "replace", #","at":0"#)] {
+      let feed = #""feed":"\#(kind)""#
+      func put(_ count: Int) -> String? {
+        daemon.limit(daemon.ann, method, "{\(feed),\"element\":\(element(1, count))\(place)}")
+      }
+      expectEqual(daemon.limit(daemon.ann, "define", #"{\#(feed),"kind":"\#(kind)"}"#), nil)
+      let first = kind == "array" ? "insert" : method
+      expectEqual(daemon.limit(daemon.ann, first, "{\(feed),\"element\":\(element(1, 3000))}"), nil)
+      expectEqual(put(2900), nil, "\(kind), shorter")
+      expectEqual(put(3900), nil, "\(kind), longer")
+      expectEqual(put(4000), limit, "\(kind), too long")
+      expectEqual(daemon.limit(daemon.ann, first, "{\(feed),\"element\":\(element(2, 90))}"), limit, "\(kind), another")
+      daemon.harness.engine.catalog.commit.rules = 3
+      expectEqual(put(2000), limit, "\(kind), by older rules")
+      daemon.harness.engine.catalog.commit.rules = ExecutionRules.current
+      expectEqual(put(2000), nil, "\(kind), shorter again")
+      expectEqual(daemon.limit(daemon.ann, "undefine", "{\(feed)}"), nil)
+    }
+  }
+
   @Test("all elements of the daemon are limited")
   func allElements() {
     let daemon = TotalsDaemon { $0.maxTotalElements = 3 }

@@ -58,7 +58,7 @@ import Testing
   /// A watch that replaces another, and a refused one, do not count.
   @Test func watchesThatDoNotBeginDoNotCount() {
     let id = harness.connect(uid: Self.user)
-    expectEqual(refusal(id, "none"), "-32000")
+    expectEqual(refusal(id, "none"), "-32006")
     for feed in ["f0", "f1", "f2", "f0", "f2"] { expectEqual(refusal(id, feed), nil) }
     expectEqual(refusal(id, "f3"), "maxWatchesPerUser")
     expectEqual(count, 3)
