@@ -58,19 +58,23 @@ struct EndingTests {
 
   @Test func clientThatNeverReadsIsClosedAfterTheTimeout() throws {
     let daemon = try DaemonProcess(["--drain-timeout", "50ms", "--max-queue", "64M"])
-    let client = try daemon.connect()
-    let request = RawClient.frame(Array("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}".utf8))
-    for _ in 0..<20 { try client.sendBytes(Array((0..<1000).map { _ in request }.joined())) }
+    let client = try connectWithoutReading(daemon)
     try expectEqual(daemon.stop(), 0)
     #expect(daemon.log.contains("ended; 1 connection did not read the last frame in time"))
     withExtendedLifetime(client) {}
   }
 
-  @Test func secondSignalStopsAtOnce() throws {
-    let daemon = try DaemonProcess(["--drain-timeout", "1h", "--max-queue", "64M"])
+  /// A client that does not read 20,000 answers.
+  private func connectWithoutReading(_ daemon: DaemonProcess) throws -> RawClient {
     let client = try daemon.connect()
     let request = RawClient.frame(Array("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}".utf8))
     for _ in 0..<20 { try client.sendBytes(Array((0..<1000).map { _ in request }.joined())) }
+    return client
+  }
+
+  @Test func secondSignalStopsAtOnce() throws {
+    let daemon = try DaemonProcess(["--drain-timeout", "1h", "--max-queue", "64M"])
+    let client = try connectWithoutReading(daemon)
     daemon.process.signal(SIGTERM)
     try daemon.notify.wait(for: "STOPPING=1", orEndOf: daemon.process)
     daemon.process.signal(SIGINT)
@@ -82,9 +86,7 @@ struct EndingTests {
   /// The service manager would be told that the daemon is ready.
   @Test func hangUpDuringTheEndReadsNothing() throws {
     let daemon = try DaemonProcess(["--drain-timeout", "1h", "--max-queue", "64M"])
-    let client = try daemon.connect()
-    let request = RawClient.frame(Array("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}".utf8))
-    for _ in 0..<20 { try client.sendBytes(Array((0..<1000).map { _ in request }.joined())) }
+    let client = try connectWithoutReading(daemon)
     daemon.process.signal(SIGTERM)
     try daemon.notify.wait(for: "STOPPING=1", orEndOf: daemon.process)
     daemon.process.signal(SIGHUP)
