@@ -5,7 +5,7 @@ import Testing
 
 @testable import Simulator
 
-/// Random histories of a whole daemon. Sources/README.md describes the simulator.
+/// Random histories of a whole daemon. Tests/README.md describes the simulator.
 ///
 /// 10,000 histories; 100,000 with `scripts/test --long`. `FEEDD_SIMULATIONS` sets another number. The seeds of nine of ten are
 /// fixed, the others are fresh in each run. `FEEDD_SEED` replays one, and with `FEEDD_SIMULATIONS` it is the first. A failing seed
