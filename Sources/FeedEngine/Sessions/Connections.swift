@@ -55,6 +55,12 @@ extension Engine {
     outbox.list(session)
   }
 
+  /// Writes an error response and closes the connection, because the rest of the stream cannot be parsed.
+  func endStream(of session: Session, reason: String) {
+    refuse(makeReply(to: session, id: nil), .invalidRequest(reason: reason))
+    close(session, reason: "badFrame", message: "The stream cannot be read on: \(reason).", level: .warning)
+  }
+
   /// Removes a closed connection and its watches. Its stored requests are still executed.
   func disconnect(_ session: Session) {
     endWatches(of: session)

@@ -159,7 +159,7 @@ struct Completion: ~Copyable {
       failureReason = reason
       verdict = Verdict(through: last, failure: reason)
     case .ordered(let number, let moment):
-      batches.first(through: number)?.execute(at: moment)
+      batches.first(through: number)?.setMoment(moment)
       verdict = Verdict(through: number, failure: nil)
     case .mark(let number):
       let engine = engine
@@ -193,7 +193,7 @@ struct Completion: ~Copyable {
       // A session that is certainly there: to look into an optional one counts a reference for each request.
       let session = engine.sessions[batch[next].session] ?? engine.sessions.nobody
       end = execute(progress, &next, session, &dispatcher)
-      if end != .underWay && session !== engine.sessions.nobody { leave(session) }
+      if end != .underWay && session !== engine.sessions.nobody { finishRequests(of: session) }
     }
     engine.time.moment = engine.now
     if end == .reached {
@@ -310,7 +310,7 @@ struct Completion: ~Copyable {
     engine.charge(-workMemory, forRequestsOf: entry.session)
     workMemory = 0
     remove(entry)
-    if let session = engine.sessions[entry.session] { leave(session) }
+    if let session = engine.sessions[entry.session] { finishRequests(of: session) }
   }
 
   /// Removes a request that was executed from the line of its connection, or from what that left when it was closed.
@@ -345,7 +345,7 @@ struct Completion: ~Copyable {
   }
 
   /// Ends the work on a connection after its requests of this batch were executed.
-  private func leave(_ session: Session) {
+  private func finishRequests(of session: Session) {
     guard session.line.isEmpty, !session.isClosing else { return }
     engine.recount(session)
     if session.line.work == nil && session.line.array == nil { engine.finishWork(of: session) }

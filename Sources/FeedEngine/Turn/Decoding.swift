@@ -3,7 +3,7 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// Decodes messages to requests, and executes requests.
+/// Decodes messages to requests.
 extension Engine {
   /// Decodes a message to a request.
   ///
@@ -47,34 +47,6 @@ extension Engine {
       return limits.exceeded(\.maxDepth, "the frame nests deeper at byte \(error.offset); nest less")
     }
     return .parseError(offset: error.offset, reason: error.message)
-  }
-
-  /// Executes a request that waited. Writes an error response if it fails.
-  ///
-  /// - Parameter checksAccess: false for a stored request that changes feeds, which was checked when it was taken.
-  func perform(
-    _ method: Method, _ id: JSONView?, _ parameters: Parameters, of session: Session, checksAccess: Bool
-  ) {
-    do throws(FeedError) {
-      if checksAccess && access.isRestricted { try checkAccess(method, parameters.object, by: session.peer) }
-      try execute(method, parameters, makeReply(to: session, id: id?.text))
-    } catch {
-      // A valid notification is never answered.
-      guard let id else { return }
-      refuse(makeReply(to: session, id: id.text), error.naming(parameters.member("feed")?.truncatedName))
-    }
-  }
-
-  /// Executes a stored request without an answer. Its effect is that of the first execution, also if it fails.
-  func performSilently(_ method: Method, _ id: JSONView?, _ parameters: Parameters) {
-    let reply = Reply(to: sessions.nobody, id: id?.text, maxFrame: limits.maxFrame, isDiscarded: true)
-    do throws(FeedError) { try execute(method, parameters, reply) } catch {}
-  }
-
-  /// Writes an error response and closes the connection, because the rest of the stream cannot be parsed.
-  func endStream(of session: Session, reason: String) {
-    refuse(makeReply(to: session, id: nil), .invalidRequest(reason: reason))
-    close(session, reason: "badFrame", message: "The stream cannot be read on: \(reason).", level: .warning)
   }
 }
 

@@ -180,13 +180,13 @@ struct Dispatcher: ~Copyable {
       }
       if engine.outbox.shares.isUsedUp(by: session.peer.uid) && method.readsFeeds && session.line.array == nil {
         engine.sessions.addResumable(session)
-        return leave(session)
+        return deferRequest(of: session)
       }
       let isLogged = !batches.storesNothing && engine.isLogged(method, request, of: session)
       if isLogged, method.isLogged, let shortage = batches.log.shortage, request.mayGrow(method) {
         throw .storageFailed(reason: shortage)
       }
-      if isLogged || !session.line.isEmpty || waits(method, Parameters(object: request.params), payload) {
+      if isLogged || !session.line.isEmpty || looksWhetherToWait(method, Parameters(object: request.params), payload) {
         let work = engine.work(of: method, Parameters(object: request.params), bytes: payload.count)
         guard batches.takeRoom(bytes: payload.count, work: work, for: session.peer.uid) else {
           return postpone(session)
@@ -216,18 +216,18 @@ struct Dispatcher: ~Copyable {
   /// Leaves a request to be decoded again when there is room for it, or when feeds can be read.
   private mutating func postpone(_ session: Session) -> Bool {
     stall(session)
-    return leave(session)
+    return deferRequest(of: session)
   }
 
   /// Leaves a request to be decoded again when its connection is resumed.
-  private func leave(_ session: Session) -> Bool {
+  private func deferRequest(of session: Session) -> Bool {
     engine.countRequest(of: session, -1)
     return false
   }
 
   /// Whether a request that need not be stored joins the open batch, because it changes feeds and may take several turns,
-  /// because another one does, or because the requests before it took long in this turn.
-  private mutating func waits(
+  /// because another one does, or because the requests before it took long in this turn. Looks at the clock for this.
+  private mutating func looksWhetherToWait(
     _ method: Method, _ parameters: @autoclosure () -> Parameters, _ payload: UnsafeRawBufferPointer
   ) -> Bool {
     guard batches.storesNothing, method.isLogged else { return false }

@@ -280,7 +280,7 @@ final class RequestBatch {
   }
 
   /// Sets the time at which the batch is executed, which a log of several members decides.
-  func execute(at moment: Instant) { at = moment }
+  func setMoment(_ moment: Instant) { at = moment }
 
   /// The id and the parameters of an entry, decoded from its bytes and tokens. Valid until the batch changes.
   func request(_ entry: Entry) -> (id: JSONView?, parameters: Parameters) {
