@@ -15,10 +15,15 @@ public enum Frame {
     case badLength(Int)
   }
 
+  /// Returns the length of a payload from the header at the start of `bytes`.
+  @inlinable public static func payloadLength(_ bytes: UnsafeRawBufferPointer) -> Int {
+    Int(UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)))
+  }
+
   /// Parses the first frame of `bytes`. The length is checked before the payload arrives. O(1).
   @inlinable public static func first(in bytes: UnsafeRawBufferPointer, maxFrame: Int) -> Step {
     guard bytes.count >= headerLength else { return .incomplete(total: nil) }
-    let length = Int(UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)))
+    let length = payloadLength(bytes)
     guard length >= 1, length <= maxFrame else { return .badLength(length) }
     let total = headerLength &+ length
     guard bytes.count >= total else { return .incomplete(total: total) }

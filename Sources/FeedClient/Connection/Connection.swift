@@ -1,5 +1,6 @@
 import FeedJSON
 import FeedSystem
+import FeedWire
 import Glibc
 
 /// A connection to a daemon: sends requests, and receives responses and notifications in order.
@@ -253,15 +254,14 @@ struct FrameBuffer: ~Copyable {
 
   /// Returns the JSON of the next complete frame, valid until the next ``room()``; nil if more bytes are needed.
   mutating func next() throws(MalformedMessage) -> UnsafeRawBufferPointer? {
-    let bytes = queue.bytes
-    guard bytes.count >= 4 else { return nil }
-    let length = Int(UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)))
-    guard length > 0, length <= limit else {
+    switch Frame.first(in: queue.bytes, maxFrame: limit) {
+    case .incomplete: return nil
+    case .badLength(let length):
       throw MalformedMessage("a frame of \(counted(length, "byte")); the limit is \(grouped(limit))")
+    case .complete(let json):
+      queue.consume(Frame.headerLength + json.count)
+      return json
     }
-    guard bytes.count - 4 >= length else { return nil }
-    queue.consume(4 + length)
-    return UnsafeRawBufferPointer(rebasing: bytes[4..<4 + length])
   }
 }
 

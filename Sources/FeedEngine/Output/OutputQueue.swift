@@ -1,4 +1,5 @@
 import FeedJSON
+import FeedWire
 
 /// The unwritten output of one connection: parts of blocks from earlier turns, then parts of this turn's buffers.
 ///
@@ -219,12 +220,10 @@ struct OutputQueue: ~Copyable {
   }
 
   private static func forEachFrame(of bytes: Slice<UnsafeRawBufferPointer>, _ body: (UnsafeRawBufferPointer) -> Void) {
-    var rest = bytes
-    while rest.count >= 4 {
-      let length = rest.prefix(4).reduce(0) { $0 << 8 | Int($1) }
-      rest = rest.dropFirst(4)
-      body(UnsafeRawBufferPointer(rebasing: rest.prefix(length)))
-      rest = rest.dropFirst(length)
+    var rest = UnsafeRawBufferPointer(rebasing: bytes)
+    while case .complete(let payload) = Frame.first(in: rest, maxFrame: .max) {
+      body(payload)
+      rest = UnsafeRawBufferPointer(rebasing: rest[(Frame.headerLength &+ payload.count)...])
     }
   }
 
@@ -238,25 +237,16 @@ struct OutputQueue: ~Copyable {
     frameRest = next &- offset
   }
 
-  /// Returns the number of bytes of the frame that begins at an offset.
-  ///
-  /// - Precondition: as of `byte(at:_:)`.
-  private func length(at offset: Int, _ reached: inout (part: Int, start: Int)) -> Int {
-    var length: UInt32 = 0
-    for place in offset..<(offset &+ 4) { length = length << 8 | UInt32(byte(at: place, &reached)) }
-    return 4 &+ Int(length)
-  }
-
-  /// Returns the byte at an offset.
+  /// Returns the number of bytes of the frame that begins at an offset. Its header is in one part, as frames are not divided.
   ///
   /// - Precondition: the offsets of successive calls ascend.
   /// - Parameter reached: the part that was read last, and the offset at which it begins.
-  private func byte(at offset: Int, _ reached: inout (part: Int, start: Int)) -> UInt8 {
+  private func length(at offset: Int, _ reached: inout (part: Int, start: Int)) -> Int {
     while offset &- reached.start >= parts[reached.part].count {
       reached = (reached.part &+ 1, reached.start &+ parts[reached.part].count)
     }
-    let part = parts[reached.part]
-    return part.source._withUnsafeGuaranteedRef { $0.bytes.pointer[part.start &+ offset &- reached.start] }
+    let header = UnsafeRawBufferPointer(rebasing: parts[reached.part].bytes[(offset &- reached.start)...])
+    return Frame.headerLength &+ Frame.payloadLength(header)
   }
 }
 
