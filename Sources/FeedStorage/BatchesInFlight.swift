@@ -115,8 +115,8 @@ struct WriteTimes {
     }
   }
 
-  /// Records the end of a write of the thread.
-  mutating func threadDidWrite(at end: UInt64) {
+  /// Records that a batch is stored. A slow one lets the thread write on, if it does.
+  mutating func didStore(at end: UInt64) {
     if end < resumesAt, end &- startedAt >= Self.slow { resumesAt = end &+ pause }
   }
 }

@@ -216,7 +216,7 @@ public final class FileLog: CommitLog, ImageStore {
     let now = MonotonicClock.now
     switch notice {
     case .stored(let number, let place):
-      writeTimes.threadDidWrite(at: now)
+      writeTimes.didStore(at: now)
       schedule.didAppend(bytes: batches.didStore(number, as: place), now: now)
       room.didStore()
     case .failed(let number, let error):

@@ -24,7 +24,7 @@ import Testing
     now += 50 * Self.millisecond
     for waited in 0... {
       if times.begin(at: now) { return waited }
-      times.threadDidWrite(at: now + (isThreadSlow(waited) ? 3 : 1) * Self.millisecond)
+      times.didStore(at: now + (isThreadSlow(waited) ? 3 : 1) * Self.millisecond)
       now += Self.millisecond
     }
     return 0
