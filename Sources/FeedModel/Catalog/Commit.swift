@@ -32,6 +32,11 @@ public final class Commit {
   /// The most rows that the first operation may list without being rolled back after it has succeeded; 0 for none.
   private var certainRows = 0
   private var operation = Operation()
+  /// The feeds that got other children since their rows in `$feeds` were written, each with the time of its last change.
+  private var unlisted: [String: Instant] = [:]
+  /// Whether feeds of an image are defined. The rows of `$feeds` then change without a commit: feeds that show them may be
+  /// restored already, with later revisions.
+  var isRestoring = false
 
   init(graph: FeedGraph, revision: UInt64, _ discarded: DiscardedElements) {
     self.graph = graph
@@ -381,13 +386,6 @@ public final class Commit {
     log.append(before: position ?? log.position, undo: undo)
     graph.structureDidChange()
   }
-
-  /// Whether feeds of an image are defined. The rows of `$feeds` then change without a commit: feeds that show them may be
-  /// restored already, with later revisions.
-  var isRestoring = false
-
-  /// The feeds that got other children since their rows in `$feeds` were written, each with the time of its last change.
-  private var unlisted: [String: Instant] = [:]
 
   /// Lets the commit update the row of a feed in `$feeds` when it ends. The row names all children, so a commit that changes them
   /// many times would write, and keep for its rollback, that many copies of the list.
