@@ -96,8 +96,8 @@ final class NatsConnection: @unchecked Sendable {
       })
     var reason = [CChar](repeating: 0, count: 512)
     var isRefused = false
-    let handle = Texts.withPointers(settings.servers) { servers, count in
-      Texts.withPointers(
+    let handle = CStrings.withPointers(settings.servers) { servers, count in
+      CStrings.withPointers(
         [
           name, settings.user, settings.password, settings.token, settings.credentials, settings.authority,
           settings.certificate, settings.key, inbox,
@@ -146,7 +146,7 @@ final class NatsConnection: @unchecked Sendable {
 }
 
 /// C strings for the length of a call.
-private enum Texts {
+private enum CStrings {
   static func withPointers<Result>(
     _ texts: [String?], _ body: (UnsafePointer<UnsafePointer<CChar>?>?, Int) -> Result
   ) -> Result {

@@ -248,7 +248,7 @@ extension DaemonOptions {
 
 extension SocketSettings {
   /// Returns the number of a group given by its name or number; nil if there is no such group.
-  static func group(_ text: String) -> UInt32? { Accounts.group(named: text)?.gid ?? UInt32(text) }
+  static func group(_ text: String) -> UInt32? { SystemAccounts.group(named: text)?.gid ?? UInt32(text) }
 }
 
 /// The unit of a limit, which determines the syntax of its flag.

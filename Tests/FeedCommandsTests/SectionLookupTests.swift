@@ -86,7 +86,7 @@ import Testing
       ("s/1", "1"), ("s/a/1", #""a/1""#), (#"s/"1""#, #""1""#), ("s/s/1", #""s/1""#), ("t/1", nil), ("s", "null"),
       ("s/true", "true"), (#"s/"true""#, #""true""#),
     ]
-    let name = SectionName(feed: "s", word: word)
+    let name = SectionWord(feed: "s", word: word)
     let found = sections.filter { section, key in
       name.contains(RowChange.Place(path: IndexPath(section: 0, row: 0), section: section, key: key.map { utf8($0) }))
     }

@@ -58,7 +58,7 @@ struct TriggerSettings {
   let state: String
   /// Whether the command runs once for all changes that came meanwhile, and not for each.
   let isBatch: Bool
-  let section: SectionName?
+  let section: SectionWord?
   let kinds: Set<String>
   let filter: ChangeFilter
   /// The text of `--where`.
@@ -79,7 +79,7 @@ struct TriggerSettings {
       throw invocation.usage("--each and --batch exclude each other")
     }
     isBatch = words.contains("batch")
-    section = words.text("section").map { [feed] in SectionName(feed: feed, word: $0) }
+    section = words.text("section").map { [feed] in SectionWord(feed: feed, word: $0) }
     condition = words.text("where")
     filter = try ChangeFilter(words.text("on") ?? "added,updated,deleted", option: "on", where: condition)
     kinds = filter.words ?? []

@@ -130,7 +130,7 @@ struct WatchSettings {
     options.initial = initial
     filter = try ChangeFilter(
       words.text("only"), option: "only", where: words.text("where"),
-      section: words.text("section").map { [feeds] in SectionName(feed: feeds[0], word: $0) })
+      section: words.text("section").map { [feeds] in SectionWord(feed: feeds[0], word: $0) })
     options.throttle = words.integer("throttle")
     options.waits = words.contains("wait")
     options.reconnects = words.contains("reconnect")

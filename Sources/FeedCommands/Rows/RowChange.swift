@@ -87,12 +87,12 @@ struct ChangeFilter {
   /// The words that were given; nil for all rows.
   var words: Set<String>?
   var filter: Filter?
-  var section: SectionName?
+  var section: SectionWord?
 
   /// Parses the values of the options.
   /// - Parameter name: the option of the words, for errors.
   init(
-    _ list: String?, option name: String, where condition: String?, section: SectionName? = nil
+    _ list: String?, option name: String, where condition: String?, section: SectionWord? = nil
   ) throws(Failure) {
     self.section = section
     if let list {

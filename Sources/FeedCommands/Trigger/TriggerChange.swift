@@ -39,7 +39,7 @@ struct TriggerChange: Equatable {
 
   /// The change that a command which follows one section sees, or nil: a row that moves into the section is added, and one that
   /// leaves it is deleted.
-  func seen(inSection section: SectionName?) -> TriggerChange? {
+  func seen(inSection section: SectionWord?) -> TriggerChange? {
     var seen = self
     switch section?.passage(from: before, to: after) ?? .inside {
     case .inside: break

@@ -288,7 +288,7 @@ struct WatchRemarks {
 
   /// The watch has begun, so there are updates. Remarks that the feed has not the section that is watched.
   /// - Throws: a usage error if the section is ambiguous.
-  mutating func started(_ start: WatchStart, _ section: SectionName?) throws(Failure) {
+  mutating func started(_ start: WatchStart, _ section: SectionWord?) throws(Failure) {
     complaint = nil
     guard let remark = try section?.check(start.sections), !hasRemarked else { return }
     hasRemarked = true

@@ -99,7 +99,7 @@ extension Parameters {
 /// "Conditions on elements").
 ///
 /// Handlers check all elements before they change the first one, within the commit of the request.
-struct ElementCondition: ~Copyable {
+struct ElementRequirement: ~Copyable {
   private let feed: Feed
   /// Judges whether an element matches; nil if there must be no element.
   private var judge: ElementJudge?
@@ -141,9 +141,9 @@ extension NamedElement {
 
 extension Engine {
   /// Returns the condition `where` of a request on the elements of `feed` that it names; nil if it has none.
-  func elementCondition(_ parameters: Parameters, on feed: Feed) throws(FeedError) -> ElementCondition? {
+  func elementRequirement(_ parameters: Parameters, on feed: Feed) throws(FeedError) -> ElementRequirement? {
     if parameters.member("where") == nil { return nil }
-    return ElementCondition(on: feed, ElementJudge(try filter(parameters), limits: limits, in: commit), in: commit)
+    return ElementRequirement(on: feed, ElementJudge(try filter(parameters), limits: limits, in: commit), in: commit)
   }
 
   /// Throws if the condition of an `update` does not hold for the present elements with the identities of the new ones.
@@ -152,7 +152,7 @@ extension Engine {
     if feed.collection == nil { _ = try identifiedArray(feed, .update) }
     try parameters.refuseBoth("where", "absent")
     let isAbsent = try parameters.bool("absent", default: false)
-    let need = isAbsent ? ElementCondition(on: feed, nil, in: commit) : try elementCondition(parameters, on: feed)
+    let need = isAbsent ? ElementRequirement(on: feed, nil, in: commit) : try elementRequirement(parameters, on: feed)
     guard var condition = need else { return }
     for (index, element) in try elements(parameters).enumerated() {
       let (id, row) = try catalog.find(identityOf: element, index: index, in: feed)
@@ -163,7 +163,7 @@ extension Engine {
 
   /// Throws if the condition of a `delete` does not hold for the elements with these identities.
   func checkElements(_ ids: some Sequence<JSONView>, ofDelete parameters: Parameters, in feed: Feed) throws(FeedError) {
-    guard var condition = try elementCondition(parameters, on: feed) else { return }
+    guard var condition = try elementRequirement(parameters, on: feed) else { return }
     for (index, id) in ids.enumerated() {
       try condition.check(try catalog.find(id, index: index, in: feed)?.row, at: index, NamedElement(id: id))
       commit.pace.didFindElement()
@@ -172,7 +172,7 @@ extension Engine {
 
   /// Throws if the condition of a `move` does not hold for the element that it names.
   func checkElement(ofMove parameters: Parameters, in list: ListKind, _ feed: Feed) throws(FeedError) {
-    guard var condition = try elementCondition(parameters, on: feed) else { return }
+    guard var condition = try elementRequirement(parameters, on: feed) else { return }
     if let id = parameters.member("id") {
       // The move itself refuses an identity that is unknown.
       guard let row = try list.find(id)?.row else { return }

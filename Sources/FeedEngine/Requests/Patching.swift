@@ -20,7 +20,7 @@ extension Engine {
   private func patch(_ collection: CollectionKind, of feed: Feed, _ parameters: Parameters) throws(FeedError) {
     let patches = try Patches(parameters, keys: [.id], "the identity of an element")
     var merged = MergedElements(limits, commit)
-    var condition = try elementCondition(parameters, on: feed)
+    var condition = try elementRequirement(parameters, on: feed)
     let path = collection.content.id
     for (index, patch) in patches.entries.enumerated() {
       let key = patch.key
@@ -46,7 +46,7 @@ extension Engine {
     var merged = MergedElements(limits, commit)
     let section = feed.section(at: 0)
     var rows: [Int] = []
-    var condition = try elementCondition(parameters, on: feed)
+    var condition = try elementRequirement(parameters, on: feed)
     var scanner = JSONScanner(maxDepth: limits.maxDepth + 1)
     for (index, patch) in patches.entries.enumerated() {
       let row = try patches.row(patch, index, list, feed)
@@ -74,7 +74,7 @@ extension Engine {
     guard section.count > 0 else {
       throw .indexOutOfRange(feed: feed.name, place: section.name, index: 0, count: 0, what: .row)
     }
-    var condition = try elementCondition(parameters, on: feed)
+    var condition = try elementRequirement(parameters, on: feed)
     try condition?.check(section.row(at: 0), at: 0, .only)
     var merged = MergedElements(limits, commit)
     try merged.merge(patch, into: section.row(at: 0).text, key: 0)

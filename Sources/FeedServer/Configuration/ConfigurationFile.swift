@@ -25,7 +25,7 @@ struct ConfigurationFile {
     socket = options.socket
     surroundings = Configuration.Surroundings(
       directory: FilePath.directory(of: place), limits: options.limits, fixedLimits: options.givenLimits,
-      accounts: AccountNames(user: Accounts.user(named:), group: Accounts.group(named:)))
+      accounts: AccountNames(user: SystemAccounts.user(named:), group: SystemAccounts.group(named:)))
   }
 
   /// Reads the current content of the file.

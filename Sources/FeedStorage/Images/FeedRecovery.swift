@@ -108,7 +108,7 @@ struct FeedRecovery {
   private func fill(
     _ restorer: Restorer, _ feed: Int64, _ checksum: inout FeedChecksum, _ progress: inout RecoveryProgress
   ) throws(StorageError) {
-    let reader = try ElementReader(database, feed: feed, checksum)
+    let reader = try ImageElementReader(database, feed: feed, checksum)
     defer { reader.stop() }
     restorer.reserve(reader.count)
     while let part = try reader.next() {

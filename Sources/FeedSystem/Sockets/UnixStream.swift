@@ -206,7 +206,7 @@ public struct PeerCredentials: Equatable, Sendable {
 }
 
 /// Looks up users and groups of this machine.
-public enum Accounts {
+public enum SystemAccounts {
   /// Returns the number of a user; nil if there is no such user.
   public static func user(named name: String) -> UInt32? {
     guard let entry = getpwnam(name) else { return nil }

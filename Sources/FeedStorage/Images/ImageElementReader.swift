@@ -6,13 +6,13 @@ import FeedSystem
 /// Reads and verifies the elements of one feed of an image. Many elements are read by a thread of its own, while the caller
 /// restores those before.
 ///
-///     let reader = try ElementReader(database, feed: row)
+///     let reader = try ImageElementReader(database, feed: row)
 ///     defer { reader.stop() }
 ///     while let part = try reader.next() { part.forEach { … } }
 ///
 /// Invariant: either the thread uses the database and the checksum or, after its end, the caller does. At most ``parts`` parts
 /// are read and not restored.
-final class ElementReader: @unchecked Sendable {
+final class ImageElementReader: @unchecked Sendable {
   /// Some elements.
   final class Part: @unchecked Sendable {
     private var bytes = ByteBuffer()

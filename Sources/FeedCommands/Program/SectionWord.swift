@@ -2,7 +2,7 @@ import FeedClient
 import FeedJSON
 
 /// The section that `--section` names, of a feed whose sections come and go.
-struct SectionName {
+struct SectionWord {
   let feed: String
   let word: String
   private let key: [UInt8]?
@@ -101,7 +101,7 @@ struct SectionLookup {
   ///
   /// - Throws: a usage error if there is none, or if the word can mean several.
   func find(_ word: String, in feed: String) throws(Failure) -> Int {
-    let name = SectionName(feed: feed, word: word)
+    let name = SectionWord(feed: feed, word: word)
     // A whole name is unique, unless the feed shows another one several times.
     let named = sections.indices.filter { sections[$0].name.isSame(as: word) }
     let matches = named.isEmpty ? sections.indices.filter { abbreviates(name, $0) } : named
@@ -111,7 +111,7 @@ struct SectionLookup {
       throw .usage(
         "section '\(word)' of '\(feed)' is ambiguous: \(list); give the whole name, or the number in parentheses")
     }
-    let short = sections.map { String(SectionName.short($0.name)) }
+    let short = sections.map { String(SectionWord.short($0.name)) }
     let list = short.isEmpty ? "it has no sections" : "its sections are \(short.joined(separator: ", "))"
     throw .usage(
       "'\(feed)' has no section '\(word)'" + Spelling.suggestion(for: word, in: short, otherwise: "; \(list)"))
@@ -124,15 +124,15 @@ struct SectionLookup {
     var counts: [String: Int] = [:]
     for section in sections { for word in Self.abbreviations(of: section) { counts[word, default: 0] += 1 } }
     return sections.map { section in
-      let short = String(SectionName.short(section.name))
+      let short = String(SectionWord.short(section.name))
       if short.isSame(as: section.name) { return short }
-      let key = SectionName.key(short)
+      let key = SectionWord.key(short)
       let isUnique = counts[short] == 1 && !names.contains(short) && (key == section.key || !keys.contains(key ?? []))
       return isUnique && Int(short) == nil ? short : section.name
     }
   }
 
-  private func abbreviates(_ word: SectionName, _ index: Int) -> Bool {
+  private func abbreviates(_ word: SectionWord, _ index: Int) -> Bool {
     word.abbreviates(sections[index].name, key: sections[index].key)
       || Self.abbreviations(of: sections[index]).contains { $0.isSame(as: word.word) }
   }
@@ -140,7 +140,7 @@ struct SectionLookup {
   /// The words that mean a section beside its whole name and its key: the part after the name of its feed, its text, and its text
   /// after the name of its feed.
   private static func abbreviations(of section: Section) -> Set<String> {
-    let short = String(SectionName.short(section.name))
+    let short = String(SectionWord.short(section.name))
     guard let text = section.text else { return [short] }
     return [short, text, String(decoding: section.name.utf8.dropLast(short.utf8.count), as: UTF8.self) + text]
   }
