@@ -284,9 +284,14 @@ extension Limits {
   ///
   /// - Parameter reason: what is too much, and what to do about it besides starting feedd with a larger limit.
   public func exceeded(_ limit: WritableKeyPath<Limits, Int>, _ reason: String) -> FeedError {
-    let description = Limits.all.first { $0.keyPath == limit }
+    Self.exceeded(limit, of: self[keyPath: limit], reason)
+  }
+
+  /// The error for what exceeds a limit, if only its value is known.
+  public static func exceeded(_ limit: WritableKeyPath<Limits, Int>, of value: Int, _ reason: String) -> FeedError {
+    let description = all.first { $0.keyPath == limit }
     return .limitExceeded(
-      limit: description?.name ?? "", value: self[keyPath: limit],
+      limit: description?.name ?? "", value: value,
       reason: "\(reason), or start feedd with a larger --\(description?.flag ?? "")")
   }
 

@@ -126,10 +126,7 @@ extension Engine {
 extension FeedError {
   /// An answer that does not fit in a frame.
   static func answerTooLarge(maxFrame: Int) -> FeedError {
-    .limitExceeded(
-      limit: "maxFrame", value: maxFrame,
-      reason:
-        "the answer does not fit a frame; ask for less at a time, watch the feed instead, or start feedd with a larger --max-frame"
-    )
+    Limits.exceeded(
+      \.maxFrame, of: maxFrame, "the answer does not fit a frame; ask for less at a time, watch the feed instead")
   }
 }

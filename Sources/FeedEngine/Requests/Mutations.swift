@@ -26,7 +26,7 @@ extension Engine {
     begin(for: reply.session, certain: max(0, reply.room - Self.members) / Self.longestListing)
     do throws(FeedError) {
       try apply(method, parameters, of: reply.session)
-      try commit.useStepsOfViews(limit: limits.maxRequestSteps)
+      try commit.useStepsOfViews()
       try catalog.checkRowsOfViews()
       // Replay makes the same decision: the request alone determines whether there is an answer that must fit.
       if listsChange && reply.id != nil && commit.row == nil { try writeLongResult(to: &longResult, room: reply.room) }
@@ -70,7 +70,7 @@ extension Engine {
     do throws(FeedError) {
       for (place, operation) in operations.elements.enumerated() {
         let opWantsCounts = try apply(operation, at: place, of: reply.session)
-        try commit.useStepsOfViews(limit: limits.maxRequestSteps)
+        try commit.useStepsOfViews()
         try catalog.checkRowsOfViews()
         results.append(place > 0 ? ",{" : "{")
         if wantsCounts || opWantsCounts {

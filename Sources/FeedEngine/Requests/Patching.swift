@@ -205,7 +205,7 @@ private struct MergedElements: ~Copyable {
   ) throws(FeedError) -> Bool {
     var merged = ByteBuffer()
     let known = indices[key]
-    try commit.useSteps(mergingBytes: known.map { texts[$0].count } ?? text.count, limit: limits.maxRequestSteps)
+    try commit.useSteps(mergingBytes: known.map { texts[$0].count } ?? text.count)
     if let known {
       var before = ByteBuffer()
       texts[known].withUnsafeBytes { before.append($0) }

@@ -188,14 +188,14 @@ extension Catalog {
   /// Counts the steps of the filter of a view over all rows of its source, and refuses the view if they are too many. The view
   /// takes them when the commit is final and cannot fail any more.
   private func countSteps(of plan: ViewPlan, named name: String) throws(FeedError) {
-    try commit.budget.checkRoom(forSteps: plan.source.count, limit: limits.maxRequestSteps)
+    try commit.budget.checkRoom(forSteps: plan.source.count)
     let judge = ViewJudge(plan.definition, limits: limits)
     let log = commit.log
     plan.source.forEachRow { row in
       if log.stepsLeft >= 0 { log.didUse(steps: judge.steps(over: row.element)) }
       log.pace.spend(2)
     }
-    try commit.budget.checkRoom(forSteps: 0, limit: limits.maxRequestSteps)
+    try commit.budget.checkRoom(forSteps: 0)
   }
 
   /// Returns the plan of a slots feed after checking its contents.

@@ -164,7 +164,7 @@ public final class Commit {
   /// after the first operation also the rows of the changes that they derive.
   ///
   /// - Throws: `limitExceeded`.
-  public func useStepsOfViews(limit: Int) throws(FeedError) {
+  public func useStepsOfViews() throws(FeedError) {
     defer { budget.operationDidEnd() }
     guard operation.pending >= 0 else { return }
     let isFirst = budget.didChangeRows()
@@ -177,15 +177,13 @@ public final class Commit {
     }
     if budget.isFree(of: operation.size, isFirst: isFirst) { return }
     operation.expand()
-    try budget.useStepsOfViews(of: operation.pending, after: operation.result, isFirst: isFirst, limit: limit)
+    try budget.useStepsOfViews(of: operation.pending, after: operation.result, isFirst: isFirst)
   }
 
   /// Charges the merging of a patch into an element of so many bytes: a step for each 16 bytes.
   ///
   /// - Throws: `limitExceeded`.
-  public func useSteps(mergingBytes bytes: Int, limit: Int) throws(FeedError) {
-    try budget.useSteps(mergingBytes: bytes, limit: limit)
-  }
+  public func useSteps(mergingBytes bytes: Int) throws(FeedError) { try budget.useSteps(mergingBytes: bytes) }
 
   /// Charges the reading of an element that the request names.
   ///

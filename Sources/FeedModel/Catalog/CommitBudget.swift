@@ -103,11 +103,10 @@ struct CommitBudget {
   /// - Throws: `limitExceeded`.
   mutating func use(rows count: Int) throws(FeedError) {
     guard count <= rowsLeft else {
-      throw .limitExceeded(
-        limit: "maxRequestRows", value: maxRows,
-        reason:
-          "the request would change \(counted(count, "row")), counted again for each feed that derives its own change; change fewer "
-          + "at a time, or start feedd with a larger --max-request-rows")
+      throw Limits.exceeded(
+        \.maxRequestRows, of: maxRows,
+        "the request would change \(counted(count, "row")), counted again for each feed that derives its own change; change fewer "
+          + "at a time")
     }
     rowsLeft -= count
   }
@@ -150,12 +149,9 @@ struct CommitBudget {
   func useSteps(readingBytes bytes: Int) throws(FeedError) {
     guard countsAllWork, countsReading else { return }
     log.didUse(steps: bytes / 16)
-    if log.stepsLeft >= 0 { return }
-    throw .limitExceeded(
-      limit: "maxRequestSteps", value: maxSteps,
-      reason:
-        "the request reads too many elements again, a step for each 16 bytes; name fewer long elements, redefine fewer feeds at a "
-        + "time, or start feedd with a larger --max-request-steps")
+    try checkSteps(
+      "the request reads too many elements again, a step for each 16 bytes; name fewer long elements, redefine fewer feeds at a "
+        + "time")
   }
 
   /// Charges the rows that views below a feed evaluate before an operation counts its rows. An operation leaves their indexes behind,
@@ -185,28 +181,28 @@ struct CommitBudget {
   /// Refuses an operation whose filters would certainly use more steps than the request has left.
   ///
   /// - Throws: `limitExceeded`.
-  func checkRoom(forSteps steps: Int, limit: Int) throws(FeedError) {
-    if steps <= log.stepsLeft || !countsAllWork { return }
-    throw .limitExceeded(
-      limit: "maxRequestSteps", value: limit,
-      reason:
-        "the filters would take at least \(counted(steps, "step")) over all elements; use fewer bins or elements, or start feedd "
-        + "with a larger --max-request-steps")
+  func checkRoom(forSteps steps: Int) throws(FeedError) {
+    if !countsAllWork { return }
+    try checkSteps(
+      "the filters would take at least \(counted(steps, "step")) over all elements; use fewer bins or elements",
+      least: steps)
+  }
+
+  /// Throws if the request has fewer steps left than `count`.
+  private func checkSteps(_ reason: @autoclosure () -> String, least count: Int = 0) throws(FeedError) {
+    if count > log.stepsLeft { throw Limits.exceeded(\.maxRequestSteps, of: maxSteps, reason()) }
   }
 
   /// Charges the merging of a patch into an element of so many bytes.
   ///
   /// - Throws: `limitExceeded`.
-  func useSteps(mergingBytes bytes: Int, limit: Int) throws(FeedError) {
+  func useSteps(mergingBytes bytes: Int) throws(FeedError) {
     log.pace.spend(bytes / 2048)
     guard countsAllWork else { return }
     log.didUse(steps: bytes / 16)
-    if log.stepsLeft >= 0 { return }
-    throw .limitExceeded(
-      limit: "maxRequestSteps", value: limit,
-      reason:
-        "the patches take too many steps, one for each 16 bytes of an element and patch; give fewer patches for long elements, "
-        + "or start feedd with a larger --max-request-steps")
+    try checkSteps(
+      "the patches take too many steps, one for each 16 bytes of an element and patch; give fewer patches for long elements"
+    )
   }
 
   /// Records that an operation changed rows that views may show. Returns whether it is the first of the commit.
@@ -228,9 +224,7 @@ struct CommitBudget {
   /// They run when the commit is published, which cannot fail. So they run here too, except for the first element of the
   /// request, which may be in several bins.
   /// - Throws: `limitExceeded`.
-  func useStepsOfViews(
-    of feed: FeedNumber, after change: borrowing Change, isFirst: Bool, limit: Int
-  ) throws(FeedError) {
+  func useStepsOfViews(of feed: FeedNumber, after change: borrowing Change, isFirst: Bool) throws(FeedError) {
     let feed = graph.table[feed]
     var first: ElementText?
     for paths in [change.added, change.updated] {
@@ -244,7 +238,7 @@ struct CommitBudget {
         if feed.kind.bins.indices.contains(Int(path.section)) {
           useSteps(of: feed.kind.bins[Int(path.section)].number, element)
         }
-        try checkRoom(forSteps: 0, limit: limit)
+        try checkRoom(forSteps: 0)
       }
     }
   }

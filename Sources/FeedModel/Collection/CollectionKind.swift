@@ -210,8 +210,7 @@ public final class CollectionKind: FeedKind {
       try catalog.graph.checkParents(of: feed, sections: content.bins.count - sectionCount, catalog.limits)
     }
     // Each new bin judges each element, whatever its filter costs.
-    try catalog.commit.budget.checkRoom(
-      forSteps: state.elements.count * max(1, content.bins.count), limit: catalog.limits.maxRequestSteps)
+    try catalog.commit.budget.checkRoom(forSteps: state.elements.count * max(1, content.bins.count))
     try catalog.commit.budget.use(allElements: state.elements.bytes)
     let rebinning = try Rebinning(
       state, content, feed: feed.name, limits: catalog.limits, seed: catalog.seed, catalog.commit.log)

@@ -87,7 +87,7 @@ extension RowStore {
   /// - Throws: `limitExceeded` if the filter takes more than `maxQuerySteps` steps over one element, or more than
   ///   `maxRequestSteps` over all.
   func accepted(by filter: Filter, in commit: Commit) throws(FeedError) -> [UInt32] {
-    try commit.budget.checkRoom(forSteps: elements.count, limit: limits.maxRequestSteps)
+    try commit.budget.checkRoom(forSteps: elements.count)
     try commit.budget.use(allElements: elements.bytes)
     var judge = ElementJudge(filter, limits: limits, in: commit)
     var accepted: [UInt32] = []

@@ -81,7 +81,7 @@ import Testing
     }
     func divide(_ time: Int) throws {
       try sample.update("e", #"{"id":1,"s":\#(time)}"#)
-      try commit.useStepsOfViews(limit: limits.maxRequestSteps)
+      try commit.useStepsOfViews()
     }
     // Sections come last: the others show no rows.
     for operation in [restructure, redefine, divide] {
