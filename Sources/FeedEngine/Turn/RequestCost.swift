@@ -1,0 +1,167 @@
+import FeedJSON
+import FeedModel
+import FeedWire
+
+/// What a request is expected to cost, before it is executed: whether it may take several turns, for how many elements, and
+/// how much of the work of a batch.
+extension Engine {
+  // MARK: Whether a request may take several turns
+
+  /// The bytes of a request that may take longer than a slice.
+  private static let longRequest = 16 << 10
+  /// The bytes of one element, times the bins and views that look at its members, that take about a millisecond.
+  private static let longUpdateOfOne = 1 << 20
+  /// The bytes of an element that many filters may judge for longer than a slice.
+  private static let longUpdate = 4 << 10
+  /// The bytes of an element that a short patch may take longer than a slice to merge into.
+  private static let longElement = 256 << 10
+  /// The bytes of a transaction whose operations are looked at. A longer one names many elements.
+  private static let shortTransaction = 64 << 10
+  /// The rows of a feed that a request may read or replace quickly.
+  private static let manyRows = 4096
+
+  /// Whether a request that changes feeds may take longer than a slice. If not, it is executed at once, which costs less.
+  ///
+  /// - Parameter parameters: not looked at for a short update.
+  func mayBeLong(_ method: Method, _ parameters: @autoclosure () -> Parameters, bytes: Int) -> Bool {
+    guard longWork.isSliced, method.isLogged else { return false }
+    if longWork.isEager { return true }
+    if hasSlowFilters(parameters(), bytes: bytes) { return true }
+    if method == .update { return mayBeLongUpdate(parameters(), bytes: bytes) }
+    if bytes >= Self.longRequest { return true }
+    switch method {
+    case .patch:
+      if parameters().member("where") != nil { return true }
+      guard let feed = feed(parameters()), let longest = feed.kind.rows?.longestElement else { return false }
+      return longest >= Self.longElement || feed.hasSlowFilters(for: bytes &+ longest)
+        || bytes >= Self.longUpdate && bytes &* feed.sectionCount >= Self.longRequest
+    case .set: return feed(parameters())?.kind.rows?.elementCount ?? 0 >= Self.manyRows
+    case .delete, .move: return parameters().member("where") != nil
+    case .define, .undefine, .activate, .insertChild, .removeChild: return true
+    case .transaction: return parameters().member("ops").map(mayBeLong) ?? false
+    default: return false
+    }
+  }
+
+  /// Whether an update may take longer than a slice, apart from filters that may do so.
+  private func mayBeLongUpdate(_ parameters: @autoclosure () -> Parameters, bytes: Int) -> Bool {
+    let parameters = parameters()
+    if parameters.member("where") != nil { return true }
+    // Most updates are shorter: for them the feed is not looked up.
+    guard bytes >= Self.longUpdate, let feed = feed(parameters) else { return false }
+    // A single element is scanned already. What is left for each bin and view is to look at its members.
+    if parameters.member("element") != nil { return bytes &* catalog.readers(of: feed) >= Self.longUpdateOfOne }
+    return bytes &* feed.sectionCount >= Self.longRequest
+  }
+
+  /// Whether filters of views or of bins may take long over the elements of a request. O(1) while no definition has such
+  /// filters.
+  private func hasSlowFilters(_ parameters: @autoclosure () -> Parameters, bytes: Int) -> Bool {
+    guard catalog.mayHaveSlowViews || catalog.mayHaveSlowFilters(for: bytes) else { return false }
+    guard let feed = feed(parameters()) else { return false }
+    return feed.hasSlowFilters(for: bytes) || catalog.hasSlowViews(above: feed)
+  }
+
+  private func mayBeLong(_ operations: JSONView) -> Bool {
+    operations.kind == .array
+      && operations.elements.contains { operation in
+        guard let method = operation.member("method").flatMap({ Method($0) }) else { return false }
+        return mayBeLong(method, Parameters(object: operation.member("params")), bytes: operation.text.count)
+      }
+  }
+
+  // MARK: For how many elements
+
+  /// The bytes of a short element, with its part of the request.
+  private static let bytesOfAnElement = 64
+  /// The bytes of a request whose elements are counted. A longer one is long enough to make a copy.
+  private static let countedRequest = 1 << 20
+  /// The bytes that take as long as what each element takes apart from its bytes.
+  private static let bytesOfAStep = 512
+
+  /// The elements that a request is expected to take time for. Elements that it does not name, but judges or replaces, take a
+  /// quarter of the time.
+  func expectedSteps(of method: Method, _ parameters: Parameters, bytes: Int) -> Int {
+    if method == .update, bytes <= Self.countedRequest, let elements = parameters.member("elements"),
+      elements.kind == .array
+    {
+      return elements.count &+ bytes / Self.bytesOfAStep
+    }
+    return bytes / Self.bytesOfAnElement &+ elementsJudged(by: method, parameters, bytes: bytes) / 4
+  }
+
+  /// The elements that the operations of a short transaction judge or replace without naming them. What its other operations
+  /// change in place is hidden for as long.
+  private func elementsJudged(by method: Method, _ parameters: Parameters, bytes: Int) -> Int {
+    guard method == .transaction, bytes < Self.shortTransaction else { return 0 }
+    return sumOfOperations(parameters) { method, parameters in
+      switch method {
+      case .delete where parameters.judgesAllElements, .set, .define: feed(parameters)?.kind.rows?.elementCount ?? 0
+      default: 0
+      }
+    }
+  }
+
+  // MARK: The work in a batch
+
+  /// The work of a request that changes a definition, besides that for rows.
+  private static let definitionWork = 32
+  /// The work of a request that may take long, if its rows are not counted.
+  private static let slowWork = 2048
+
+  /// An estimate of the work that a request adds to its batch, in units of about a microsecond.
+  ///
+  /// O(ops) for a short transaction, otherwise O(1). The operations of a long one are not looked at.
+  func work(of method: Method, _ parameters: @autoclosure () -> Parameters, bytes: Int) -> Int {
+    let work = WorkCost.answering(bytes: bytes)
+    // Feeds that are half changed are not looked at.
+    if longWork.isExclusive { return work &+ (Self.mayJudgeRows(method) ? Self.slowWork : 0) }
+    if hasSlowFilters(parameters(), bytes: bytes) { return work &+ Self.slowWork }
+    switch method {
+    case .set: return work &+ rows(parameters().member("feed"))
+    case .delete: return parameters().judgesAllElements ? work &+ rows(parameters().member("feed")) : work
+    case .define: return work &+ Self.definitionWork &+ judgedRows(parameters())
+    case .undefine, .activate, .insertChild, .removeChild: return work &+ Self.definitionWork
+    case .transaction where bytes >= Self.shortTransaction: return work &+ Self.slowWork
+    case .transaction:
+      return work &+ sumOfOperations(parameters()) { $0 == .transaction ? 0 : self.work(of: $0, $1, bytes: 0) }
+    default: return work
+    }
+  }
+
+  private static func mayJudgeRows(_ method: Method) -> Bool {
+    switch method {
+    case .set, .delete, .define, .transaction: true
+    default: false
+    }
+  }
+
+  /// The rows that a definition judges, once for each four filters: those of the feed that it replaces, and of the source
+  /// of a view.
+  private func judgedRows(_ parameters: Parameters) -> Int {
+    let filters = parameters.member("bins").map { $0.kind == .array ? $0.count : 0 } ?? 0
+    return (rows(parameters.member("feed")) &+ rows(parameters.member("of"))) &* (1 &+ filters / 4)
+  }
+
+  /// The elements of a feed. Counting the rows of a feed that shows others may take long; for it the result is `slowWork`.
+  private func rows(_ name: JSONView?) -> Int {
+    guard let feed = feed(named: name) else { return 0 }
+    return feed.kind.rows?.elementCount ?? Self.slowWork
+  }
+
+  // MARK: Operations and feeds
+
+  /// Adds up a number for each operation of a transaction.
+  private func sumOfOperations(_ parameters: Parameters, _ number: (Method, Parameters) -> Int) -> Int {
+    guard let operations = parameters.member("ops"), operations.kind == .array else { return 0 }
+    return operations.elements.reduce(0) { sum, operation in
+      guard let method = operation.member("method").flatMap({ Method($0) }) else { return sum }
+      return sum &+ number(method, Parameters(object: operation.member("params")))
+    }
+  }
+
+  private func feed(_ parameters: Parameters) -> Feed? { feed(named: parameters.member("feed")) }
+
+  /// The feed that a parameter names; nil if there is none.
+  func feed(named name: JSONView?) -> Feed? { name?.truncatedName.flatMap { try? catalog.feed(named: $0) } }
+}
