@@ -57,77 +57,43 @@ public struct GroupStatus: Sendable, Equatable {
   /// Appends the status as members of a JSON object.
   /// - Parameter time: the text of a time in nanoseconds since 1970.
   public func append(to out: inout ByteBuffer, _ time: (UInt64) -> String) {
-    func member(_ name: StaticString) {
-      out.append(",\"")
-      out.append(name)
-      out.append("\":")
-    }
-    out.append("\"group\":")
-    out.appendJSONString(name)
-    member("log")
-    out.appendJSONString(logText(time))
-    if let unreachable, !unreachable.reason.isEmpty {
-      member("reason")
-      out.appendJSONString(unreachable.reason)
-    }
-    member("server")
-    out.appendJSONString(server)
-    member("position")
-    out.append(integer: position)
-    member("last")
-    out.append(integer: max(last, position))
-    member("lag")
-    out.append(integer: lag)
-    member("waitingBytes")
-    out.append(integer: waitingBytes)
-    member("streamBytes")
-    out.append(integer: streamBytes)
-    member("replicas")
-    out.append(integer: replicas)
-    if !leader.isEmpty {
-      member("leader")
-      out.appendJSONString(leader)
-    }
-    member("members")
-    out.append(UInt8(ascii: "["))
+    out.append("\"group\":", quoted: name)
+    out.append(",\"log\":", quoted: logText(time))
+    if let unreachable, !unreachable.reason.isEmpty { out.append(",\"reason\":", quoted: unreachable.reason) }
+    out.append(",\"server\":", quoted: server)
+    out.append(",\"position\":", integer: position)
+    out.append(",\"last\":", integer: max(last, position))
+    out.append(",\"lag\":", integer: lag)
+    out.append(",\"waitingBytes\":", integer: waitingBytes)
+    out.append(",\"streamBytes\":", integer: streamBytes)
+    out.append(",\"replicas\":", integer: replicas)
+    if !leader.isEmpty { out.append(",\"leader\":", quoted: leader) }
+    out.append(",\"members\":[")
     for (place, member) in members.enumerated() {
       if place > 0 { out.append(UInt8(ascii: ",")) }
       append(member, to: &out, time)
     }
     out.append(UInt8(ascii: "]"))
     if let image {
-      member("image")
-      out.append("{\"position\":")
-      out.append(integer: image.position)
-      out.append(",\"bytes\":")
-      out.append(integer: image.bytes)
-      out.append(",\"time\":")
-      out.appendJSONString(time(image.moment))
-      out.append(",\"host\":")
-      out.appendJSONString(image.host)
+      out.append(",\"image\":{\"position\":", integer: image.position)
+      out.append(",\"bytes\":", integer: image.bytes)
+      out.append(",\"time\":", quoted: time(image.moment))
+      out.append(",\"host\":", quoted: image.host)
       out.append(UInt8(ascii: "}"))
     }
     if let digest {
-      member("digest")
-      out.append("{\"position\":")
-      out.append(integer: digest.mark)
-      out.append(",\"value\":")
-      out.appendJSONString(digest.value)
+      out.append(",\"digest\":{\"position\":", integer: digest.mark)
+      out.append(",\"value\":", quoted: digest.value)
       out.append(UInt8(ascii: "}"))
     }
   }
 
   private func append(_ member: Member, to out: inout ByteBuffer, _ time: (UInt64) -> String) {
-    out.append("{\"host\":")
-    out.appendJSONString(member.host)
-    out.append(",\"member\":")
-    out.appendJSONString(member.member)
-    out.append(",\"version\":")
-    out.appendJSONString(member.version)
-    out.append(",\"pid\":")
-    out.append(integer: member.pid)
-    out.append(",\"seen\":")
-    out.appendJSONString(time(member.seen))
+    out.append("{\"host\":", quoted: member.host)
+    out.append(",\"member\":", quoted: member.member)
+    out.append(",\"version\":", quoted: member.version)
+    out.append(",\"pid\":", integer: member.pid)
+    out.append(",\"seen\":", quoted: time(member.seen))
     if let agrees = member.agrees {
       out.append(",\"agrees\":")
       out.append(agrees ? "true" : "false")

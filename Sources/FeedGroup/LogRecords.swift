@@ -76,18 +76,13 @@ extension LogRecords {
   func append(to out: inout ByteBuffer) {
     guard let last = records.last else { return out.append("{}") }
     let before = records.dropLast().suffix(Self.storedCount)
-    out.append("{\"sequence\":")
-    out.append(integer: last.sequence)
-    out.append(",\"checksum\":")
-    out.append(integer: last.checksum)
-    out.append(",\"chain\":")
-    out.append(integer: last.chain)
+    out.append("{\"sequence\":", integer: last.sequence)
+    out.append(",\"checksum\":", integer: last.checksum)
+    out.append(",\"chain\":", integer: last.chain)
     if let first = before.first {
       // The checksums of the others continue the first chain.
-      out.append(",\"first\":{\"checksum\":")
-      out.append(integer: first.checksum)
-      out.append(",\"chain\":")
-      out.append(integer: first.chain)
+      out.append(",\"first\":{\"checksum\":", integer: first.checksum)
+      out.append(",\"chain\":", integer: first.chain)
       out.append("},\"between\":\"")
       out.append(string: Base64.encode(before.dropFirst().flatMap(\.bytes)))
       out.append(UInt8(ascii: "\""))

@@ -303,8 +303,7 @@ public struct Transaction {
   /// Adds an operation that `transaction` allows.
   mutating func add(_ method: String, _ feed: String, _ members: [(String, any Encodable)]) throws {
     var text = ByteBuffer()
-    text.append("{\"feed\":")
-    text.appendJSONString(feed)
+    text.append("{\"feed\":", quoted: feed)
     for (name, value) in members {
       text.append(UInt8(ascii: ","))
       text.appendJSONString(name)
@@ -312,8 +311,7 @@ public struct Transaction {
       try JSONTextEncoder.encode(value, to: &text)
     }
     if let animation {
-      text.append(",\"animation\":")
-      text.appendJSONString(animation)
+      text.append(",\"animation\":", quoted: animation)
     }
     text.append(UInt8(ascii: "}"))
     operations.append((method, Array(text.bytes)))

@@ -73,10 +73,8 @@ public final class Connection {
     }
     let start = output.count
     output.appendUInt32BigEndian(0)
-    output.append("{\"jsonrpc\":\"2.0\",\"id\":")
-    output.append(integer: lastID)
-    output.append(",\"method\":")
-    output.appendJSONString(method)
+    output.append("{\"jsonrpc\":\"2.0\",\"id\":", integer: lastID)
+    output.append(",\"method\":", quoted: method)
     output.append(",\"params\":")
     params(&output)
     output.append(UInt8(ascii: "}"))
@@ -214,8 +212,7 @@ extension Connection {
 
   /// Appends the parameters of `hello`.
   static func appendHello(client: String, to params: inout ByteBuffer) {
-    params.append("{\"protocol\":1,\"client\":")
-    params.appendJSONString(client)
+    params.append("{\"protocol\":1,\"client\":", quoted: client)
     params.append(UInt8(ascii: "}"))
   }
 }

@@ -200,13 +200,10 @@ extension WatchOptions {
   fileprivate func appendWatch(
     since: FeedPosition?, initial: Bool, ids: Bool, to params: inout ByteBuffer
   ) {
-    params.append("{\"feed\":")
-    params.appendJSONString(feed)
+    params.append("{\"feed\":", quoted: feed)
     if let since {
-      params.append(",\"since\":{\"epoch\":")
-      params.appendJSONString(since.epoch)
-      params.append(",\"revision\":")
-      params.append(integer: since.revision)
+      params.append(",\"since\":{\"epoch\":", quoted: since.epoch)
+      params.append(",\"revision\":", integer: since.revision)
       params.append("}")
     }
     if !initial { params.append(",\"initial\":false") }
@@ -214,8 +211,7 @@ extension WatchOptions {
     if elements && spanning { params.append(",\"spanning\":true") }
     if elements && ids { params.append(",\"ids\":true") }
     if let throttle {
-      params.append(",\"throttle\":")
-      params.append(integer: throttle)
+      params.append(",\"throttle\":", integer: throttle)
     }
     params.append("}")
   }
