@@ -114,13 +114,34 @@ private final class DaemonStatistics {
 
   /// Asks for the present report.
   func configuration() throws -> Report {
-    try ask("stats") { result in
-      let report = result.member("configuration")
-      return Report(
-        pid: result.member("pid")?.int, reads: report?.member("reads")?.int ?? 0,
-        status: report?.member("status")?.string ?? "",
-        text: report?.member("text")?.string ?? "", file: report?.member("file")?.string)
+    var request = ByteBuffer()
+    let start = request.beginFrame()
+    request.append(#"{"jsonrpc":"2.0","id":1,"method":"stats","params":{}}"#)
+    request.endFrame(at: start)
+    try stream.writeAll(request.bytes, timeout: Self.patience)
+    while true {
+      let frame: (payload: Int, report: Report?)? = try input.withUnsafeBytes { bytes in
+        switch Frame.first(in: bytes, maxFrame: Self.maxFrame) {
+        case .complete(let payload): return (payload.count, try read(payload))
+        case .incomplete: return nil
+        case .badLength: throw ReloadError("the answer is no frame")
+        }
+      }
+      if let frame { input.removeFirst(Frame.headerLength + frame.payload) } else { try receive() }
+      if let report = frame?.report { return report }
     }
+  }
+
+  /// Reads the report in an answer; nil if the message is none.
+  private func read(_ payload: UnsafeRawBufferPointer) throws -> Report? {
+    let message = try scanner.scan(payload)
+    if let error = message.member("error")?.member("message")?.string { throw ReloadError(error) }
+    guard let result = message.member("result") else { return nil }
+    let report = result.member("configuration")
+    return Report(
+      pid: result.member("pid")?.int, reads: report?.member("reads")?.int ?? 0,
+      status: report?.member("status")?.string ?? "",
+      text: report?.member("text")?.string ?? "", file: report?.member("file")?.string)
   }
 
   /// Waits for the report of a later reading, until its changes are stored.
@@ -132,41 +153,6 @@ private final class DaemonStatistics {
       _ = try stream.wait(for: .readable, timeout: Self.pause)
     }
     throw ReloadError("timed out after 60 s; see the log of the daemon")
-  }
-
-  /// Sends a request and reads its result.
-  private func ask<Value>(_ method: String, _ read: (JSONView) -> Value) throws -> Value {
-    var request = ByteBuffer()
-    let start = request.beginFrame()
-    request.append(string: #"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":{}}"#)
-    request.endFrame(at: start)
-    try stream.writeAll(request.bytes, timeout: Self.patience)
-    while true {
-      guard let frame = try nextFrame() else {
-        try receive()
-        continue
-      }
-      let result: Value? = try frame.withUnsafeBytes { bytes in
-        let message = try scanner.scan(bytes)
-        if let error = message.member("error")?.member("message")?.string { throw ReloadError(error) }
-        return message.member("result").map(read)
-      }
-      if let result { return result }
-    }
-  }
-
-  /// Removes and returns the first frame of the input; nil if it is incomplete.
-  private func nextFrame() throws -> [UInt8]? {
-    let length: Int? = try input.withUnsafeBytes { bytes in
-      switch Frame.first(in: bytes, maxFrame: Self.maxFrame) {
-      case .complete(let payload): return payload.count
-      case .incomplete: return nil
-      case .badLength: throw ReloadError("the answer is no frame")
-      }
-    }
-    guard let length else { return nil }
-    defer { input.removeFirst(Frame.headerLength + length) }
-    return Array(input[Frame.headerLength..<(Frame.headerLength + length)])
   }
 
   private func receive() throws {
