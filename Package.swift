@@ -122,7 +122,7 @@ let package = Package(
       name: "notices", dependencies: ["FeedClient"], path: "Tests/Examples/notices",
       swiftSettings: settings + wholeModule),
     .target(
-      name: "TestSupport", dependencies: ["FeedJSON", "FeedChange", "FeedSystem"], path: "Tests/TestSupport",
+      name: "TestSupport", dependencies: ["CLinux", "FeedJSON", "FeedChange", "FeedSystem"], path: "Tests/TestSupport",
       swiftSettings: settings + wholeModule),
     .target(
       name: "EngineSupport", dependencies: ["FeedEngine"], path: "Tests/EngineSupport",

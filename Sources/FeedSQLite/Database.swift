@@ -71,9 +71,6 @@ public final class Database {
   /// Whether a transaction is open.
   public var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
-  /// Whether the file is read-only.
-  public var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
-
   /// The file name to open. Only an immutable file needs a URI, in which %, ? and # are escaped.
   private static func address(of path: String, _ access: Access) -> String {
     if access != .immutable && !path.hasPrefix("file:") { return path }

@@ -158,3 +158,7 @@ import Testing
     #expect(state?.rows == nil)
   }
 }
+
+extension SinceFile {
+  fileprivate var positions: [String: FeedPosition] { states.mapValues(\.position) }
+}

@@ -65,7 +65,6 @@ struct DatabaseTests {
     for access in [Database.Access.readOnly, .immutable, .readWrite] {
       let database = try Database(path: path, access: access)
       try expectEqual(database.integer("SELECT a FROM t"), 7)
-      expectEqual(database.isReadOnly, (access != .readWrite))
     }
     #expect(throws: SQLiteError.self) {
       try Database(path: path, access: .readOnly).execute("INSERT INTO t VALUES (8)")

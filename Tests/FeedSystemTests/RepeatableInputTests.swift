@@ -23,7 +23,7 @@ import Testing
     try SmallFile.replace(path, with: bytes)
     let file = try RepeatableInput(path, copyIn: directory.file("absent"))
     for _ in 0..<2 { try expectEqual(contents(file), bytes) }
-    var pipe = try FeedSystem.Pipe()
+    var pipe = try TestSupport.Pipe()
     try Descriptor.writeAll(bytes[...], to: pipe.writingNumber, "write")
     pipe.writing = nil
     let copy = try RepeatableInput("/dev/fd/\(pipe.readingNumber)", copyIn: directory.path)
@@ -39,7 +39,7 @@ import Testing
 
   @Test("a copy waits for a pipe that another program made nonblocking") func nonblockingPipe() throws {
     let directory = try TemporaryDirectory()
-    var pipe = try FeedSystem.Pipe()
+    var pipe = try TestSupport.Pipe()
     try pipe.reading?.setNonblocking(true)
     let (reading, writing) = (pipe.readingNumber, pipe.writing.take()?.release() ?? -1)
     let writer = try FeedSystem.Thread("writer") {

@@ -28,8 +28,6 @@ struct SinceFile {
   /// The positions in the file. A feed without one starts with a snapshot.
   private(set) var states: [String: State] = [:]
 
-  var positions: [String: FeedPosition] { states.mapValues(\.position) }
-
   /// Reads the file. A missing or empty file has no positions.
   /// - Throws: also if the file could not be replaced later, and for a symbolic link, which a later save would replace.
   init(path: String, feeds: [String]) throws(Failure) {

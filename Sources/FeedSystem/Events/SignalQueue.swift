@@ -13,8 +13,6 @@ public struct SignalQueue: ~Copyable {
   public static let hangUp = SIGHUP
   /// SIGCHLD: a program that this process started has ended.
   public static let childEnd = SIGCHLD
-  /// SIGWINCH: the size of the terminal changed.
-  public static let windowChange = SIGWINCH
 
   /// A received signal and the process and user that sent it; both are 0 for the kernel.
   public struct Arrival: Equatable, Sendable {

@@ -80,34 +80,6 @@ public enum UnreadBytes: Equatable, Sendable {
   }
 }
 
-/// A pipe. Both ends are closed on exec.
-public struct Pipe: ~Copyable {
-  /// The reading end; nil after it was closed or moved away.
-  public var reading: Descriptor?
-  /// The writing end; nil after it was closed or moved away.
-  public var writing: Descriptor?
-
-  public init() throws(SystemError) {
-    var ends: [Int32] = [-1, -1]
-    guard clinux_pipe(&ends) == 0 else { throw .last("create a pipe") }
-    reading = Descriptor(owning: ends[0])
-    writing = Descriptor(owning: ends[1])
-  }
-
-  /// The descriptor number of the reading end; -1 after it was closed or moved away.
-  public var readingNumber: Int32 { Self.number(reading) }
-
-  /// The descriptor number of the writing end; -1 after it was closed or moved away.
-  public var writingNumber: Int32 { Self.number(writing) }
-
-  private static func number(_ end: borrowing Descriptor?) -> Int32 {
-    switch end {
-    case .some(let descriptor): descriptor.rawValue
-    case .none: -1
-    }
-  }
-}
-
 /// The properties of the terminal of a descriptor, if it is a terminal.
 public struct Terminal: Equatable, Sendable {
   /// Whether the descriptor is a terminal.
@@ -125,7 +97,7 @@ public struct Terminal: Equatable, Sendable {
   /// A larger `COLUMNS` means as much.
   private static let mostColumns = 10_000
 
-  /// Reads the present properties of `descriptor`. The size can change; see ``SignalQueue/windowChange``.
+  /// Reads the present properties of `descriptor`. The size can change: then SIGWINCH arrives.
   public init(descriptor: Int32, environment: Environment) {
     isTerminal = isatty(descriptor) == 1
     var width: Int32 = 0
