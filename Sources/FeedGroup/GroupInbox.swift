@@ -68,14 +68,8 @@ final class GroupNotices: Sendable {
     var lastDuties: GroupMachine.Duties?
   }
 
-  private let state = Guarded(Box(State()))
+  private let state = Guarded(State())
   private let wakeUp: WakeUp
-
-  /// Not sendable, but guarded.
-  private struct Box: @unchecked Sendable {
-    var value: State
-    init(_ value: State) { self.value = value }
-  }
 
   init() throws(GroupError) {
     do throws(SystemError) { wakeUp = try WakeUp() } catch { throw .system("\(error)") }
@@ -83,15 +77,15 @@ final class GroupNotices: Sendable {
 
   /// Readable while there are events.
   var descriptor: Int32 { wakeUp.descriptor }
-  var status: GroupStatus { state.withLock { $0.value.status } }
-  var isCaughtUp: Bool { state.withLock { $0.value.isCaughtUp } }
-  var announcement: OwnMessages.Announcement { state.withLock { $0.value.announcement } }
+  var status: GroupStatus { state.withLock { $0.status } }
+  var isCaughtUp: Bool { state.withLock { $0.isCaughtUp } }
+  var announcement: OwnMessages.Announcement { state.withLock { $0.announcement } }
 
   /// Removes and returns the duties of this member; nil if they did not change.
   func takeDuties() -> GroupMachine.Duties? {
     state.withLock { state in
-      defer { state.value.duties = nil }
-      return state.value.duties
+      defer { state.duties = nil }
+      return state.duties
     }
   }
 
@@ -99,61 +93,50 @@ final class GroupNotices: Sendable {
     let events = machine.takeEvents()
     let lines = machine.takeLines()
     if events.isEmpty && lines.isEmpty && status == nil && machine.announcement == announcement { return }
-    var added: [(LogEvent, Upkeep.Purpose?)] = []
-    for event in events {
-      if case .mark(let mark) = event {
-        added.append((event, machine.takePurpose(mark)))
-      } else {
-        added.append((event, nil))
-      }
+    let added = events.map { event -> (LogEvent, Upkeep.Purpose?) in
+      if case .mark(let mark) = event { (event, machine.takePurpose(mark)) } else { (event, nil) }
     }
-    let (isCaughtUp, box, duties) = (machine.isCaughtUp, Events(added), status == nil ? nil : machine.duties)
+    let (isCaughtUp, duties) = (machine.isCaughtUp, status == nil ? nil : machine.duties)
     let announcement = machine.announcement
     var isNews = false
     state.withLock { state in
-      isNews = state.value.announcement != announcement
-      state.value.announcement = announcement
-      if let duties, duties != state.value.lastDuties {
-        (state.value.duties, state.value.lastDuties) = (duties, duties)
+      isNews = state.announcement != announcement
+      state.announcement = announcement
+      if let duties, duties != state.lastDuties {
+        (state.duties, state.lastDuties) = (duties, duties)
         isNews = true
       }
-      state.value.events.append(contentsOf: box.events)
-      state.value.lines.append(contentsOf: lines)
-      if let status { state.value.status = status }
-      state.value.isCaughtUp = isCaughtUp
+      state.events.append(contentsOf: added)
+      state.lines.append(contentsOf: lines)
+      if let status { state.status = status }
+      state.isCaughtUp = isCaughtUp
     }
     if !events.isEmpty || !lines.isEmpty || isNews { wakeUp.signal() }
   }
 
-  private struct Events: @unchecked Sendable {
-    let events: [(LogEvent, Upkeep.Purpose?)]
-    init(_ events: [(LogEvent, Upkeep.Purpose?)]) { self.events = events }
-  }
-
   /// Removes and returns the next event.
   func next() -> (LogEvent, Upkeep.Purpose?)? {
-    let found = state.withLock { state -> Events in
-      guard state.value.next < state.value.events.count else {
+    state.withLock { state in
+      guard state.next < state.events.count else {
         wakeUp.clear()
-        return Events([])
+        return nil
       }
-      let event = state.value.events[state.value.next]
-      state.value.next += 1
-      if state.value.next == state.value.events.count {
-        state.value.events.removeAll(keepingCapacity: true)
-        state.value.next = 0
+      let event = state.events[state.next]
+      state.next += 1
+      if state.next == state.events.count {
+        state.events.removeAll(keepingCapacity: true)
+        state.next = 0
         wakeUp.clear()
       }
-      return Events([event])
+      return event
     }
-    return found.events.first
   }
 
   func takeLines() -> [(isWarning: Bool, text: String)] {
     state.withLock { state in
-      if state.value.lines.isEmpty { return [] }
-      defer { state.value.lines.removeAll() }
-      return state.value.lines
+      if state.lines.isEmpty { return [] }
+      defer { state.lines.removeAll() }
+      return state.lines
     }
   }
 }

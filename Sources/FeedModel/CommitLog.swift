@@ -75,7 +75,7 @@ public protocol ImageStore: AnyObject {
 }
 
 /// An event of the log.
-public enum LogEvent {
+public enum LogEvent: Sendable {
   /// All own batches up to this number are stored.
   case stored(through: UInt64)
   /// The own batch of this number, the oldest in flight, is stored. Its place in a log of several members decides the time at
