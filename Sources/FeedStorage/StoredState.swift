@@ -15,6 +15,14 @@ struct StoredState {
     case file(Database, StateFacts, schema: Int64)
     /// A database whose log is a table.
     case journal(JournalDatabase)
+
+    var database: Database? {
+      switch self {
+      case .none: nil
+      case .file(let database, _, _): database
+      case .journal(let journal): journal.database
+      }
+    }
   }
 
   let directory: String
@@ -28,13 +36,7 @@ struct StoredState {
   var path: String { StateFile.path(in: directory) }
 
   /// The database with the image; nil if there is none.
-  var database: Database? {
-    switch image {
-    case .none: nil
-    case .file(let database, _, _): database
-    case .journal(let journal): journal.database
-    }
-  }
+  var database: Database? { image.database }
 
   /// The database whose log is a table; nil if the log is in segments.
   var journal: JournalDatabase? { if case .journal(let journal) = image { journal } else { nil } }
@@ -93,7 +95,7 @@ struct StoredState {
       base.batch = UInt64(try JournalDatabase.lastRow(in: journal.database))
       if journal.beginning != .continued { other = journal.beginning }
     }
-    if other == .backup, let database = Self.database(of: image) {
+    if other == .backup, let database = image.database {
       // What the log of the replaced state holds is not continued.
       chain = try SegmentChain(ofBackup: database, in: directory, replacing: files)
     } else {
@@ -129,14 +131,6 @@ struct StoredState {
 
   /// Lets recovery skip a batch.
   mutating func skip(_ batch: Int64) { beginning = .skipped(batch) }
-
-  private static func database(of image: Image) -> Database? {
-    switch image {
-    case .none: nil
-    case .file(let database, _, _): database
-    case .journal(let journal): journal.database
-    }
-  }
 
   private static func openImage(
     _ path: String, _ access: JournalDatabase.Access, boot: String, vfs: String?

@@ -253,12 +253,12 @@ extension Follower {
     case .failure(let error):
       try perform(watcher.refused(error), cause: .refused(error), handle)
     case .success(let view) where watcher.isGreeting:
-      _ = try reading { () throws(MalformedMessage) in try ServerHello(view) }
+      _ = try reading(ServerHello(view))
       try perform(watcher.greeted(), handle)
     case .success where watcher.isAskingForList:
       try perform(watcher.startedList(), handle)
     case .success(let view):
-      return try begin(try reading { () throws(MalformedMessage) in try WatchStart(view) }, handle)
+      return try begin(try reading(WatchStart(view)), handle)
     }
     return .proceed
   }
@@ -270,38 +270,34 @@ extension Follower {
     switch notification.kind {
     case .snapshot:
       let reader = MemberReader(object: params, place: "snapshot")
-      let revision = try reading { () throws(MalformedMessage) in try reader.revision("revision") }
-      try checking { () throws(FeedFault) in
-        try watcher.took(snapshot: revision, isReset: reader.flag("reset"), isLast: reader.flag("last"))
-      }
+      let revision = try reading(reader.revision("revision"))
+      try checking(watcher.took(snapshot: revision, isReset: reader.flag("reset"), isLast: reader.flag("last")))
       if !watcher.options.elements {
-        _ = try reading { () throws(MalformedMessage) in try counts?.apply(params) }
+        _ = try reading(counts?.apply(params))
       } else if keepsMirror {
-        try add(try reading { () throws(MalformedMessage) in try SnapshotPart(params) })
+        try add(try reading(SnapshotPart(params)))
       }
     case .delta:
       let reader = MemberReader(object: params, place: "delta")
-      let from = try reading { () throws(MalformedMessage) in try reader.revision("from") }
-      let revision = try reading { () throws(MalformedMessage) in try reader.revision("revision") }
-      try checking { () throws(FeedFault) in try watcher.took(deltaFrom: from, to: revision) }
+      let from = try reading(reader.revision("from"))
+      let revision = try reading(reader.revision("revision"))
+      try checking(watcher.took(deltaFrom: from, to: revision))
       if !watcher.options.elements {
-        _ = try reading { () throws(MalformedMessage) in try counts?.apply(params) }
+        _ = try reading(counts?.apply(params))
         return nil
       }
       guard mirror != nil else { return nil }
-      let delta = try reading { () throws(MalformedMessage) in try Delta(params) }
-      try checking { () throws(FeedFault) in try mirror?.apply(delta) }
+      let delta = try reading(Delta(params))
+      try checking(mirror?.apply(delta))
       return delta
     case .bookmark:
-      let bookmark = try reading { () throws(MalformedMessage) in try Bookmark(params) }
-      try checking { () throws(FeedFault) in
-        try watcher.took(bookmark)
-        try mirror?.apply(bookmark)
-      }
+      let bookmark = try reading(Bookmark(params))
+      try checking(watcher.took(bookmark))
+      try checking(mirror?.apply(bookmark))
     case .selection:
       guard mirror != nil else { return nil }
-      let selection = try reading { () throws(MalformedMessage) in try Selection(params) }
-      try checking { () throws(FeedFault) in try mirror?.apply(selection) }
+      let selection = try reading(Selection(params))
+      try checking(mirror?.apply(selection))
     case .bye, .other: break
     }
     return nil
@@ -314,14 +310,14 @@ extension Follower {
         WatchStart(
           feed: part.feed, epoch: progress.epoch, revision: part.revision, resumed: false, sections: sections))
     }
-    try checking { () throws(FeedFault) in _ = try mirror?.apply(part) }
+    try checking(mirror?.apply(part))
   }
 
-  private func reading<Value>(_ read: () throws(MalformedMessage) -> Value) throws(ClientError) -> Value {
+  private func reading<Value>(_ read: @autoclosure () throws(MalformedMessage) -> Value) throws(ClientError) -> Value {
     do throws(MalformedMessage) { return try read() } catch { throw .malformed(error) }
   }
 
-  private func checking(_ check: () throws(FeedFault) -> Void) throws(ClientError) {
-    do throws(FeedFault) { try check() } catch { throw .fault(error) }
+  private func checking<Value>(_ check: @autoclosure () throws(FeedFault) -> Value) throws(ClientError) {
+    do throws(FeedFault) { _ = try check() } catch { throw .fault(error) }
   }
 }

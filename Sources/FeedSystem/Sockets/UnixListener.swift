@@ -81,18 +81,18 @@ extension UnixListener {
   public static func bind(
     path: String, mode: UInt32 = 0o660, group: UInt32? = nil
   ) throws(ListenError) -> UnixListener {
-    let address = try asListenError { () throws(SystemError) in try SocketAddress(path: path) }
-    try asListenError { () throws(SystemError) in try checkDirectory(of: path) }
-    guard let lock = try asListenError({ () throws(SystemError) in try FileLock.acquire(lockPath(path)) }) else {
+    let address = try asListenError(SocketAddress(path: path))
+    try asListenError(checkDirectory(of: path))
+    guard let lock = try asListenError(FileLock.acquire(lockPath(path))) else {
       throw .alreadyRunning(pid: livePID(path, address) ?? FileLock.holder(lockPath(path)), path: path)
     }
     try removeStaleSocket(path, address)
-    let handle = try asListenError { () throws(SystemError) in try listen(path, address, mode, group) }
+    let handle = try asListenError(listen(path, address, mode, group))
     return UnixListener(handle: handle, path: path, lock: lock, identity: FileIdentity(at: path))
   }
 
   private static func asListenError<Value: ~Copyable>(
-    _ body: () throws(SystemError) -> Value
+    _ body: @autoclosure () throws(SystemError) -> Value
   ) throws(ListenError) -> Value {
     do throws(SystemError) { return try body() } catch { throw .system(error) }
   }
@@ -115,7 +115,7 @@ extension UnixListener {
   private static func removeStaleSocket(_ path: String, _ address: SocketAddress) throws(ListenError) {
     guard let found = FileIdentity(at: path) else { return }
     guard found.isSocket else { throw .notASocket(path: path) }
-    let probe = try asListenError { () throws(SystemError) in try makeSocket(path) }
+    let probe = try asListenError(makeSocket(path))
     if address.withPointer({ connect(probe.rawValue, $0, $1) }) == 0 {
       let pid = try? PeerCredentials(of: probe.rawValue).pid
       let name = pid.flatMap { try? SmallFile.read("/proc/\($0)/comm", limit: 64) }
