@@ -80,13 +80,8 @@ final class LogThread: @unchecked Sendable {
   // MARK: The engine's side
 
   func start() throws(SystemError) {
+    try Thread("log") { self.run() }
     isRunning.store(true, ordering: .relaxed)
-    do throws(SystemError) {
-      try Thread("log") { self.run() }
-    } catch {
-      isRunning.store(false, ordering: .relaxed)
-      throw error
-    }
     wakeUps.task.signal()
   }
 
@@ -130,7 +125,12 @@ final class LogThread: @unchecked Sendable {
   /// Stores the batch in flight, records a clean stop and ends the thread. Times out at `deadline`, a time of
   /// `MonotonicClock`.
   func close(revision: UInt64, until deadline: UInt64) {
-    guard isRunning.load(ordering: .relaxed) else { return closeHere(revision) }
+    guard isRunning.load(ordering: .relaxed) else {
+      return lock.withLock { _ in
+        segments?.writer.close(revision: revision)
+        segments = nil
+      }
+    }
     inbox.withLock { inbox in
       inbox.ending = .clean(revision: revision)
       inbox.decidesRoom = true
@@ -138,13 +138,6 @@ final class LogThread: @unchecked Sendable {
     wakeUps.task.signal()
     isRunning.store(false, ordering: .relaxed)
     if !Self.wait(for: wakeUps.end, until: deadline) { isGivenUp.store(true, ordering: .relaxed) }
-  }
-
-  private func closeHere(_ revision: UInt64) {
-    lock.withLock { _ in
-      segments?.writer.close(revision: revision)
-      segments = nil
-    }
   }
 
   /// Ends the thread without recording a stop, like the end of a process, and closes the files.
@@ -221,7 +214,7 @@ final class LogThread: @unchecked Sendable {
       // There may be room now.
       inbox.withLock { $0.decidesRoom = true }
     }
-    if let notice = lock.withLock({ _ in segments.map(note) }) { notices.post(notice) }
+    if let bytes = lock.withLock({ _ in segments?.writer.bytes }) { notices.post(.segments(bytes: bytes)) }
   }
 
   /// Removes and allocates segments, and decides about a batch without room.
@@ -255,10 +248,6 @@ final class LogThread: @unchecked Sendable {
     let isSoon = times.allocated.nanoseconds > 0 && times.stored.since(times.allocated) < Self.soon
     times.allocated = times.stored
     return (.chore(.allocate(missing, isSoon: isSoon)), nil)
-  }
-
-  private func note(_ segments: Box) -> LogNotices.Notice {
-    .segments(bytes: segments.writer.bytes)
   }
 
   /// Stores a batch, and returns what became of it.
