@@ -62,19 +62,15 @@ struct StreamIdentity: Equatable {
   /// The limits that decide over requests.
   let limits: [String: Int]
   /// The version of the rules by which all members execute requests: that of the daemon which created the stream.
-  let rules: Int
+  var rules = ExecutionRules.current
 
   var text: String {
     let limits = limits.sorted { $0.key < $1.key }.map { "\"\($0.key)\":\($0.value)" }.joined(separator: ",")
     return "{\"feedd\":\(Self.format),\"rules\":\(rules),\"epoch\":\"\(epoch)\",\"limits\":{\(limits)}}"
   }
+}
 
-  init(epoch: String, limits: [String: Int], rules: Int = ExecutionRules.current) {
-    self.epoch = epoch
-    self.limits = limits
-    self.rules = rules
-  }
-
+extension StreamIdentity {
   /// - Parameter text: the description of the stream.
   init(_ text: String, stream: String) throws(GroupError) {
     guard let facts = JSONObject(text), let format = facts.int("feedd"), let epoch = facts.string("epoch") else {
@@ -83,9 +79,7 @@ struct StreamIdentity: Equatable {
     guard format == Self.format else { throw .otherVersion(stream: stream, found: "format \(format)") }
     let rules = facts.int("rules") ?? 0
     guard Self.knownRules.contains(rules) else { throw .otherVersion(stream: stream, found: "rules \(rules)") }
-    self.epoch = epoch
-    limits = facts.numbers("limits")
-    self.rules = rules
+    self.init(epoch: epoch, limits: facts.numbers("limits"), rules: rules)
   }
 
   /// The limits that decide over requests, and that two members must therefore have in common.

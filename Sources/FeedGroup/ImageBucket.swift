@@ -34,15 +34,9 @@ struct PublishedImage: Equatable {
       + "\"mtime\":\"\(time)\",\"digest\":\"\(digest)\",\"options\":{\"max_chunk_size\":\(chunkBytes)},"
       + "\"metadata\":{\"epoch\":\"\(epoch)\",\"position\":\"\(position)\",\"from\":\"\(from)\",\"tail\":\(records.text.quotedAsJSON)}}"
   }
+}
 
-  init(
-    name: String, id: String, size: Int, chunks: Int, digest: String, epoch: String, position: UInt64, from: UInt64,
-    records: LogRecords
-  ) {
-    (self.name, self.id, self.size, self.chunks, self.digest) = (name, id, size, chunks, digest)
-    (self.epoch, self.position, self.from, self.records) = (epoch, position, from, records)
-  }
-
+extension PublishedImage {
   /// Returns nil if the description is not that of a group's image.
   init?(_ facts: JSONObject) {
     guard facts.bool("deleted") != true, let name = facts.string("name"), let id = facts.string("nuid"),

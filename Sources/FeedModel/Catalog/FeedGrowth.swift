@@ -219,8 +219,4 @@ struct Derivations {
   var count = 0
   /// The filters of views that may take many steps over one element, and the number of ways in which these show the feed.
   var judges: [(judge: ViewJudge, paths: Int)] = []
-
-  init(version: UInt64) {
-    self.version = version
-  }
 }

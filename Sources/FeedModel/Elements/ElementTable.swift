@@ -217,8 +217,6 @@ public final class ElementTable {
 extension ElementTable {
   /// The first element in the order of change; `none` if there is none or the order is not kept.
   var oldest: UInt32 { order?.oldest ?? Self.none }
-  /// The last element in the order of change.
-  var newest: UInt32 { order?.newest ?? Self.none }
 
   /// The neighbour of an element in the order of change that changed next; `none` if there is none or the order is not kept.
   @inline(__always)

@@ -143,31 +143,6 @@ struct StateMark: Equatable {
 
   private static let title = "feedd-mark 1"
 
-  init(epoch: String, boot: String, isSynced: Bool, sequence: Int64) {
-    self.epoch = epoch
-    self.boot = boot
-    self.isSynced = isSynced
-    self.sequence = sequence
-  }
-
-  /// Parses `text`; nil if it is not a mark.
-  init?(_ text: String) {
-    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-    guard lines.count >= 6, lines[0] == Self.title else { return nil }
-    var values: [Substring: Substring] = [:]
-    for line in lines.dropFirst() {
-      guard let space = line.firstIndex(of: " ") else { continue }
-      values[line[..<space]] = line[line.index(after: space)...]
-    }
-    guard let epoch = values["epoch"], let boot = values["boot"],
-      let isSynced = values["synced"].flatMap({ Bool(String($0)) }),
-      let isClean = values["clean"].flatMap({ Bool(String($0)) }),
-      let sequence = values["sequence"].flatMap({ Int64($0) })
-    else { return nil }
-    self.init(epoch: String(epoch), boot: String(boot), isSynced: isSynced, sequence: sequence)
-    self.isClean = isClean
-  }
-
   /// The result of comparing a mark with its database.
   enum Verdict: Equatable {
     /// No acknowledged row is missing.
@@ -193,6 +168,23 @@ struct StateMark: Equatable {
 }
 
 extension StateMark {
+  /// Parses `text`; nil if it is not a mark.
+  init?(_ text: String) {
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    guard lines.count >= 6, lines[0] == Self.title else { return nil }
+    var values: [Substring: Substring] = [:]
+    for line in lines.dropFirst() {
+      guard let space = line.firstIndex(of: " ") else { continue }
+      values[line[..<space]] = line[line.index(after: space)...]
+    }
+    guard let epoch = values["epoch"], let boot = values["boot"],
+      let isSynced = values["synced"].flatMap({ Bool(String($0)) }),
+      let isClean = values["clean"].flatMap({ Bool(String($0)) }),
+      let sequence = values["sequence"].flatMap({ Int64($0) })
+    else { return nil }
+    self.init(epoch: String(epoch), boot: String(boot), isSynced: isSynced, isClean: isClean, sequence: sequence)
+  }
+
   static func path(of database: String) -> String { database + "-mark" }
 
   /// Reads the mark beside a database; nil if there is none or it cannot be read.

@@ -80,7 +80,6 @@ import Testing
     let expected = living.map(\.handle)
     expectEqual(handles, (keepsOrder ? expected : expected.sorted()), "seed \(seed)")
     expectEqual(table.oldest, (keepsOrder ? expected.first : nil) ?? ElementTable.none)
-    expectEqual(table.newest, (keepsOrder ? expected.last : nil) ?? ElementTable.none)
     expectEqual(table.longestUnchanged(3), (keepsOrder ? Array(expected.prefix(3)) : []))
     expectEqual(table.count, living.count)
     expectEqual(table.bytes, living.reduce(0) { $0 + table.text(of: $1.handle).footprint })
