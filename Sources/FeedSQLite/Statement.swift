@@ -4,9 +4,8 @@ import CSQLite
 ///
 /// Used by the thread of its connection. Parameters count from 1, columns from 0, as in SQLite.
 ///
-///     let insert = try database.prepare("INSERT INTO t VALUES (?)")
-///     try insert.bind(7, at: 1)
-///     try insert.run()
+///     let insert = try database.prepare("INSERT INTO t VALUES (?, ?)")
+///     try insert.run(7, "seven")
 public final class Statement {
   let handle: OpaquePointer
   let database: Database
@@ -37,10 +36,20 @@ public final class Statement {
     }
   }
 
-  /// Executes a statement that returns no rows, and resets it.
-  public func run() throws(SQLiteError) {
+  /// Sets the first parameters, executes a statement that returns no rows, and resets it.
+  @inlinable public func run<each Value: SQLValue>(_ values: repeat each Value) throws(SQLiteError) {
     defer { reset() }
+    var place: Int32 = 0
+    for value in repeat each values {
+      place += 1
+      try bind(value, at: place)
+    }
     _ = try step()
+  }
+
+  /// Sets a parameter. Parameters count from 1.
+  @inlinable public func bind(_ value: some SQLValue, at place: Int32) throws(SQLiteError) {
+    try value.bind(to: self, at: place)
   }
 
   /// Resets the statement, so that it can run again. Parameters keep their values.
@@ -56,65 +65,85 @@ public final class Statement {
   public var isReadOnly: Bool { sqlite3_stmt_readonly(handle) != 0 }
 }
 
-/// Parameters, which count from 1.
-extension Statement {
-  public func bind(_ value: Int64, at place: Int32) throws(SQLiteError) {
-    try check(sqlite3_bind_int64(handle, place, value))
-  }
+/// A value that a parameter of a statement can have.
+public protocol SQLValue {
+  func bind(to statement: Statement, at place: Int32) throws(SQLiteError)
+}
 
+extension Int64: SQLValue {
+  public func bind(to statement: Statement, at place: Int32) throws(SQLiteError) {
+    try statement.check(sqlite3_bind_int64(statement.handle, place, self))
+  }
+}
+
+extension Int: SQLValue {
+  public func bind(to statement: Statement, at place: Int32) throws(SQLiteError) {
+    try statement.bind(Int64(self), at: place)
+  }
+}
+
+extension UInt64: SQLValue {
   /// Binds the bits of an unsigned number. SQLite shows values above `Int64.max` as negative.
-  public func bind(_ value: UInt64, at place: Int32) throws(SQLiteError) {
-    try bind(Int64(bitPattern: value), at: place)
+  public func bind(to statement: Statement, at place: Int32) throws(SQLiteError) {
+    try statement.bind(Int64(bitPattern: self), at: place)
   }
+}
 
-  public func bind(_ value: Int, at place: Int32) throws(SQLiteError) {
-    try bind(Int64(value), at: place)
-  }
-
-  /// Binds a copy of `value`.
-  public func bind(_ value: String, at place: Int32) throws(SQLiteError) {
-    var value = value
+extension String: SQLValue {
+  /// Binds a copy.
+  public func bind(to statement: Statement, at place: Int32) throws(SQLiteError) {
+    var value = self
     let result = value.withUTF8 { bytes in
-      sqlite3_bind_text64(
-        handle, place, Self.start(of: UnsafeRawBufferPointer(bytes)).assumingMemoryBound(to: CChar.self),
-        UInt64(bytes.count), Self.copies, UInt8(SQLITE_UTF8))
+      Lent.text(UnsafeRawBufferPointer(bytes)).bind(to: statement, at: place, Self.copies)
     }
-    try check(result)
-  }
-
-  /// Binds NULL.
-  public func bindNull(at place: Int32) throws(SQLiteError) {
-    try check(sqlite3_bind_null(handle, place))
-  }
-
-  /// Binds text without copying: the bytes must stay valid until the statement is reset or the parameter is bound again.
-  public func bind(lentText bytes: UnsafeRawBufferPointer, at place: Int32) throws(SQLiteError) {
-    try check(
-      sqlite3_bind_text64(
-        handle, place, Self.start(of: bytes).assumingMemoryBound(to: CChar.self), UInt64(bytes.count), nil,
-        UInt8(SQLITE_UTF8)))
-  }
-
-  /// Binds a blob without copying: the bytes must stay valid until the statement is reset or the parameter is bound again.
-  public func bind(lentBlob bytes: UnsafeRawBufferPointer, at place: Int32) throws(SQLiteError) {
-    try check(sqlite3_bind_blob64(handle, place, Self.start(of: bytes), UInt64(bytes.count), nil))
+    try statement.check(result)
   }
 
   /// SQLITE_TRANSIENT, a macro that Swift does not import.
   private static var copies: sqlite3_destructor_type {
     unsafeBitCast(-1, to: sqlite3_destructor_type.self)
   }
+}
+
+extension Optional: SQLValue where Wrapped: SQLValue {
+  /// Binds NULL for nil.
+  public func bind(to statement: Statement, at place: Int32) throws(SQLiteError) {
+    guard let self else { return try statement.check(sqlite3_bind_null(statement.handle, place)) }
+    try statement.bind(self, at: place)
+  }
+}
+
+/// Bytes that are bound without copying: they must stay valid until the statement is reset or the parameter is bound again.
+public enum Lent: SQLValue {
+  case text(UnsafeRawBufferPointer)
+  case blob(UnsafeRawBufferPointer)
+
+  public func bind(to statement: Statement, at place: Int32) throws(SQLiteError) {
+    try statement.check(bind(to: statement, at: place, nil))
+  }
+
+  /// - Parameter release: nil for bytes that SQLite must not copy.
+  fileprivate func bind(to statement: Statement, at place: Int32, _ release: sqlite3_destructor_type?) -> Int32 {
+    switch self {
+    case .text(let bytes):
+      sqlite3_bind_text64(
+        statement.handle, place, Self.start(of: bytes).assumingMemoryBound(to: CChar.self), UInt64(bytes.count),
+        release,
+        UInt8(SQLITE_UTF8))
+    case .blob(let bytes):
+      sqlite3_bind_blob64(statement.handle, place, Self.start(of: bytes), UInt64(bytes.count), release)
+    }
+  }
 
   /// A non-null address, also for an empty buffer: a null address would bind NULL.
-  private static func start(of bytes: UnsafeRawBufferPointer) -> UnsafeRawPointer {
-    if let base = bytes.baseAddress { return base }
-    return nothing
-  }
+  private static func start(of bytes: UnsafeRawBufferPointer) -> UnsafeRawPointer { bytes.baseAddress ?? nothing }
 
   private nonisolated(unsafe) static let nothing = UnsafeRawPointer(
     UnsafeMutableRawPointer.allocate(byteCount: 8, alignment: 8))
+}
 
-  private func check(_ result: Int32) throws(SQLiteError) {
+extension Statement {
+  fileprivate func check(_ result: Int32) throws(SQLiteError) {
     if result != SQLITE_OK { throw SQLiteError(database.handle, result: result, sql: sql) }
   }
 }

@@ -152,11 +152,7 @@ struct StateFacts: Equatable {
     entries["checksum"] = "\(Self.checksum(entries))"
     if isBackup { entries["backup"] = "1" }
     let insert = try database.prepare("INSERT OR REPLACE INTO meta VALUES (?, ?)", isKept: false)
-    for (key, value) in entries.sorted(by: { $0.key < $1.key }) {
-      try insert.bind(key, at: 1)
-      try insert.bind(value, at: 2)
-      try insert.run()
-    }
+    for (key, value) in entries.sorted(by: { $0.key < $1.key }) { try insert.run(key, value) }
   }
 
   private static func checksum(_ entries: [String: String]) -> Int64 {

@@ -103,9 +103,7 @@ public enum StateBackup {
     try StorageError.naming(copy) { () throws(SQLiteError) in
       database.interrupt(when: isCancelled)
       // VACUUM INTO accepts an existing empty file. This one was created just before.
-      let copying = try database.prepare("VACUUM INTO ?", isKept: false)
-      try copying.bind(file, at: 1)
-      try copying.run()
+      try database.prepare("VACUUM INTO ?", isKept: false).run(file)
     }
   }
 
@@ -166,9 +164,7 @@ public enum StateBackup {
   ) throws(SQLiteError) {
     let insert = try database.prepare("INSERT OR REPLACE INTO log VALUES (?, ?)")
     for (number, bytes, count) in log {
-      try insert.bind(Int64(number), at: 1)
-      try insert.bind(lentBlob: UnsafeRawBufferPointer(rebasing: bytes.bytes[..<count]), at: 2)
-      try insert.run()
+      try insert.run(Int64(number), Lent.blob(UnsafeRawBufferPointer(rebasing: bytes.bytes[..<count])))
     }
   }
 

@@ -7,14 +7,10 @@ struct DatabaseTests {
     let database = try Database(path: ":memory:", access: .create)
     try database.execute("CREATE TABLE t (a, b, c, d, e)")
     let insert = try database.prepare("INSERT INTO t VALUES (?, ?, ?, ?, ?)")
-    try insert.bind(UInt64.max, at: 1)
-    try insert.bind("žluťoučký", at: 2)
-    try insert.bindNull(at: 3)
     let empty = UnsafeRawBufferPointer(start: nil, count: 0)
-    try insert.bind(lentBlob: empty, at: 4)
     try "lent".utf8.withContiguousStorageIfAvailable { bytes in
-      try insert.bind(lentText: UnsafeRawBufferPointer(bytes), at: 5)
-      try insert.run()
+      try insert.run(
+        UInt64.max, "žluťoučký", nil as String?, Lent.blob(empty), Lent.text(UnsafeRawBufferPointer(bytes)))
     }
     let read = try database.prepare("SELECT a, b, c, d AS last, e FROM t")
     #expect(try read.step())

@@ -34,9 +34,7 @@ final class ImageFile {
       let database = try Database(path: path, access: .create, vfs: vfs)
       try Self.makeTables(database, facts)
       if let note { try ImageNote.write(note, to: database) }
-      let insert = try database.prepare("INSERT INTO limits (id, json) VALUES (1, ?)", isKept: false)
-      try insert.bind(limits, at: 1)
-      try insert.run()
+      try database.prepare("INSERT INTO limits (id, json) VALUES (1, ?)", isKept: false).run(limits)
       var head = head
       head.limits = 1
       writer = try ImageWriter(head, limits: Checksum.of(limits), in: database)
@@ -91,10 +89,7 @@ final class ImageFile {
 enum ImageNote {
   static func write(_ note: String, to database: Database) throws(SQLiteError) {
     try database.execute("CREATE TABLE note (text TEXT NOT NULL, checksum INTEGER NOT NULL)")
-    let insert = try database.prepare("INSERT INTO note VALUES (?, ?)", isKept: false)
-    try insert.bind(note, at: 1)
-    try insert.bind(Checksum.of(note), at: 2)
-    try insert.run()
+    try database.prepare("INSERT INTO note VALUES (?, ?)", isKept: false).run(note, Checksum.of(note))
   }
 
   /// Whether an image has a note.

@@ -93,12 +93,7 @@ enum StateTemplate {
       try run(statement, blob: withUnsafeBytes(of: UInt32(request.count).bigEndian, Array.init) + request)
     case "records": try run(statement, blob: hexadecimal(words[2]))
     default:
-      if let integer = Int64(words[2]) {
-        try statement.bind(integer, at: 1)
-      } else {
-        try statement.bind(String(words[2]), at: 1)
-      }
-      try statement.run()
+      if let integer = Int64(words[2]) { try statement.run(integer) } else { try statement.run(String(words[2])) }
     }
   }
 
@@ -106,8 +101,7 @@ enum StateTemplate {
     var failure: SQLiteError?
     blob.withUnsafeBytes { bytes in
       do throws(SQLiteError) {
-        try statement.bind(lentBlob: bytes, at: 1)
-        try statement.run()
+        try statement.run(Lent.blob(bytes))
       } catch {
         failure = error
       }
