@@ -179,16 +179,13 @@ struct StoredLimits {
   /// The text of a row and its checksum.
   mutating func text(of row: Int64) throws(StorageError) -> (json: String, checksum: Int64) {
     if row == self.row && row != 0 { return last }
-    let found = try StorageError.naming(database.path) { () throws(SQLiteError) in
-      let read = try database.prepare("SELECT json FROM limits WHERE id = ?", isKept: false)
-      try read.bind(row, at: 1)
-      return try read.step() ? read.text(0) : nil
-    }
-    guard let found else {
+    let read = try database.reading("SELECT json FROM limits WHERE id = ?", row)
+    guard try read.next(database.path) else {
       throw StorageError(.corrupt, path: database.path, reason: "row \(row) of the table limits is missing")
     }
     self.row = row
-    last = (found, Checksum.of(found))
+    let json = read.text(0)
+    last = (json, Checksum.of(json))
     return last
   }
 }

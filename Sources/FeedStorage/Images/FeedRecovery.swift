@@ -113,9 +113,8 @@ struct FeedRecovery {
     restorer.reserve(reader.count)
     while let part = try reader.next() {
       try part.forEach { text, coming, arrival, changedAt throws(StorageError) in
-        try checked { () throws(RestoreError) in
-          try restorer.addElement(text, coming: coming, arrival: arrival, changedAt: Instant(nanoseconds: changedAt))
-        }
+        try checked(
+          restorer.addElement(text, coming: coming, arrival: arrival, changedAt: Instant(nanoseconds: changedAt)))
       }
       progress.elements += part.count
       target.didRecover(progress)
@@ -142,7 +141,7 @@ struct FeedRecovery {
         guard let element = number.int.flatMap(UInt32.init(exactly:)) else {
           throw .missing("the rows of section \(section) from \(count) on", ofFeed: feed, path)
         }
-        try checked { () throws(RestoreError) in try restorer.appendRow(section: Int(section), element: element) }
+        try checked(restorer.appendRow(section: Int(section), element: element))
       }
       count += numbers.count
       expected += 1
@@ -175,11 +174,7 @@ struct FeedRecovery {
     }
   }
 
-  private func checked(_ body: () throws(RestoreError) -> Void) throws(StorageError) {
-    do throws(RestoreError) {
-      try body()
-    } catch {
-      throw StorageError(error, path: path)
-    }
+  private func checked(_ body: @autoclosure () throws(RestoreError) -> Void) throws(StorageError) {
+    do throws(RestoreError) { try body() } catch { throw StorageError(error, path: path) }
   }
 }

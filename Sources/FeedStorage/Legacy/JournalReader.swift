@@ -22,13 +22,8 @@ struct JournalReader: ~Copyable {
   ) throws(StorageError) {
     let checksum = version >= 2 ? "checksum" : "NULL"
     path = database.path
-    rows = try StorageError.naming(path) { () throws(SQLiteError) in
-      let rows = try database.prepare(
-        "SELECT seq, more, revision, at, limits, requests, \(checksum) FROM journal WHERE seq > ? ORDER BY seq",
-        isKept: false)
-      try rows.bind(last, at: 1)
-      return rows
-    }
+    rows = try database.reading(
+      "SELECT seq, more, revision, at, limits, requests, \(checksum) FROM journal WHERE seq > ? ORDER BY seq", last)
     self.last = last
     unchecked = version >= 2 ? facts.unchecked : .max
     rules = Int(clamping: facts.rules)
@@ -53,8 +48,7 @@ struct JournalReader: ~Copyable {
   }
 
   private mutating func nextRow() throws(StorageError) -> Bool {
-    let isThere = try StorageError.naming(path) { () throws(SQLiteError) in try rows.step() }
-    guard isThere else { return false }
+    guard try rows.next(path) else { return false }
     guard rows.integer(0) == last + 1 else {
       throw StorageError(
         .doesNotFit, path: path, reason: "row \(last + 1) of the journal is missing; row \(rows.integer(0)) follows")

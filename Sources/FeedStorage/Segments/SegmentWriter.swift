@@ -128,7 +128,10 @@ struct SegmentWriter: ~Copyable {
   private mutating func mayContinue(_ end: LogEnd) throws(SystemError) -> Bool {
     guard let last = end.last, !end.isCut, !facts.boot.isEmpty else { return false }
     let header = last.segment.header
-    guard header == makeHeader(like: header), let file = try last.segment.open() else { return false }
+    let same = makeHeader(
+      number: header.number, fileBytes: header.fileBytes, firstBatch: header.firstBatch,
+      firstRevision: header.firstRevision, previousEpoch: header.previousEpoch)
+    guard header == same, let file = try last.segment.open() else { return false }
     if last.contentEnd > last.offset {
       try file.writeZeros(last.offset..<last.contentEnd)
       // After a loss of power, the note of a clean stop must not say that the log is whole.
@@ -140,13 +143,14 @@ struct SegmentWriter: ~Copyable {
     return true
   }
 
-  /// The header of this run with the place of another.
-  private func makeHeader(like other: SegmentHeader) -> SegmentHeader {
+  /// The header of a segment of this run.
+  private func makeHeader(
+    number: UInt64, fileBytes: Int = 0, firstBatch: UInt64, firstRevision: UInt64, previousEpoch: String
+  ) -> SegmentHeader {
     SegmentHeader(
-      number: other.number, fileBytes: other.fileBytes, firstBatch: other.firstBatch,
-      firstRevision: other.firstRevision, rules: UInt32(ExecutionRules.current), isSynced: facts.durability == .disk,
-      epoch: facts.epoch, previousEpoch: other.previousEpoch, boot: facts.boot, software: facts.software,
-      limits: facts.limits)
+      number: number, fileBytes: fileBytes, firstBatch: firstBatch, firstRevision: firstRevision,
+      rules: UInt32(ExecutionRules.current), isSynced: facts.durability == .disk, epoch: facts.epoch,
+      previousEpoch: previousEpoch, boot: facts.boot, software: facts.software, limits: facts.limits)
   }
 
   /// Writes again what a start found, and syncs it: a sync that failed before may have dropped pages that only seem to be
@@ -229,11 +233,8 @@ struct SegmentWriter: ~Copyable {
     let replaced = segments.last.flatMap { $0.firstBatch == nextBatch ? $0 : nil }
     let previousEpoch = epoch(before: replaced?.number)
     let number = replaced?.number ?? lastNumber + 1
-    var header = SegmentHeader(
-      number: number, fileBytes: 0, firstBatch: nextBatch, firstRevision: revision,
-      rules: UInt32(ExecutionRules.current),
-      isSynced: facts.durability == .disk, epoch: facts.epoch, previousEpoch: previousEpoch, boot: facts.boot,
-      software: facts.software, limits: facts.limits)
+    var header = makeHeader(
+      number: number, firstBatch: nextBatch, firstRevision: revision, previousEpoch: previousEpoch)
     let needed = header.byteCount + bytes + 3 * RecordHeader.byteCount
     let name = SegmentHeader.name(of: number)
     do throws(SystemError) {
