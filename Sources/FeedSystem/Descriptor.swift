@@ -12,9 +12,23 @@ public struct Descriptor: ~Copyable, Sendable {
 
   /// Duplicates the descriptor `number`. The copy is closed on exec.
   public init(duplicating number: Int32) throws(SystemError) {
-    let copy = fcntl(number, F_DUPFD_CLOEXEC, 3)
-    guard copy >= 0 else { throw .last("duplicate a descriptor") }
-    self.init(owning: copy)
+    try self.init("duplicate a descriptor") { fcntl(number, F_DUPFD_CLOEXEC, 3) }
+  }
+
+  /// Takes ownership of the descriptor that a system call returns. An interrupted call is repeated.
+  /// - Parameters:
+  ///   - operation: the words after "cannot" in an error.
+  ///   - path: the file in an error.
+  ///   - advice: returns the next step for an `errno`.
+  init(
+    _ operation: String, _ path: String? = nil, advice: (Int32) -> String? = { _ in nil }, _ call: () -> Int32
+  ) throws(SystemError) {
+    let number = retryingInterrupts(call)
+    guard number >= 0 else {
+      let code = currentErrno()
+      throw SystemError(code: code, operation: operation, path: path, advice: advice(code))
+    }
+    self.init(owning: number)
   }
 
   deinit { _ = Glibc.close(rawValue) }

@@ -15,9 +15,7 @@ public struct EventPoll: ~Copyable {
   /// Creates an empty set.
   /// - Parameter batch: the maximum number of events that one wait returns. The next wait returns the others.
   public init(batch: Int = 256) throws(SystemError) {
-    let number = epoll_create1(Int32(EPOLL_CLOEXEC))
-    guard number >= 0 else { throw .last("create an event queue") }
-    handle = Descriptor(owning: number)
+    handle = try Descriptor("create an event queue") { epoll_create1(Int32(EPOLL_CLOEXEC)) }
     events = .allocate(capacity: max(batch, 1))
     events.initialize(repeating: epoll_event())
   }

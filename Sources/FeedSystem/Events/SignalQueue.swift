@@ -35,9 +35,7 @@ public struct SignalQueue: ~Copyable {
     for signal in signals { sigaddset(&set, signal) }
     let code = pthread_sigmask(SIG_BLOCK, &set, nil)
     guard code == 0 else { throw SystemError(code: code, operation: "block signals") }
-    let number = signalfd(-1, &set, Int32(SFD_NONBLOCK | SFD_CLOEXEC))
-    guard number >= 0 else { throw .last("create a signal descriptor") }
-    handle = Descriptor(owning: number)
+    handle = try Descriptor("create a signal descriptor") { signalfd(-1, &set, Int32(SFD_NONBLOCK | SFD_CLOEXEC)) }
   }
 
   /// The descriptor to poll for reading.

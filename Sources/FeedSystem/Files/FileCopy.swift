@@ -18,10 +18,11 @@ public enum FileCopy {
     let unnamed = retryingInterrupts { clinux_create_unnamed(FilePath.directory(of: path), 0o600) }
     if unnamed >= 0 { return try fill(Descriptor(owning: unnamed), path, source, isCancelled) }
     let temporary = try FilePath.temporary(for: path)
-    let number = retryingInterrupts { clinux_open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600) }
-    guard number >= 0 else { throw .last("create", temporary) }
+    let file = try Descriptor("create", temporary) {
+      clinux_open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+    }
     defer { unlink(temporary) }
-    try fill(Descriptor(owning: number), path, source, isCancelled)
+    try fill(file, path, source, isCancelled)
   }
 
   /// Copies the rest of a pipe or file to a new file without a name in `directory`. Returns it, at its beginning.
@@ -109,9 +110,7 @@ public struct RepeatableInput: ~Copyable {
 
   private static func open(_ path: String?) throws(SystemError) -> Descriptor {
     guard let path else { return try Descriptor(duplicating: StandardStreams.input) }
-    let number = retryingInterrupts { clinux_open(path, O_RDONLY | O_NOCTTY, 0) }
-    guard number >= 0 else { throw .last("open", path) }
-    return Descriptor(owning: number)
+    return try Descriptor("open", path) { clinux_open(path, O_RDONLY | O_NOCTTY, 0) }
   }
 
   /// Fills `space` with bytes from an offset. Returns their number; 0 at the end.

@@ -19,6 +19,8 @@ public final class LineLog {
     SystemError(code: EBUSY, operation: "use", path: path, advice: "process \(pid) uses it")
   }
 
+  private static let access = O_RDWR | O_APPEND | O_NONBLOCK | O_NOCTTY
+
   public let path: String
   private let place: FilePlace
   private var file: Descriptor
@@ -31,26 +33,13 @@ public final class LineLog {
     self.path = path
     place = try FilePlace(path)
     while true {
-      file = try Self.open(place.directory.rawValue, place.name, path, O_CREAT)
+      file = try place.open(place.name, Self.access | O_CREAT, path)
       if let obstacle = try Self.lock(file.rawValue, path) {
         try whileLocked(obstacle)
       } else if try isCurrent {
         break
       }
     }
-  }
-
-  private static func open(
-    _ directory: Int32, _ name: String, _ path: String, _ flags: Int32
-  ) throws(SystemError) -> Descriptor {
-    let all = O_RDWR | O_APPEND | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | flags
-    let number = retryingInterrupts { clinux_open_at(directory, name, all, 0o600) }
-    guard number >= 0 else {
-      let code = currentErrno()
-      let advice = code == ELOOP ? "pass the path of the file that the symbolic link names" : nil
-      throw SystemError(code: code, operation: "open", path: path, advice: advice)
-    }
-    return Descriptor(owning: number)
   }
 
   private static func lock(_ descriptor: Int32, _ path: String) throws(SystemError) -> Obstacle? {
@@ -119,7 +108,7 @@ public final class LineLog {
   public func replace(with bytes: [UInt8]) throws(SystemError) {
     let temporary = "\(place.name).\(try Random.hex128()).new"
     let directory = place.directory.rawValue
-    let next = try Self.open(directory, temporary, path, O_CREAT | O_EXCL)
+    let next = try place.open(temporary, Self.access | O_CREAT | O_EXCL, path)
     do throws(SystemError) {
       guard try Self.lock(next.rawValue, path) == nil else {
         throw SystemError(code: EBUSY, operation: "lock", path: path)
@@ -136,10 +125,6 @@ public final class LineLog {
     file = next
     sound = nil
     // The directory was opened to name files in it. To sync it, it is opened to be read.
-    let parent = retryingInterrupts { clinux_open(FilePath.directory(of: path), O_RDONLY | O_DIRECTORY, 0) }
-    if parent >= 0 {
-      fsync(parent)
-      close(parent)
-    }
+    try? PrivateDirectory.sync(FilePath.directory(of: path))
   }
 }

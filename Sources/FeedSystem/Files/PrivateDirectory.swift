@@ -54,9 +54,7 @@ public enum PrivateDirectory {
   }
 
   fileprivate static func open(_ path: String) throws(SystemError) -> Descriptor {
-    let number = retryingInterrupts { clinux_open(path, O_RDONLY | O_DIRECTORY, 0) }
-    guard number >= 0 else { throw .last("open directory", path) }
-    return Descriptor(owning: number)
+    return try Descriptor("open directory", path) { clinux_open(path, O_RDONLY | O_DIRECTORY, 0) }
   }
 }
 
@@ -106,15 +104,13 @@ public struct FileLock: ~Copyable {
   public static func acquire(_ path: String) throws(SystemError) -> FileLock? {
     while true {
       // Mode 0600, because any process that can open the file can lock it.
-      let number = retryingInterrupts { clinux_open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600) }
-      guard number >= 0 else { throw .last("create lock file", path) }
-      let handle = Descriptor(owning: number)
-      guard retryingInterrupts({ flock(number, LOCK_EX | LOCK_NB) }) == 0 else {
+      let handle = try Descriptor("create lock file", path) { clinux_open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600) }
+      guard retryingInterrupts({ flock(handle.rawValue, LOCK_EX | LOCK_NB) }) == 0 else {
         if currentErrno() == EWOULDBLOCK { return nil }
         throw .last("lock", path)
       }
       // The previous holder may have removed the file after it was opened here. A lock on a removed file has no effect.
-      if FileIdentity(of: number) == FileIdentity(at: path) { return FileLock(handle: handle, path: path) }
+      if FileIdentity(of: handle.rawValue) == FileIdentity(at: path) { return FileLock(handle: handle, path: path) }
     }
   }
 

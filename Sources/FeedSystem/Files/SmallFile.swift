@@ -7,9 +7,8 @@ public enum SmallFile {
   /// - Parameter limit: the maximum size of the file in bytes.
   /// - Throws: `EISDIR` for a directory, `EINVAL` for any other file that is not regular, `EFBIG` for a larger file.
   public static func read(_ path: String, limit: Int = 16 << 20) throws(SystemError) -> [UInt8] {
-    let number = retryingInterrupts { clinux_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0) }
-    guard number >= 0 else { throw .last("open", path) }
-    return try contents(of: Descriptor(owning: number), path, limit)
+    let file = try Descriptor("open", path) { clinux_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0) }
+    return try contents(of: file, path, limit)
   }
 
   /// Replaces or creates the file at `path` atomically; see ``ReplaceableFile/replace(with:isPublic:)``.
@@ -61,15 +60,20 @@ struct FilePlace: ~Copyable {
   }
 
   private static func open(_ directory: String, _ path: String) throws(SystemError) -> Descriptor {
-    let number = retryingInterrupts { clinux_open_directory(directory) }
-    guard number >= 0 else {
-      let code = currentErrno()
-      let advice = code == ENOENT ? "create the directory \(directory)" : nil
-      throw SystemError(code: code, operation: "write", path: path, advice: advice)
+    let opened = try Descriptor("write", path, advice: { $0 == ENOENT ? "create the directory \(directory)" : nil }) {
+      clinux_open_directory(directory)
     }
-    let opened = Descriptor(owning: number)
-    guard faccessat(number, ".", W_OK | X_OK, 0) == 0 else { throw .last("write", path) }
+    guard faccessat(opened.rawValue, ".", W_OK | X_OK, 0) == 0 else { throw .last("write", path) }
     return opened
+  }
+
+  /// Opens a file of the directory, or creates it with mode 0600. Follows no symbolic link.
+  /// - Parameter path: that of the place, for an error.
+  func open(_ name: String, _ flags: Int32, _ path: String) throws(SystemError) -> Descriptor {
+    let advice = { $0 == ELOOP ? "pass the path of the file that the symbolic link names" : nil }
+    return try Descriptor("open", path, advice: advice) {
+      clinux_open_at(directory.rawValue, name, flags | O_NOFOLLOW, 0o600)
+    }
   }
 }
 
@@ -92,15 +96,14 @@ public final class ReplaceableFile {
   /// - Parameter limit: the maximum size of the file in bytes.
   /// - Throws: `ELOOP` for a symbolic link, and the errors of ``SmallFile/read(_:limit:)``.
   public func read(limit: Int) throws(SystemError) -> [UInt8]? {
-    let flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW
-    let number = retryingInterrupts { clinux_open_at(place.directory.rawValue, place.name, flags, 0) }
-    guard number >= 0 else {
-      let code = currentErrno()
-      if code == ENOENT { return nil }
-      let advice = code == ELOOP ? "pass the path of the file that the symbolic link names" : nil
-      throw SystemError(code: code, operation: "open", path: path, advice: advice)
+    let file: Descriptor
+    do throws(SystemError) {
+      file = try place.open(place.name, O_RDONLY | O_NONBLOCK | O_NOCTTY, path)
+    } catch {
+      if error.code == ENOENT { return nil }
+      throw error
     }
-    return try SmallFile.contents(of: Descriptor(owning: number), path, limit)
+    return try SmallFile.contents(of: file, path, limit)
   }
 
   /// Replaces or creates the file atomically: a reader sees the old bytes or the new ones. The new bytes are written to a
@@ -118,11 +121,9 @@ public final class ReplaceableFile {
         code: isDirectory ? EISDIR : EINVAL, operation: "write", path: path, advice: "pass a regular file")
     }
     let temporary = "\(place.name).\(try Random.hex128()).new"
-    let number = retryingInterrupts {
+    let file = try Descriptor("create a file beside", path) {
       clinux_open_at(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
     }
-    guard number >= 0 else { throw .last("create a file beside", path) }
-    let file = Descriptor(owning: number)
     do throws(SystemError) {
       let mode = isPublic ? 0o644 : present
       if let mode, fchmod(file.rawValue, mode) != 0 { throw SystemError.last("change the mode of", path) }
@@ -152,9 +153,7 @@ public final class RecordFile {
 
   /// Opens the file at `path`, or creates it with mode 0600.
   public init(_ path: String) throws(SystemError) {
-    let number = retryingInterrupts { clinux_open(path, O_WRONLY | O_CREAT, 0o600) }
-    guard number >= 0 else { throw .last("create", path) }
-    file = Descriptor(owning: number)
+    file = try Descriptor("create", path) { clinux_open(path, O_WRONLY | O_CREAT, 0o600) }
   }
 
   /// Writes `bytes` at an offset in one system call, so that the end of this process cannot leave a part of them.
@@ -178,9 +177,7 @@ public final class InputFile: Sendable {
 
   /// Opens the file at `path`.
   public init(_ path: String) throws(SystemError) {
-    let number = retryingInterrupts { clinux_open(path, O_RDONLY | O_NOCTTY, 0) }
-    guard number >= 0 else { throw .last("open", path) }
-    file = Descriptor(owning: number)
+    file = try Descriptor("open", path) { clinux_open(path, O_RDONLY | O_NOCTTY, 0) }
   }
 
   /// The descriptor to read from, valid while this object exists.

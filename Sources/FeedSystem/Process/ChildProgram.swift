@@ -20,16 +20,14 @@ public struct ChildProgram: Sendable {
   public init(
     _ words: [String], input: [UInt8], variables: [(name: String, value: String)], inherited: Int32?
   ) throws(SystemError) {
-    let number = clinux_create_memory_file("input")
-    guard number >= 0 else { throw .last("create the input of", words[0]) }
-    let file = Descriptor(owning: number)
-    try Descriptor.writeAll(input[...], to: number, "write the input of", words[0])
-    guard lseek(number, 0, SEEK_SET) == 0 else { throw .last("rewind the input of", words[0]) }
+    let file = try Descriptor("create the input of", words[0]) { clinux_create_memory_file("input") }
+    try Descriptor.writeAll(input[...], to: file.rawValue, "write the input of", words[0])
+    guard lseek(file.rawValue, 0, SEEK_SET) == 0 else { throw .last("rewind the input of", words[0]) }
 
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_adddup2(&actions, number, StandardStreams.input)
+    posix_spawn_file_actions_adddup2(&actions, file.rawValue, StandardStreams.input)
     // A descriptor that is duplicated to itself is not closed on exec.
     if let inherited { posix_spawn_file_actions_adddup2(&actions, inherited, inherited) }
 

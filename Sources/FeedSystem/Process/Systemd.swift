@@ -88,9 +88,9 @@ public struct Notify: Sendable {
   public func send(_ messages: [Message]) throws(SystemError) {
     guard let socketName else { return }
     let address = try SocketAddress(notify: socketName)
-    let number = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    guard number >= 0 else { throw .last("create a socket for", socketName) }
-    let handle = Descriptor(owning: number)
+    let handle = try Descriptor("create a socket for", socketName) {
+      socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    }
     let text = messages.map(\.line).joined(separator: "\n")
     let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
     let sent = address.withPointer { pointer, length in
@@ -134,10 +134,10 @@ public final class JournalSocket: Sendable {
   /// Connects to the journal.
   public init(_ path: String = standardPath) throws(SystemError) {
     let address = try SocketAddress(notify: path)
-    let number = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
-    guard number >= 0 else { throw .last("create a socket for", path) }
-    handle = Descriptor(owning: number)
-    guard address.withPointer({ connect(number, $0, $1) }) == 0 else { throw .last("connect to", path) }
+    handle = try Descriptor("create a socket for", path) {
+      socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+    }
+    guard address.withPointer({ connect(handle.rawValue, $0, $1) }) == 0 else { throw .last("connect to", path) }
   }
 
   /// Sends an entry. Returns false if the journal does not take it now.

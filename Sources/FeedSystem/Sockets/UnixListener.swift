@@ -98,16 +98,13 @@ extension UnixListener {
   }
 
   private static func checkDirectory(of path: String) throws(SystemError) {
-    let parent = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
-    let directory = parent.isEmpty ? "/" : parent
+    let directory = FilePath.directory(of: path)
     var status = stat()
-    let remedy = "create directory \(directory) or pass another path with --socket"
-    guard stat(directory, &status) == 0 else {
-      throw SystemError(code: currentErrno(), operation: "listen on", path: path, advice: remedy)
-    }
-    guard status.st_mode & S_IFMT == S_IFDIR else {
-      throw SystemError(code: ENOTDIR, operation: "listen on", path: path, advice: remedy)
-    }
+    let isThere = stat(directory, &status) == 0
+    if isThere && status.st_mode & S_IFMT == S_IFDIR { return }
+    throw SystemError(
+      code: isThere ? ENOTDIR : currentErrno(), operation: "listen on", path: path,
+      advice: "create directory \(directory) or pass another path with --socket")
   }
 
   /// Removes a socket on which no process listens.
@@ -147,9 +144,7 @@ extension UnixListener {
 
   private static func makeSocket(_ path: String) throws(SystemError) -> Descriptor {
     let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-    let number = socket(AF_UNIX, kind, 0)
-    guard number >= 0 else { throw .last("create a socket for", path) }
-    return Descriptor(owning: number)
+    return try Descriptor("create a socket for", path) { socket(AF_UNIX, kind, 0) }
   }
 
   private static func listen(

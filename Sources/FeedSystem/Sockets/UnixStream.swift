@@ -83,11 +83,12 @@ extension UnixStream {
   ///   `ETIMEDOUT` if the queue stayed full.
   public static func connect(path: String, timeout: Duration? = nil) throws(SystemError) -> UnixStream {
     let address = try SocketAddress(path: path)
-    let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    guard number >= 0 else { throw .last("create a socket for", path) }
-    let stream = UnixStream(owning: Descriptor(owning: number))
+    let handle = try Descriptor("create a socket for", path) {
+      socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    }
+    let stream = UnixStream(owning: handle)
     if let timeout { try stream.setSendTimeout(timeout) }
-    let result = retryingInterrupts { address.withPointer { Glibc.connect(number, $0, $1) } }
+    let result = retryingInterrupts { address.withPointer { Glibc.connect(stream.descriptor, $0, $1) } }
     guard result == 0 else { throw connectError(currentErrno(), path) }
     if timeout != nil { try stream.setSendTimeout(.zero) }
     return stream

@@ -69,9 +69,7 @@ public final class WakeUp: Sendable {
   private let handle: Descriptor
 
   public init() throws(SystemError) {
-    let number = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
-    guard number >= 0 else { throw .last("create an event descriptor") }
-    handle = Descriptor(owning: number)
+    handle = try Descriptor("create an event descriptor") { eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK)) }
   }
 
   /// The descriptor to poll for reading. It is readable from ``signal()`` until ``clear()``.
