@@ -48,11 +48,7 @@ public struct GroupStatus: Sendable, Equatable {
     return unreachable.map { "unreachable since \(time($0.since))" } ?? "connected"
   }
 
-  private var text: String {
-    var out = ByteBuffer()
-    append(to: &out) { "\($0)" }
-    return String(decoding: out.bytes, as: UTF8.self)
-  }
+  private var text: String { ByteBuffer.text { append(to: &$0) { "\($0)" } } }
 
   /// Appends the status as members of a JSON object.
   /// - Parameter time: the text of a time in nanoseconds since 1970.

@@ -67,11 +67,7 @@ struct LogRecords: Equatable {
 
 extension LogRecords {
   /// The last message and the checksums of those before it as a JSON object.
-  var text: String {
-    var out = ByteBuffer()
-    append(to: &out)
-    return String(decoding: out.bytes, as: UTF8.self)
-  }
+  var text: String { ByteBuffer.text { append(to: &$0) } }
 
   func append(to out: inout ByteBuffer) {
     guard let last = records.last else { return out.append("{}") }

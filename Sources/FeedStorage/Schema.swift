@@ -193,11 +193,11 @@ struct StoredLimits {
 extension Limits {
   /// The limits as JSON, as the table `limits` and the headers of segments store them.
   var storedText: String {
-    var text = ByteBuffer()
-    text.append(UInt8(ascii: "{"))
-    appendMembers(to: &text)
-    text.append(UInt8(ascii: "}"))
-    return String(decoding: text.bytes, as: UTF8.self)
+    ByteBuffer.text { out in
+      out.append(UInt8(ascii: "{"))
+      appendMembers(to: &out)
+      out.append(UInt8(ascii: "}"))
+    }
   }
 
   /// Parses the text that `storedText` returns; nil if it is invalid.

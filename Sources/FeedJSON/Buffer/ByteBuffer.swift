@@ -239,6 +239,13 @@ extension ByteBuffer {
     if value < 0 { append(integer: Int(value)) } else { append(integer: UInt64(value)) }
   }
 
+  /// Returns the text that `write` appends to an empty buffer.
+  @inlinable public static func text(_ write: (inout ByteBuffer) -> Void) -> String {
+    var buffer = ByteBuffer()
+    write(&buffer)
+    return String(decoding: buffer.bytes, as: UTF8.self)
+  }
+
   /// Appends the elements of an array of JSON strings, without the brackets.
   public mutating func appendJSONStrings(_ strings: [String]) {
     for (place, string) in strings.enumerated() {

@@ -197,11 +197,7 @@ extension JSONNumber {
 
   /// The value as text, the same for equal values: with all digits as a decimal fraction if it is from 10⁻⁶ to below 10²¹,
   /// otherwise as `1.5e300`.
-  public var canonicalText: String {
-    var text = ByteBuffer()
-    appendCanonicalText(to: &text)
-    return String(decoding: text.bytes, as: UTF8.self)
-  }
+  public var canonicalText: String { ByteBuffer.text { appendCanonicalText(to: &$0) } }
 
   /// Whether bytes are the ``canonicalText`` of a number. O(bytes), without allocation for most other texts.
   public static func isCanonical(_ text: UnsafeRawBufferPointer) -> Bool {

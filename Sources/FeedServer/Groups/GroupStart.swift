@@ -328,12 +328,10 @@ extension GroupMember {
   /// What the engine tells clients of the group.
   var shared: SharedLog {
     let status = log.status
-    var details = ByteBuffer()
-    status.append(to: &details) { WallClock.text($0) }
     return SharedLog(
       group: log.settings.name, log: status.logText { WallClock.text($0) }, position: status.position,
       last: max(status.last, status.position), members: status.members.count,
-      details: String(decoding: details.bytes, as: UTF8.self))
+      details: ByteBuffer.text { status.append(to: &$0) { WallClock.text($0) } })
   }
 
   func perform(_ action: GroupAction) {
