@@ -58,6 +58,21 @@ class SharedFeeds(GroupTest):
         _, c = self.start("c")
         self.await_same(a, b, c)
 
+    def test_members_execute_a_stream_of_older_rules_by_these_rules(self):
+        request(self.port, f"$JS.API.STREAM.CREATE.{self.stream}",
+                {"name": self.stream, "subjects": [self.subject],
+                 "description": json.dumps({"feedd": 1, "rules": 3, "epoch": "e" * 32, "limits": {}})})
+        (_, a), (second, b) = self.start("a", "--max-bytes", "1KiB"), self.start("b", "--max-bytes", "1KiB")
+        a.call("define", **collection())
+        a.call("update", feed="inbox", element={"id": "x", "n": 1, "text": "y" * 700})
+        self.await_same(a, b)
+        second.kill()
+        # By rules 3, an element needs room beside the one that it replaces. The restarted member reads that from the log.
+        error = a.error("update", feed="inbox", element={"id": "x", "n": 1, "text": "z" * 600})
+        self.assertEqual(error["data"]["limit"], "maxBytes")
+        second.start()
+        self.await_same(a, second.ready())
+
     def test_large_requests_are_several_messages(self):
         (_, a), (_, b) = self.start("a"), self.start("b")
         a.call("define", feed="big", kind="array")

@@ -29,8 +29,9 @@ extension Engine {
   ///
   /// At the same time, at the same revision and under the same limits, a batch has the same effect.
   ///
-  /// - Parameter rules: those by which the batch was executed first (``ExecutionRules/known``).
-  public func replay(_ batch: LogBatch, rules: Int = ExecutionRules.current) throws(ReplayError) {
+  /// - Parameter rules: those by which the batch was executed first (``ExecutionRules/known``); nil for those of this engine, which
+  ///   are the ones of its group.
+  public func replay(_ batch: LogBatch, rules: Int? = nil) throws(ReplayError) {
     if let revision = batch.revision {
       // A start adds one revision for managed feeds, whose rows are read again, and one for views that show other rows under
       // other limits. Journals of early versions do not contain the commits of managed feeds.
@@ -41,6 +42,7 @@ extension Engine {
       catalog.skip(to: revision)
     }
     let present = commit.rules
+    let rules = rules ?? present
     commit.rules = rules
     defer { commit.rules = present }
     try executeFrames(of: batch, rules: rules)

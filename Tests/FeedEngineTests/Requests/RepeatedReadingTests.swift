@@ -119,6 +119,11 @@ import Testing
       let again = EngineHarness(limits: Self.limits, isDurable: true)
       for batch in daemon.stored { try? again.engine.replay(batch, rules: rules) }
       expectEqual(try again.engine.catalog.feed(named: "c").count, count, "rules \(rules)")
+      // A member of a group executes all requests by the rules of the group.
+      let member = EngineHarness(limits: Self.limits, isDurable: true)
+      member.engine.catalog.commit.rules = rules
+      for batch in daemon.stored { try? member.engine.replay(batch) }
+      expectEqual(try member.engine.catalog.feed(named: "c").count, count, "rules \(rules)")
     }
   }
 }
