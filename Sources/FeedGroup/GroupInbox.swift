@@ -108,7 +108,11 @@ final class GroupNotices: Sendable {
       }
       state.events.append(contentsOf: added)
       state.lines.append(contentsOf: lines)
-      if let status { state.status = status }
+      if let status {
+        // An announced configuration waits no longer for a log that is away.
+        isNews = isNews || (status.unreachable == nil) != (state.status.unreachable == nil)
+        state.status = status
+      }
       state.isCaughtUp = isCaughtUp
     }
     if !events.isEmpty || !lines.isEmpty || isNews { wakeUp.signal() }

@@ -208,6 +208,24 @@ class Configurations(GroupTest):
             self.servers.processes[0].resume()
         wait_for(lambda: a.call("describe", feed="d"), 20, "feed that waited")
 
+    def test_a_reload_at_the_beginning_of_an_outage_applies_access_rules(self):
+        path, = self.files("@.n < 1")
+        daemon, a = self.start("a", "--config", path)
+        wait_for(lambda: a.call("describe", feed="c"), 10, "feed")
+        wait_for(lambda: a.call("group")["log"] == "connected", 10, "log")
+        with open(path, "w") as file:
+            json.dump({"feeds": [{"feed": "d", "kind": "array"}],
+                       "access": [{"uid": os.getuid() + 1, "feeds": ["*"], "allow": ["read"]}]}, file)
+        self.servers.processes[0].stop()
+        try:
+            # The member does not know yet that the servers stand still.
+            daemon.signal(signal.SIGHUP)
+            line = f"{path}: replaced the access rules; the feeds wait for the log of the group"
+            wait_for(lambda: line in daemon.text(), 20, "access rules")
+        finally:
+            self.servers.processes[0].resume()
+        wait_for(lambda: a.call("describe", feed="d"), 20, "feed that waited")
+
 
 if __name__ == "__main__":
     unittest.main()

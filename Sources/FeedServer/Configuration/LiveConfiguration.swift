@@ -16,7 +16,14 @@ struct LiveConfiguration {
   private let group: GroupLog?
   private let log: Log
   /// A configuration that was announced and is not applied yet.
-  private var announced: (configuration: Configuration, restart: [String])?
+  private var announced: Announced?
+
+  private struct Announced {
+    let configuration: Configuration
+    let restart: [String]
+    /// When its access rules are applied without its feeds; nil if they were.
+    var accessDueAt: Instant?
+  }
 
   /// - Parameter group: the log of the group that the daemon is a member of.
   init(_ file: ConfigurationFile?, _ socket: SocketSettings, _ openFiles: OpenFiles, _ group: GroupLog?, _ log: Log) {
@@ -35,7 +42,7 @@ struct LiveConfiguration {
     if try isAccepted(configuration, file) {
       report = try apply(configuration, file, engine, restart: [], now: now)
     } else {
-      announced = (configuration, [])
+      announced = Announced(configuration: configuration, restart: [])
       report = try apply(configuration.withoutFeeds, file, engine, restart: [], now: now)
       log.write(.warning, "\(file.path): the feeds wait for the log of the group")
     }
@@ -56,15 +63,10 @@ struct LiveConfiguration {
       let configuration = try file.read()
       let restart = settingsThatDiffer(file, configuration, engine)
       guard let group else { return tell(try apply(configuration, file, engine, restart: restart, now: now), engine) }
-      announced = (configuration, restart)
+      announced = Announced(
+        configuration: configuration, restart: restart, accessDueAt: now.adding(nanoseconds: group.settings.timeout))
       group.announce(configuration.checksums)
-      // They concern the clients of this host alone, and may take a right away that must not wait.
-      if group.isAway {
-        let isOther = engine.useAccess(of: configuration)
-        log.write(
-          .warning,
-          "\(file.path): \(isOther ? "replaced the access rules; " : "")the feeds wait for the log of the group")
-      }
+      useAccess(engine, now: now)
       return nil
     } catch {
       return tell(ConfigurationReport(file: file.path, time: WallClock.text, error: "\(error)"), engine)
@@ -74,14 +76,33 @@ struct LiveConfiguration {
   /// Applies the configuration whose announcement the log of the group has now. Returns what was done, or why it was refused;
   /// nil if none was announced or the log has not got it yet.
   mutating func applyAnnounced(_ engine: Engine, now: Instant) -> ConfigurationReport? {
-    guard let (configuration, restart) = announced, let file, let outcome = group?.announcement else { return nil }
-    announced = nil
+    guard let announced, let file else { return nil }
+    guard let outcome = group?.announcement else {
+      useAccess(engine, now: now)
+      return nil
+    }
+    self.announced = nil
     do throws(ConfigurationFileError) {
       if case .refused(let reason) = outcome { throw .group(file.path, .configuration(reason)) }
-      return tell(try apply(configuration, file, engine, restart: restart, now: now), engine)
+      return tell(try apply(announced.configuration, file, engine, restart: announced.restart, now: now), engine)
     } catch {
       return tell(ConfigurationReport(file: file.path, time: WallClock.text, error: "\(error)"), engine)
     }
+  }
+
+  /// When ``applyAnnounced(_:now:)`` should be called, whatever the log does; nil if that need not be.
+  var deadline: Instant? { announced?.accessDueAt }
+
+  /// Applies the access rules of the announced configuration if the log is away or does not have the announcement in time. They
+  /// concern the clients of this host alone, and may take a right away that must not wait.
+  private mutating func useAccess(_ engine: Engine, now: Instant) {
+    guard let announced, let due = announced.accessDueAt, let file, let group, now >= due || group.isAway else {
+      return
+    }
+    self.announced?.accessDueAt = nil
+    let isOther = engine.useAccess(of: announced.configuration)
+    log.write(
+      .warning, "\(file.path): \(isOther ? "replaced the access rules; " : "")the feeds wait for the log of the group")
   }
 
   /// Tells the group which feeds a configuration defines, at the start. Returns false if the log has not got this yet.

@@ -148,6 +148,7 @@ package struct EventLoop: ~Copyable {
     consider(storage?.imagePause.map { time.now.adding(nanoseconds: $0) })
     consider(member?.pause.map { time.now.adding(nanoseconds: $0) })
     consider(sources.deadline)
+    consider(configuration.deadline)
     consider(shutdown.deadline)
     consider(metrics?.deadline)
     consider(freed.deadline)
