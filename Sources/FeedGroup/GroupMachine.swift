@@ -412,7 +412,8 @@ final class GroupMachine {
     audit(now)
     flush(now)
     if !follower.isDisputed {
-      add(upkeep.dueImage(table, isJoined: own.isJoined, isCaughtUp: isCaughtUp, now: now))
+      let canPublish = own.isJoined && unreachableSince == nil
+      add(upkeep.dueImage(table, canPublish: canPublish, isCaughtUp: isCaughtUp, now: now))
     }
     if upkeep.isMarkDue(now), own.isJoined, !own.has(.mark) {
       own.add(.mark, "")

@@ -14,6 +14,9 @@ struct Upkeep {
   private static let digestPatience = 10 * second
   /// Nanoseconds between two images of a busy group.
   private static let imagePause = 20 * second
+  /// Nanoseconds until an image that could not be published is tried again, at first and at most. Each try writes the whole state, and
+  /// leaves chunks on the servers.
+  private static let retryPauses = (first: 10 * second, last: 640 * second)
 
   private let settings: GroupSettings
   /// The number of the last mark that was given to the engine, and what each is for.
@@ -23,6 +26,8 @@ struct Upkeep {
   private var awaitsDigest = false
   private var markDueAt: UInt64?
   private var imageDueAt: UInt64?
+  /// The nanoseconds until the next try, if the next image cannot be published.
+  private var retryPause = Self.retryPauses.first
   private(set) var imageIsUnderWay = false
   /// What the newest image of this host covers, its bytes, the bytes of log since then, and when it was written.
   private var ownImage: (position: UInt64, bytes: Int, log: Int, at: UInt64)
@@ -114,10 +119,15 @@ struct Upkeep {
   }
 
   /// An image was published, or could not be.
-  mutating func didPublishImage() { imageIsUnderWay = false }
+  mutating func didPublishImage() {
+    imageIsUnderWay = false
+    retryPause = Self.retryPauses.first
+  }
+
   mutating func didFailImage(now: UInt64) {
     imageIsUnderWay = false
-    imageDueAt = now &+ 10 &* Self.second
+    imageDueAt = now &+ retryPause
+    retryPause = min(2 &* retryPause, Self.retryPauses.last)
   }
 
   /// The stream tells of a new image.
@@ -158,8 +168,9 @@ struct Upkeep {
   }
 
   /// Returns a mark for an image that is due: one for all, or one for the next start of this host.
-  mutating func dueImage(_ table: MemberTable, isJoined: Bool, isCaughtUp: Bool, now: UInt64) -> UInt64? {
-    if let due = imageDueAt, due <= now, !imageIsUnderWay, isJoined {
+  /// - Parameter canPublish: whether the servers would take one. It costs as much to write one that they do not take.
+  mutating func dueImage(_ table: MemberTable, canPublish: Bool, isCaughtUp: Bool, now: UInt64) -> UInt64? {
+    if let due = imageDueAt, due <= now, !imageIsUnderWay, canPublish {
       imageDueAt = nil
       return requestImage(table, isShared: true)
     }

@@ -219,6 +219,33 @@ import Testing
     #expect(try former("image2") == nil)
   }
 
+  @Test func anImageThatCannotBePublishedIsWrittenAgainMoreAndMoreSeldom() throws {
+    let settings = try GroupSettings(
+      name: "g", nats: NatsSettings(servers: []), host: "h", member: "m", version: "1", pid: 1, timeout: 1)
+    let table = MemberTable()
+    var upkeep = Upkeep(settings, position: 0, now: 0)
+    func isDue(at second: UInt64, canPublish: Bool = true) -> Bool {
+      upkeep.dueImage(table, canPublish: canPublish, isCaughtUp: true, now: second * 1_000_000_000) != nil
+    }
+    var (second, pauses): (UInt64, [UInt64]) = (0, [])
+    #expect(upkeep.requestImage(table, isShared: true) != nil)
+    for _ in 0..<8 {
+      upkeep.didFailImage(now: second * 1_000_000_000)
+      let failed = second
+      // Not at all while the log is unreachable.
+      #expect(!isDue(at: failed + 10_000, canPublish: false))
+      while !isDue(at: second) { second += 1 }
+      pauses.append(second - failed)
+    }
+    #expect(pauses == [10, 20, 40, 80, 160, 320, 640, 640])
+    upkeep.didPublishImage()
+    #expect(!isDue(at: second + 10_000))
+    #expect(upkeep.requestImage(table, isShared: true) != nil)
+    upkeep.didFailImage(now: second * 1_000_000_000)
+    #expect(!isDue(at: second + 9))
+    #expect(isDue(at: second + 10))
+  }
+
   @Test(arguments: [0, 1, 2, 3, 200]) func anImageHasTheLastRecords(count: Int) throws {
     var records = LogRecords()
     for place in 0..<count { _ = records.add(UInt64(place) + 1, UInt32(place) &* 0x9e37_79b9) }
