@@ -121,10 +121,16 @@ static void did_receive(natsConnection *connection, natsSubscription *subscripti
   self->handlers.received(self->handlers.context, subject ? subject : "", (cnats_message *)message);
 }
 
+// The text of an error without the place in the library's source, such as "(conn.c:2088): ", that it may begin with.
+static const char *without_place(const char *text) {
+  const char *end = text[0] == '(' ? strstr(text, "): ") : NULL;
+  return end ? end + 3 : text;
+}
+
 static void report(cnats_connection *self, natsConnection *connection, int event) {
   const char *reason = NULL;
   if (connection) nats.natsConnection_GetLastError(connection, &reason);
-  self->handlers.changed(self->handlers.context, event, reason ? reason : "");
+  self->handlers.changed(self->handlers.context, event, reason ? without_place(reason) : "");
 }
 
 static void did_connect(natsConnection *connection, void *context) { report(context, connection, CNATS_CONNECTED); }
@@ -193,7 +199,7 @@ cnats_connection *cnats_connect(
   if (options) nats.natsOptions_Destroy(options);
   if (status != STATUS_OK) {
     const char *detail = nats.nats_GetLastError(NULL);
-    snprintf(reason, room, "%s", detail && detail[0] ? detail : nats.natsStatus_GetText(status));
+    snprintf(reason, room, "%s", detail && detail[0] ? without_place(detail) : nats.natsStatus_GetText(status));
     cnats_close(self);
     return NULL;
   }

@@ -9,7 +9,7 @@ public enum GroupError: Error, Equatable, Sendable, CustomStringConvertible {
   /// No server answered, and there is no copy of the state on this host.
   case unreachable(servers: String, reason: String)
   /// JetStream refused a request.
-  case jetStream(what: String, reason: String)
+  case jetStream(what: String, reason: String, remedy: String? = nil)
   /// The stream has the name of the group's, but belongs to something else.
   case foreignStream(String, reason: String)
   /// The stream was written by another version of the format.
@@ -54,8 +54,8 @@ public enum GroupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .unreachable(let servers, let reason):
       "cannot reach \(servers): \(reason), and this host has no copy of the group's state; start nats-server or correct "
         + "--log"
-    case .jetStream(let what, let reason):
-      "\(what): \(reason); check that JetStream is enabled (nats-server --jetstream) and that the user may use it"
+    case .jetStream(let what, let reason, let remedy):
+      "\(what): \(reason); \(remedy ?? JetStream.Failure.access)"
     case .silent(let reason):
       "JetStream does not answer: \(reason); check that it is enabled (nats-server --jetstream) and that a majority of the servers "
         + "runs"

@@ -213,9 +213,7 @@ struct GroupJoining: ~Copyable {
       until: min(max(deadline, now &+ Self.minPatience), now &+ Self.requestPatience))
     if let state = StreamState(answer) { return state }
     guard let failure = JetStream.failure(answer), failure.error == JetStream.Failure.streamNotFound else {
-      throw .jetStream(
-        what: "cannot use stream \(settings.stream)",
-        reason: JetStream.failure(answer)?.description ?? "the answer is not understood")
+      throw refusal("cannot use stream \(settings.stream)", JetStream.failure(answer))
     }
     let created = try requestStream(
       JetStream.createStream(settings.stream),
@@ -225,9 +223,16 @@ struct GroupJoining: ~Copyable {
     switch failure.error {
     case JetStream.Failure.streamNameInUse: break
     case JetStream.Failure.noReplicasOutsideCluster where settings.replicas == nil && copies > 1: copies = 1
-    default: throw .jetStream(what: "cannot create stream \(settings.stream)", reason: failure.description)
+    default: throw refusal("cannot create stream \(settings.stream)", failure)
     }
     return nil
+  }
+
+  /// The error for what JetStream refused.
+  /// - Parameter failure: nil if the answer is neither a success nor a failure.
+  private func refusal(_ what: String, _ failure: JetStream.Failure?) -> GroupError {
+    guard let failure else { return .jetStream(what: what, reason: "the answer is not understood") }
+    return .jetStream(what: what, reason: failure.description, remedy: failure.remedy(settings.stream))
   }
 
   /// Sends a request that is repeated if the servers cannot answer it yet.
@@ -277,7 +282,7 @@ struct GroupJoining: ~Copyable {
       JetStream.message(settings.bucketStream), "{\"last_by_subj\":\"\(PublishedImage.subject(settings, name))\"}")
     if let failure = JetStream.failure(answer) {
       if [JetStream.Failure.streamNotFound, JetStream.Failure.messageNotFound].contains(failure.error) { return nil }
-      throw .jetStream(what: "cannot read bucket \(settings.bucket)", reason: failure.description)
+      throw refusal("cannot read bucket \(settings.bucket)", failure)
     }
     guard let data = answer.object("message")?.string("data"), let text = Base64.decode(data),
       let facts = text.withUnsafeBytes({ JSONObject($0) })

@@ -50,12 +50,27 @@ enum JetStream {
     static let streamNameInUse = 10058
     static let noReplicasOutsideCluster = 10074
     static let messageNotFound = 10037
+    private static let subjectsOverlap = 10065
+    /// The remedy of most refusals.
+    static let access = "check that JetStream is enabled (nats-server --jetstream) and that the user may use it"
+    static let room = "free space on the servers or raise their JetStream limits"
     /// The servers of a cluster have not found each other yet: there is no leader, or too few for the copies.
     var isTransient: Bool { error == 10005 || error == 10008 }
     /// The servers have the message already, and have not decided yet whether they store it.
     var isUndecided: Bool { error == 10158 }
     /// The publication was refused because a limit or the disk is full.
     var isFull: Bool { [10077, 10047, 10023, 10028, 10035].contains(error) || description.contains("maximum") }
+
+    /// What the operator can do.
+    /// - Parameter stream: the stream that is to be created or used.
+    func remedy(_ stream: String) -> String {
+      switch error {
+      case Self.subjectsOverlap:
+        "find the stream that takes the subjects of \(stream) and change it, or choose another name with --group"
+      case Self.noReplicasOutsideCluster: "lower \"replicas\" in the configuration, or run a cluster of servers"
+      default: isFull ? Self.room : Self.access
+      }
+    }
   }
 
   /// The failure that an answer reports; nil for a success.

@@ -149,7 +149,7 @@ struct OwnMessages {
     if failure.isUndecided { return nil }
     let reason =
       failure.isFull
-      ? "stream \(settings.stream) is full (\(failure.description)); free space on the servers or raise their JetStream limits"
+      ? "stream \(settings.stream) is full (\(failure.description)); \(JetStream.Failure.room)"
       : "stream \(settings.stream) refused the message: \(failure.description)"
     refusal = (reason, now)
     return item.kind == .batch ? false : nil

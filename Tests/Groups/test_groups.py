@@ -204,8 +204,10 @@ class Membership(GroupTest):
 class BadInput(GroupTest):
     def test_no_server(self):
         text = self.failure("a", "--log-timeout", "500ms", url="nats://127.0.0.1:1")
-        self.assertIn("cannot reach nats://127.0.0.1:1", text)
-        self.assertIn("start nats-server or correct --log", text)
+        self.assertEqual(
+            text.partition("error: ")[2].strip(),
+            "cannot reach nats://127.0.0.1:1: No server available for connection, and this host has no copy of the group's "
+            "state; start nats-server or correct --log")
 
     def test_other_limits(self):
         self.start("a")
@@ -225,6 +227,23 @@ class BadInput(GroupTest):
         request(self.port, f"$JS.API.STREAM.CREATE.{self.stream}",
                 {"name": self.stream, "subjects": ["other"], "storage": "memory"})
         self.assertIn(f"stream {self.stream} does not belong to this group", self.failure("a"))
+
+    def test_a_stream_that_takes_the_subject(self):
+        name = f"other_{self.group}"
+        request(self.port, f"$JS.API.STREAM.CREATE.{name}", {"name": name, "subjects": [self.subject], "storage": "memory"})
+        self.assertEqual(
+            self.failure("a").partition("error: ")[2].strip(),
+            f"cannot create stream {self.stream}: subjects overlap with an existing stream; find the stream that takes the "
+            f"subjects of {self.stream} and change it, or choose another name with --group")
+
+    def test_more_copies_than_servers(self):
+        path = os.path.join(self.directory, "a.json")
+        with open(path, "w") as file:
+            json.dump({"group": {"name": self.group, "replicas": 3}}, file)
+        self.assertEqual(
+            self.failure("a", "--config", path).partition("error: ")[2].strip(),
+            f"cannot create stream {self.stream}: replicas > 1 not supported in non-clustered mode; lower \"replicas\" in the "
+            "configuration, or run a cluster of servers")
 
     def test_a_stream_of_another_version(self):
         request(self.port, f"$JS.API.STREAM.CREATE.{self.stream}",
