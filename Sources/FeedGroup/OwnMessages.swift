@@ -83,7 +83,17 @@ struct OwnMessages {
   private mutating func addConfigured() {
     guard let configured else { return }
     let members = configured.sorted { $0.key < $1.key }.map { "\($0.key.quotedAsJSON):\($0.value)" }
-    add(.configured, "{\"feeds\":{\(members.joined(separator: ","))}}")
+    let text = "{\"feeds\":{\(members.joined(separator: ","))}}"
+    // It is one message. The servers would not take it, nor what is behind it.
+    let room = transport.room(for: .max, beside: GroupMessage.byteCount)
+    guard text.utf8.count <= room else {
+      announcement.isDecided = true
+      announcement.refusal =
+        "the names of its \(grouped(configured.count)) feeds take \(grouped(text.utf8.count)) bytes, and the servers of group "
+        + "\(settings.name) take \(grouped(room)) in one message; raise max_payload of nats-server, or define fewer feeds"
+      return
+    }
+    add(.configured, text)
   }
 
   /// Adds a batch, as several messages if it is long.

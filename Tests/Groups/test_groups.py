@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -270,6 +271,28 @@ class SmallMessages(GroupTest):
         wait_for(lambda: a.call("group").get("image"), 20, "image")
         _, b = self.start("b")
         self.await_same(a, b)
+
+    def test_a_configuration_of_too_many_feeds_for_a_message(self):
+        path = os.path.join(self.directory, "a.json")
+
+        def configure(*names):
+            with open(path, "w") as file:
+                json.dump({"feeds": [{"feed": name, "kind": "array"} for name in names]}, file)
+
+        many = [f"{'x' * 90}{place:05}" for place in range(1000)]
+        configure(*many)
+        refusal = "raise max_payload of nats-server, or define fewer feeds"
+        self.assertIn(refusal, self.failure("a", "--config", path))
+        # A member that runs goes on.
+        configure("few")
+        daemon, b = self.start("b", "--config", path)
+        configure(*many)
+        reads = b.call("stats")["configuration"]["reads"]
+        daemon.signal(signal.SIGHUP)
+        report = wait_for(lambda: (found := b.call("stats")["configuration"])["reads"] > reads and found, 20, "report")
+        self.assertEqual(report["status"], "refused")
+        self.assertIn(refusal, report["text"])
+        b.call("set", feed="few", elements=[{"id": 1}])
 
 
 class FullStore(GroupTest):
