@@ -299,7 +299,7 @@ struct GroupJoining: ~Copyable {
   /// be on a server whose copy lacks them.
   private mutating func load(_ published: PublishedImage, to path: String) throws(GroupError) {
     let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-    guard file >= 0 else { throw .system("cannot create \(path)") }
+    guard file >= 0 else { throw .system("\(SystemError(code: errno, operation: "create", path: path))") }
     defer { close(file) }
     let subject = PublishedImage.chunkSubject(settings, published.id).quotedAsJSON
     var (hash, size, next) = (SHA256(), 0, UInt64(1))

@@ -46,7 +46,7 @@ public struct GroupSettings: Sendable, Equatable {
   var stream: String { "feedd_\(name)" }
   var subject: String { "feedd.\(name).log" }
   /// The bucket with the images, and the stream that JetStream's object store keeps it in.
-  var bucket: String { "feedd_\(name)" }
+  public var bucket: String { "feedd_\(name)" }
   var bucketStream: String { "OBJ_\(bucket)" }
 }
 

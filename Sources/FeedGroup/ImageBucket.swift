@@ -40,8 +40,8 @@ extension PublishedImage {
   /// Returns nil if the description is not that of a group's image.
   init?(_ facts: JSONObject) {
     guard facts.bool("deleted") != true, let name = facts.string("name"), let id = facts.string("nuid"),
-      let size = facts.int("size"),
-      let chunks = facts.int("chunks"), let digest = facts.string("digest"), let ours = facts.object("metadata"),
+      let size = facts.int("size"), let chunks = facts.int("chunks"), chunks >= 0,
+      let digest = facts.string("digest"), let ours = facts.object("metadata"),
       let epoch = ours.string("epoch"), let position = ours.string("position").flatMap({ UInt64($0) }),
       let from = ours.string("from").flatMap({ UInt64($0) })
     else { return nil }

@@ -48,11 +48,12 @@ class Images(GroupTest):
     def first_message(self):
         return request(self.port, f"$JS.API.STREAM.INFO.{self.stream}", {})["state"]["first_seq"]
 
-    def damage(self, name):
+    def damage(self, name, **changes):
+        """Publishes another description of an image, by default one with a wrong digest."""
         subject = f"$O.{self.stream}.M." + base64.b64encode(name.encode()).decode()
         found = request(self.port, f"$JS.API.STREAM.MSG.GET.OBJ_{self.stream}", {"last_by_subj": subject})
         facts = json.loads(base64.b64decode(found["message"]["data"]))
-        facts["digest"] = "SHA-256=" + "A" * 43 + "="
+        facts.update(changes or {"digest": "SHA-256=" + "A" * 43 + "="})
         publish(self.port, subject, json.dumps(facts).encode())
 
     def newest(self):
@@ -82,6 +83,32 @@ class Images(GroupTest):
         self.publish_image(a)
         _, c = self.start("c")
         self.await_same(a, b, c)
+
+    def test_an_image_with_a_description_that_means_nothing(self):
+        _, a = self.start("a")
+        a.call("define", **collection())
+        for _ in range(2):
+            self.publish_image(a)
+        self.damage(self.newest()[0], chunks=-1)
+        _, b = self.start("b")
+        self.await_same(a, b)
+
+    def test_an_image_that_was_published_without_a_state(self):
+        _, a = self.start("a")
+        a.call("define", **collection())
+        for _ in range(2):
+            self.publish_image(a)
+        content = b"no state" * 1000
+        publish(self.port, f"$O.{self.stream}.C.none", content)
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode()
+        self.damage(self.newest()[0], nuid="none", chunks=1, size=len(content), digest=f"SHA-256={digest}")
+        self.assertEqual(
+            self.failure("b").partition("error: ")[2].strip(),
+            f"image feedd_{self.group} does not verify: file is not a database (SQLite 26); publish another one with: feedclient "
+            "group image")
+        self.publish_image(a)
+        _, c = self.start("c")
+        self.await_same(a, c)
 
     def test_an_image_that_the_servers_lost_is_published_again(self):
         _, a = self.start("a")

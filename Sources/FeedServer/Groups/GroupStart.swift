@@ -254,9 +254,9 @@ enum GroupStart {
     switch log.image {
     case .none: return error
     case .loaded:
-      // It is that of the group.
+      // It is that of the group: its bytes arrived as they were published, and another one helps.
       unlink(StateFile.path(in: member.imageDirectory))
-      return error
+      return GroupError.badImage(log.settings.bucket, reason: error.reason)
     case .cached where log.hasWaited:
       return GroupError.system(
         "\(what), and the group cannot be reached at \(log.settings.nats.publicServers); start nats-server or correct --log "
