@@ -128,8 +128,7 @@ final class GroupMachine {
   /// The digest of the state at a mark was computed.
   func didDigest(_ mark: UInt64, _ value: String, now: UInt64) {
     upkeep.didDigest(mark, value, now: now)
-    own.add(.digest, "{\"mark\":\(mark),\"digest\":\"\(value)\"}")
-    flush(now)
+    send(.digest, "{\"mark\":\(mark),\"digest\":\"\(value)\"}", now)
   }
 
   /// An image of this host was written. One for all is published next.
@@ -143,10 +142,16 @@ final class GroupMachine {
     upkeep.didPublishImage()
     note(
       "published an image of \(image.size) bytes that covers the log up to message \(image.position)", isWarning: false)
-    own.add(
+    send(
       .image,
       "{\"position\":\(image.position),\"from\":\(image.from),\"bytes\":\(image.size),\"name\":\"\(image.name)\","
-        + "\"id\":\"\(image.id)\",\"chunks\":\(image.chunks),\"first\":\(first)}")
+        + "\"id\":\"\(image.id)\",\"chunks\":\(image.chunks),\"first\":\(first)}", now)
+  }
+
+  /// Sends a message of this member besides batches. After a leave it would have no effect.
+  private func send(_ kind: GroupMessage.Kind, _ text: String, _ now: UInt64) {
+    if hasLeft { return }
+    own.add(kind, text)
     flush(now)
   }
 
@@ -158,8 +163,9 @@ final class GroupMachine {
     flush(now)
   }
 
-  /// Puts a mark for an image that is published behind what was read so far.
-  func requestImage() { add(upkeep.requestImage(table, isShared: true)) }
+  /// Puts a mark for an image that is published behind what was read so far. A member that has left cannot tell the others of one, so
+  /// its image is for this host alone.
+  func requestImage() { add(upkeep.requestImage(table, isShared: !hasLeft)) }
 
   /// Reads nothing more, and puts a mark for the last image of this host, if it would cover more than the newest.
   func freeze() {

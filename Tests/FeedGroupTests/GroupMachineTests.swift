@@ -83,6 +83,28 @@ import Testing
     #expect(Set(members[1].machine.table.members.values.map(\.member)) == ["m0", "m1"])
   }
 
+  @Test(arguments: 0..<4) func aMemberThatHasLeftPublishesNoImage(seed: UInt64) throws {
+    let stream = SimulatedStream(seed: seed, discardsRepeats: true)
+    let members = try (0..<2).map { try SimulatedMember($0, stream) }
+    defer { for member in members { member.end() } }
+    for member in members { member.connect() }
+    settle(members, stream)
+    members[0].append(bytes: 40)
+    settle(members, stream)
+    members[0].leave()
+    settle(members, stream)
+    members[0].machine.requestImage()
+    settle(members, stream)
+    #expect(stream.images.isEmpty)
+    #expect(members[1].machine.table.image == nil)
+    members[0].rejoin()
+    settle(members, stream)
+    members[0].machine.requestImage()
+    settle(members, stream)
+    #expect(stream.images.count == 1)
+    #expect(members[1].machine.table.image?.host == "h0")
+  }
+
   @Test func membersNoticeThatTheServersLostMessages() throws {
     if let seed = TestEffort.seed {
       _ = try playLoss(seed)
