@@ -78,6 +78,11 @@ final class GroupMachine {
 
   /// Whether everything was read that was in the stream when this member began to follow it.
   var isCaughtUp: Bool { follower.firstEnd.map { table.position >= $0 } ?? false }
+  /// Whether it has read what the stream had when the servers were last asked. One that has stood still would publish an image that is
+  /// older than those of the others, in the place of one of them.
+  private var isCurrent: Bool {
+    unreachableSince == nil && follower.state.map { table.position >= $0.last } ?? false
+  }
   /// The time since when the log is unreachable; nil if it is reachable.
   var unreachableSince: UInt64? { follower.unreachableSince }
   /// The copies of the stream that the servers keep; nil if that is not known yet.
@@ -418,8 +423,7 @@ final class GroupMachine {
     audit(now)
     flush(now)
     if !follower.isDisputed {
-      let canPublish = own.isJoined && unreachableSince == nil
-      add(upkeep.dueImage(table, canPublish: canPublish, isCaughtUp: isCaughtUp, now: now))
+      add(upkeep.dueImage(table, canPublish: own.isJoined && isCurrent, isCaughtUp: isCaughtUp, now: now))
     }
     if upkeep.isMarkDue(now), own.isJoined, !own.has(.mark) {
       own.add(.mark, "")

@@ -105,6 +105,24 @@ import Testing
     #expect(members[1].machine.table.image?.host == "h0")
   }
 
+  @Test(arguments: 0..<8) func aMemberThatStoodStillPublishesNoOldImage(seed: UInt64) throws {
+    let stream = SimulatedStream(seed: seed, discardsRepeats: true)
+    let members = try (0..<2).map { try SimulatedMember($0, stream, imageBytes: 100) }
+    defer { for member in members { member.end() } }
+    for member in members { member.connect() }
+    settle(members, stream)
+    for _ in 0..<150 {
+      if members[1].canAppend { members[1].append(bytes: 100) }
+      for _ in 0..<40 {
+        stream.advance(by: 5_000_000)
+        members[1].step()
+      }
+    }
+    #expect(stream.images.count > 1)
+    settle(members, stream)
+    #expect(stream.images.map(\.position) == stream.images.map(\.position).sorted())
+  }
+
   @Test func membersNoticeThatTheServersLostMessages() throws {
     if let seed = TestEffort.seed {
       _ = try playLoss(seed)

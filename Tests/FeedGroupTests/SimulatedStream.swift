@@ -197,12 +197,14 @@ final class SimulatedMember: GroupTransport {
   private var image: SimulatedImage?
   private var starts = 0
 
-  init(_ index: Int, _ stream: SimulatedStream) throws {
+  init(_ index: Int, _ stream: SimulatedStream, imageBytes: Int = 16 << 20) throws {
     self.index = index
     self.stream = stream
-    settings = try GroupSettings(
+    var settings = try GroupSettings(
       name: "g", nats: NatsSettings(servers: []), host: "h\(index)", member: "m\(index)", version: "1", pid: 1,
       timeout: 3_000_000_000)
+    settings.imageBytes = imageBytes
+    self.settings = settings
     start(MemberTable())
   }
 
