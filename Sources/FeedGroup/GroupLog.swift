@@ -101,9 +101,10 @@ public final class GroupLog: CommitLog {
       found = try joining.join(epoch: freshEpoch, cached: known, image: path)
     } catch {
       guard let known, error.isAbsence else { throw error }
+      let rules = known.table.rules ?? ExecutionRules.current
       found = GroupJoining.Found(
-        identity: StreamIdentity(epoch: known.epoch, limits: deciding), replicas: 1, image: .cached, table: known.table,
-        hasWaited: true)
+        identity: StreamIdentity(epoch: known.epoch, limits: deciding, rules: rules), replicas: 1, image: .cached,
+        table: known.table, hasWaited: true)
     }
     return GroupLog(settings, found, inbox, try GroupNotices(), transport, subject)
   }

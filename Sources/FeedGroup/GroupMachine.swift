@@ -57,6 +57,7 @@ final class GroupMachine {
     self.settings = settings
     self.identity = identity
     self.table = table
+    self.table.rules = identity.rules
     self.inbox = inbox
     self.transport = transport
     follower = StreamFollower(

@@ -115,6 +115,8 @@ struct MemberTable: Equatable {
   private(set) var digests: Digests?
   /// The newest mark.
   private(set) var mark: UInt64 = 0
+  /// The version of the rules that the stream names; nil in a table of an older version. A member that begins cut off needs it.
+  var rules: Int?
 
   /// The maximum bytes of a batch. A single request may be as long as a frame.
   private static let maxBatch = 1 << 30
@@ -310,6 +312,7 @@ extension MemberTable {
     out.append(",\"moment\":", integer: moment)
     out.append(",\"batchesSinceMark\":", integer: batchesSinceMark)
     out.append(",\"mark\":", integer: mark)
+    if let rules { out.append(",\"rules\":", integer: rules) }
     if let image {
       out.append(",\"image\":")
       image.append(to: &out)
@@ -351,6 +354,7 @@ extension MemberTable {
     needed = facts.unsigned("from")
     batchesSinceMark = facts.int("batchesSinceMark") ?? 0
     mark = facts.unsigned("mark") ?? 0
+    rules = facts.int("rules")
     image = facts.object("image").flatMap(Image.init)
     formerImage = facts.object("formerImage").flatMap(Image.init)
     for facts in facts.objects("members") {

@@ -62,7 +62,7 @@ struct StreamInquiry {
       guard found.epoch == identity.epoch else {
         return .lost("\(GroupLog.oblivion): stream \(settings.stream) is another one (epoch \(found.epoch))")
       }
-      // A member that began cut off did not know the rules.
+      // A member that began cut off, with an image of an older version, did not know the rules.
       guard found.rules == identity.rules else {
         return .lost(
           "requests of stream \(settings.stream) are executed by rules \(found.rules), not \(identity.rules)")

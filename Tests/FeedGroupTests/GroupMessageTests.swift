@@ -154,6 +154,7 @@ import Testing
     join(2, as: "m-2")
     _ = receive(.configured, 2, origin: 1, "{\"feeds\":{\"inbox\":17}}")
     _ = receive(.batch, 3, origin: 1, time: 70)
+    table.rules = 3
     let again = try #require(MemberTable(text: table.text))
     #expect(again.members == table.members)
     #expect((again.position, again.moment) == (table.position, table.moment))

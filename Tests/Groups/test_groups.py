@@ -72,7 +72,21 @@ class SharedFeeds(GroupTest):
         error = a.error("update", feed="inbox", element={"id": "x", "n": 1, "text": "z" * 600})
         self.assertEqual(error["data"]["limit"], "maxBytes")
         second.start()
-        self.await_same(a, second.ready())
+        b = second.ready()
+        self.await_same(a, b)
+        # A member that begins cut off knows the rules from its image, and goes on when the log is back.
+        second.end()
+        second.arguments += ["--log-timeout", "1s"]
+        self.servers.processes[0].stop()
+        try:
+            second.start()
+            b = second.ready()
+            self.assertIn("unreachable since", b.call("hello")["log"])
+        finally:
+            self.servers.processes[0].resume()
+        wait_for(lambda: b.error("update", feed="inbox", element={"id": "y", "n": 1}) is None, 20, "the log")
+        self.await_same(a, b)
+        self.assertNotIn("begins again", second.text())
 
     def test_large_requests_are_several_messages(self):
         (_, a), (_, b) = self.start("a"), self.start("b")
