@@ -123,7 +123,7 @@ struct ImageUpload {
     chunks = ImageChunks(image.path, maxBytes: transport.room(for: PublishedImage.chunkBytes))
     let text = JetStream.bucketConfiguration(settings, replicas: replicas)
     _ = transport.publish(
-      JetStream.createStream(settings.bucketStream), reply: "\(inbox).image.bucket", identity: nil, rollup: nil,
+      JetStream.createStream(settings.bucketStream), reply: "\(inbox).image.\(id).bucket", identity: nil, rollup: nil,
       Array(text.utf8))
   }
 
@@ -135,6 +135,11 @@ struct ImageUpload {
   /// Handles the answer to a message whose reply subject ended with `name`.
   mutating func receive(_ answer: JSONObject?, _ name: Substring, now: UInt64) -> Outcome {
     guard chunks.isOpen else { return .failed("cannot read \(image.path)") }
+    // Answers to an upload that was given up may arrive during the next one.
+    guard name.hasPrefix("\(id).") else { return .underWay }
+    // A member that stood still would replace an image that others have published meanwhile.
+    if isLate(now) { return .failed("the servers did not answer in time") }
+    let name = name.dropFirst(id.utf8.count + 1)
     heardAt = now
     let failure = JetStream.failure(answer)
     switch stage {
@@ -158,7 +163,7 @@ struct ImageUpload {
 
   private mutating func sendChunks() -> Outcome {
     while chunks.count - acknowledged < Self.window && !chunks.isAtEnd {
-      let reply = "\(inbox).image.\(chunks.count)"
+      let reply = "\(inbox).image.\(id).\(chunks.count)"
       guard let chunk = chunks.next() else { return .failed("cannot read \(image.path)") }
       if chunk.isEmpty { break }
       let failure = transport.publish(
@@ -171,7 +176,7 @@ struct ImageUpload {
       position: image.position, from: image.from, records: MemberTable(text: image.note)?.records ?? LogRecords())
     stage = .description(published)
     let failure = transport.publish(
-      PublishedImage.subject(settings, name), reply: "\(inbox).image.description", identity: nil, rollup: nil,
+      PublishedImage.subject(settings, name), reply: "\(inbox).image.\(id).description", identity: nil, rollup: nil,
       Array(published.text(settings, chunkBytes: chunks.maxBytes, time: WallClock.text).utf8))
     return failure.map { .failed($0) } ?? .underWay
   }
