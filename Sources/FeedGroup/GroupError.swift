@@ -57,8 +57,8 @@ public enum GroupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .jetStream(let what, let reason, let remedy):
       "\(what): \(reason); \(remedy ?? JetStream.Failure.access)"
     case .silent(let reason):
-      "JetStream does not answer: \(reason); check that it is enabled (nats-server --jetstream) and that a majority of the servers "
-        + "runs"
+      "JetStream does not answer: \(reason); check that it is enabled (nats-server --jetstream), that the user may use it, and that a "
+        + "majority of the servers runs"
     case .foreignStream(let name, let reason):
       "stream \(name) does not belong to this group: \(reason); choose another name with --group, or delete the stream"
     case .otherVersion(let stream, let found):
