@@ -229,8 +229,10 @@ extension ListState {
     for next in hashes.indices {
       if next & 63 == 0 { pace.spend() }
       if hashes[next].hash != hashes[start].hash { start = next }
+      // One repetition is enough: a list may have the same identity a million times.
       for other in start..<next where try isSame(Int(hashes[other].place), Int(hashes[next].place)) {
         first = min(first ?? .max, Int(hashes[next].place))
+        break
       }
     }
     return first

@@ -39,6 +39,16 @@ struct IdentityTests {
     expectEqual(elements(), before)
   }
 
+  /// Comparing each two of these elements would take minutes.
+  @Test("a long list of one identity is refused")
+  func manyDuplicates() {
+    let elements = Array(repeating: #"{"id":5}"#, count: 20_000).joined(separator: ",")
+    let refused = ask("set", #"{"feed":"a","elements":[\#(elements)]}"#)
+    expectEqual(refused?.errorCode, -32001)
+    expectEqual(refused?.errorData?["index"]?.int, 1)
+    expectEqual(refused?.errorData?["id"]?.text, "5")
+  }
+
   @Test("get finds an element by its identity")
   func getting() {
     let found = ask("get", #"{"feed":"a","id":2.0}"#)?["result"]
