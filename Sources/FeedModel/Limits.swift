@@ -106,6 +106,10 @@ public struct Limits: Sendable, Equatable {
   public var elementRoom: Int {
     min(maxElementBytes, maxFrame - min(maxFrame / 2, 128 << 10))
   }
+
+  /// The maximum size of the sort keys of an element in bytes: as much as an element may have, and enough for short values in all
+  /// terms of all bins.
+  var maxKeyBytes: Int { max(maxElementBytes, 1 << 20) }
 }
 
 /// The description of a limit: its name in errors, its flag and its help text.

@@ -33,8 +33,8 @@ extension CollectionState {
       if let known { remove(known, log) }
       return
     }
-    try checkRoom(for: element, replacing: known, log)
-    appendKeys(of: element)
+    try makeKeys(of: element, index: place, log)
+    try checkRoom(for: element, keys: log.rules >= 4 ? keys.count : 0, replacing: known, log)
     if let keyed, deferred == nil {
       keyed.prepare(keys.bytes, for: known, isSorted: bins[0].order > 0) { self.place(keys.bytes, in: 0) }
     }
@@ -47,6 +47,19 @@ extension CollectionState {
     } else {
       let handle = addElement(text, at: now, log)
       placeRows(handle, text, log)
+    }
+  }
+
+  /// Sets `keys` to those of an element.
+  ///
+  /// - Throws: `limitExceeded` for `maxElementBytes` if the sort keys are too long: a short definition may have thousands of sort
+  ///   terms, each of which repeats its value for each element.
+  private func makeKeys(of element: JSONView, index place: Int, _ log: UndoLog) throws(FeedError) {
+    guard appendKeys(of: element, atMost: log.rules >= 4 ? limits.maxKeyBytes : .max) else {
+      throw limits.exceeded(
+        \.maxElementBytes,
+        "the sort keys of element \(grouped(place)) take more than \(grouped(limits.maxKeyBytes)) bytes; push a smaller one, "
+          + "sort by fewer terms")
     }
   }
 

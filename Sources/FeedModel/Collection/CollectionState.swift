@@ -167,11 +167,14 @@ final class CollectionState: RowStore {
   }
 
   /// Sets `keys` to the sort keys and the expiry time of an element.
-  @inline(__always)
-  func appendKeys(of element: JSONView) {
+  ///
+  /// - Returns: false if the sort keys take more than `limit` bytes; others are then missing.
+  @inline(__always) @discardableResult
+  func appendKeys(of element: JSONView, atMost limit: Int = .max) -> Bool {
     keys.removeAll(keepingCapacity: true)
-    for order in orders { order.appendKey(of: element, to: &keys) }
+    for order in orders where !order.appendKey(of: element, to: &keys, atMost: limit) { return false }
     deadlines?.appendKey(of: element, to: &keys)
+    return true
   }
 
   override func successor(of handle: UInt32) -> UInt32? {

@@ -28,15 +28,23 @@ struct SortOrder: Sendable {
   }
 
   /// Appends the length of the key of `element` in 4 bytes, then the key.
-  func appendKey(of element: JSONView, to buffer: inout ByteBuffer) {
+  ///
+  /// - Parameter limit: the most bytes that the buffer may have. Each term repeats the value that it finds, which may be long.
+  /// - Returns: false if that is too few; the key then ends there.
+  @discardableResult
+  func appendKey(of element: JSONView, to buffer: inout ByteBuffer, atMost limit: Int = .max) -> Bool {
     let start = buffer.count
     buffer.appendUInt32BigEndian(0)
     for term in terms {
       var value = term.path.resolve(element)
       if term.isSection, let found = value, !SectionName.isNamed(by: found) { value = nil }
       Self.append(value, descending: term.descending, to: &buffer)
+      if buffer.count > limit { break }
     }
+    let isWhole = buffer.count <= limit
+    if !isWhole { buffer.truncate(to: max(limit, start &+ 4)) }
     buffer.overwriteUInt32BigEndian(at: start, UInt32(buffer.count &- start &- 4))
+    return isWhole
   }
 
   private static func append(_ value: JSONView?, descending: Bool, to buffer: inout ByteBuffer) {
@@ -62,10 +70,14 @@ struct SortOrder: Sendable {
   /// Appends bytes with 0xFF after each zero, and two zeros at the end. This keeps the order, and no result is a prefix of
   /// another.
   private static func appendDelimited(_ bytes: UnsafeRawBufferPointer, to buffer: inout ByteBuffer) {
-    for byte in bytes {
-      buffer.append(byte)
-      if byte == 0 { buffer.append(0xFF) }
+    var rest = bytes
+    while let start = rest.baseAddress, let zero = memchr(start, 0, rest.count) {
+      let end = UnsafeRawPointer(zero) - start + 1
+      buffer.append(UnsafeRawBufferPointer(rebasing: rest[..<end]))
+      buffer.append(0xFF)
+      rest = UnsafeRawBufferPointer(rebasing: rest[end...])
     }
+    buffer.append(rest)
     buffer.append(0)
     buffer.append(0)
   }

@@ -29,15 +29,20 @@ extension RowStore {
 
   /// Throws if there is no room for an element. One that is not longer than what it replaces has room always.
   ///
-  /// - Parameter known: the element that is replaced; nil for none.
-  func checkRoom(for element: JSONView, replacing known: UInt32? = nil, _ log: UndoLog) throws(FeedError) {
+  /// - Parameters:
+  ///   - keys: the bytes of its sort keys; 0 by older rules, and where elements have none.
+  ///   - known: the element that is replaced; nil for none.
+  func checkRoom(
+    for element: JSONView, keys: Int = 0, replacing known: UInt32? = nil, _ log: UndoLog
+  ) throws(FeedError) {
     let isNew = known == nil
     if isNew && elements.count >= limits.maxElements {
       throw limits.exceeded(\.maxElements, "\(feed) is full; take elements away")
     }
-    var added = element.text.count
+    var added = element.text.count &+ keys
     if let known, log.rules >= 4 {
-      added &-= elements.text(of: known).text.count
+      let before = elements.text(of: known)
+      added &-= before.text.count &+ (keys > 0 ? before.keys.count : 0)
       if added <= 0 { return }
     }
     if elements.bytes &+ added > limits.maxBytes {

@@ -46,9 +46,17 @@ final class ViewJudge {
     if let filter {
       guard filter.accepts(view, steps: &steps), steps >= 0 else { return false }
     }
-    order?.appendKey(of: view, to: &keys)
+    appendKey(of: view)
     return true
   }
+
+  /// Sets ``key`` to the key of an element. It has as many bytes as the element, and 1 KiB, which is enough unless several terms
+  /// find the same long value: the keys of all rows are in memory while these are sorted.
+  private func appendKey(of element: JSONView) {
+    order?.appendKey(of: element, to: &keys, atMost: element.text.count &+ Self.keyRoom)
+  }
+
+  private static let keyRoom = 1 << 10
 
   /// The steps that the filter takes over an element, and one for the element.
   ///
@@ -68,8 +76,8 @@ final class ViewJudge {
   /// Computes ``key`` for an element that was accepted before.
   func makeKey(_ text: ElementText) {
     keys.removeAll(keepingCapacity: true)
-    guard let order, let view = try? scanner.scan(text.text) else { return }
-    order.appendKey(of: view, to: &keys)
+    guard order != nil, let view = try? scanner.scan(text.text) else { return }
+    appendKey(of: view)
   }
 
   /// The key of the last element; empty without a sort. Valid until the next call.

@@ -103,6 +103,46 @@ import Testing
     }
   }
 
+  /// The definition of a collection with one bin, which sorts by `$.s` so many times.
+  private static func sorted(_ terms: Int, _ more: String = "") -> String {
+    let sort = Array(repeating: #"{"by":"$.s"}"#, count: terms).joined(separator: ",")
+    return #"{"feed":"k","kind":"collection","bins":[{"name":"x","sort":[\#(sort)]}]\#(more)}"#
+  }
+
+  private static func element(_ id: Int, _ count: Int) -> String {
+    #"{"feed":"k","element":{"id":\#(id),"s":"\#(String(repeating: "x", count: count))"}}"#
+  }
+
+  @Test("sort keys count as bytes of their element")
+  func sortKeys() {
+    let daemon = TotalsDaemon { $0.maxBytes = 20_000 }
+    func put(_ id: Int, _ count: Int) -> String? { daemon.limit(daemon.ann, "update", Self.element(id, count)) }
+    expectEqual(daemon.limit(daemon.ann, "define", Self.sorted(10)), nil)
+    expectEqual(put(1, 1000), nil)
+    expectEqual(put(2, 1000), "maxBytes")
+    expectEqual(put(1, 1900), "maxBytes")
+    expectEqual(put(1, 900), nil, "shorter")
+    daemon.harness.engine.catalog.commit.rules = 3
+    expectEqual(put(2, 1000), nil, "by older rules")
+    expectEqual(daemon.usage(of: 7)[1], 2)
+  }
+
+  @Test("sort keys of one element have a limit")
+  func longSortKeys() {
+    let daemon = TotalsDaemon { $0.maxElementBytes = 20_000 }
+    let element = Self.element(1, 19_000)
+    expectEqual(daemon.limit(daemon.ann, "define", Self.sorted(64)), nil)
+    expectEqual(daemon.limit(daemon.ann, "update", element), "maxElementBytes")
+    expectEqual(daemon.usage(of: 7)[1], 0)
+    expectEqual(daemon.limit(daemon.ann, "define", Self.sorted(50, #","replace":true"#)), nil)
+    expectEqual(daemon.limit(daemon.ann, "update", element), nil)
+    let before = daemon.usage(of: 7)
+    expectEqual(daemon.limit(daemon.ann, "define", Self.sorted(64, #","replace":true"#)), "maxElementBytes")
+    expectEqual(daemon.usage(of: 7), before)
+    daemon.harness.engine.catalog.commit.rules = 3
+    expectEqual(daemon.limit(daemon.ann, "define", Self.sorted(64, #","replace":true"#)), nil, "by older rules")
+  }
+
   @Test("all elements of the daemon are limited")
   func allElements() {
     let daemon = TotalsDaemon { $0.maxTotalElements = 3 }

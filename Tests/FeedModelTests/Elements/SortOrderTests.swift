@@ -83,4 +83,19 @@ import Testing
     expectEqual((0..<3).map { Array(SortOrder.key($0, in: all.bytes)) }, alone)
     expectEqual(alone[1], [0xFF], "an absent value must be last")
   }
+
+  @Test func keysEndAtALimit() throws {
+    let term = SortOrder.Term(path: try SingularPath(parsing: "$.a"), descending: false)
+    let order = SortOrder(terms: [term, term, term])
+    withView(#"{"a":"abc\u0000defgh"}"#) { view in
+      var whole = ByteBuffer()
+      expectEqual(order.appendKey(of: view, to: &whole), true)
+      let key = Array(SortOrder.key(0, in: whole.bytes))
+      for limit in 0...whole.count {
+        var buffer = ByteBuffer()
+        expectEqual(order.appendKey(of: view, to: &buffer, atMost: limit), limit == whole.count, "at most \(limit)")
+        expectEqual(Array(SortOrder.key(0, in: buffer.bytes)), Array(key.prefix(max(0, limit - 4))), "at most \(limit)")
+      }
+    }
+  }
 }

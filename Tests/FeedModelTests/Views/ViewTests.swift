@@ -48,6 +48,19 @@ import Testing
     }
   }
 
+  /// Keys whose terms find the same long value end before the last term. Rows with equal keys are in the order of the source.
+  @Test func longKeysOfRepeatedValuesEnd() throws {
+    let terms = Array(repeating: #"{"by":"$.s"}"#, count: 4) + [#"{"by":"$.p"}"#]
+    let view = #"{"feed":"v","kind":"view","of":"c","sort":[\#(terms.joined(separator: ","))]}"#
+    for (length, isDecided) in [(10, true), (2000, false)] {
+      let sample = try CatalogSample(#"{"feed":"c","kind":"collection"}"#, view)
+      let text = String(repeating: "x", count: length)
+      let elements = [(1, 9), (2, 5)].map { id, p in #"{"id":\#(id),"s":"\#(text)","p":\#(p)}"# }
+      for element in elements { try sample.commit { try sample.update("c", element) } }
+      try expectEqual(sample.rows("v"), [isDecided ? elements.reversed() : elements], "\(length)")
+    }
+  }
+
   @Test func sortedAndFilteredViewFollowsItsSource() throws {
     let sample = try CatalogSample(
       #"{"feed":"c","kind":"collection"}"#,
