@@ -60,6 +60,22 @@ import Testing
     }
   }
 
+  /// To find the last member of each name, names are compared with each other, or hashed.
+  @Test(arguments: [2, 16, 17]) func longNamesCount(members count: Int) throws {
+    let name = String(repeating: "x", count: 6400)
+    let members = (0..<count).map { #""\u0061\#(name)\#($0 + 10)":1"# }.joined(separator: ",")
+    try withJSON("{\(members)}") { root in
+      for text in ["count(@.*) == \(count)", "length(@) == \(count)", "@..*", "@['\(name)'] != 1"] {
+        let filter = try Filter(parsing: text)
+        var left = 1_000_000
+        expectEqual(filter.accepts(root, steps: &left), true, "\(text.prefix(20))")
+        let steps = 1_000_000 - left
+        #expect(steps >= (count - 1) * 100, "\(text.prefix(20)) takes \(steps) steps")
+        #expect(steps <= filter.mostSteps(over: root.text.count), "\(text.prefix(20)) takes \(steps) steps")
+      }
+    }
+  }
+
   /// An evaluation that stops now and then takes the same steps and finds the same nodes.
   @Test(arguments: [1, 3, 100])
   func pacedEvaluationIsTheSame(interval: Int) throws {

@@ -58,6 +58,13 @@ struct Evaluation {
     steps &-= bytes &>> 4
   }
 
+  /// Charges the work of reading a member's name once, to compare or to hash it. Names are short mostly and cost nothing; escapes
+  /// are decoded byte by byte.
+  @inline(__always)
+  mutating func charge(name key: JSONView) {
+    steps &-= key.text.count &>> (key.hasEscapes ? 5 : 8)
+  }
+
   /// Returns the node of a singular query; nil if there is none.
   @inline(__always)
   mutating func resolve(_ index: Int32, current: JSONView) -> JSONView? {
@@ -77,7 +84,7 @@ struct Evaluation {
   mutating func step(_ selector: UnsafePointer<Selector>, from node: JSONView) -> JSONView? {
     switch selector.pointee {
     case .name(let name):
-      steps &-= node.count &>> 2
+      steps &-= node.count &>> 2 &+ node.count &* Int(name.count &>> 6)
       return node.member(utf8: tables.slice(name))
     case .index(let index):
       let position = index >= 0 ? index : node.count &+ index
@@ -164,10 +171,10 @@ enum ShadowedMembers {
   static let few = 16
 
   /// Whether one of `later` has the name `key`.
-  static func isShadowed(_ key: JSONView, by later: JSONView.Members) -> Bool {
+  static func isShadowed(_ key: JSONView, by later: JSONView.Members, _ evaluation: inout Evaluation) -> Bool {
     var later = later
     while let other = later.next() {
-      if sameName(key, other.key) { return true }
+      if sameName(key, other.key, &evaluation) { return true }
     }
     return false
   }
@@ -175,17 +182,17 @@ enum ShadowedMembers {
   /// The number of shadowed members of `object`.
   static func count(in object: JSONView, _ evaluation: inout Evaluation) -> Int {
     evaluation.steps &-= object.count
-    if object.count > few { return find(in: object, evaluation.pace).count }
+    if object.count > few { return find(in: object, &evaluation).count }
     var count = 0
     var members = object.members
-    while let member = members.next() {
-      if isShadowed(member.key, by: members) { count &+= 1 }
+    while let member = members.next(), !evaluation.isExhausted {
+      if isShadowed(member.key, by: members, &evaluation) { count &+= 1 }
     }
     return count
   }
 
   /// The offsets in the text (`byteOffset`) of the values of shadowed members. O(members).
-  static func find(in object: JSONView, _ pace: Unmanaged<EvaluationPace>?) -> Set<Int> {
+  static func find(in object: JSONView, _ evaluation: inout Evaluation) -> Set<Int> {
     var last: [MemberName: Int] = [:]
     last.reserveCapacity(object.count)
     var shadowed: Set<Int> = []
@@ -193,14 +200,16 @@ enum ShadowedMembers {
       if let earlier = last.updateValue(member.value.byteOffset, forKey: MemberName(key: member.key)) {
         shadowed.insert(earlier)
       }
-      pace?._withUnsafeGuaranteedRef { $0.spend(4) }
+      evaluation.charge(name: member.key)
+      evaluation.pace?._withUnsafeGuaranteedRef { $0.spend(4) }
     }
     return shadowed
   }
 
   @inline(__always)
-  private static func sameName(_ first: JSONView, _ second: JSONView) -> Bool {
+  private static func sameName(_ first: JSONView, _ second: JSONView, _ evaluation: inout Evaluation) -> Bool {
     if !first.hasEscapes, !second.hasEscapes, first.text.count != second.text.count { return false }
+    evaluation.charge(name: first.hasEscapes ? first : second)
     return first.compareString(second) == 0
   }
 }

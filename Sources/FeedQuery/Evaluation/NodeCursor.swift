@@ -88,7 +88,7 @@ struct NodeCursor: ~Copyable {
     if depth == capacity { grow() }
     if node.kind == .object, node.count > ShadowedMembers.few { evaluation.steps &-= node.count }
     let entry = evaluation.tables.segments + Int(query.firstSegment + segment)
-    (frames + depth).initialize(to: NodeFrame(node, segment: segment, entry.pointee, evaluation.pace))
+    (frames + depth).initialize(to: NodeFrame(node, segment: segment, entry.pointee, &evaluation))
     depth += 1
   }
 
@@ -139,7 +139,7 @@ private struct NodeFrame {
   /// State that does not fit in a frame. The cursor releases it.
   private(set) var notes: Unmanaged<FrameNotes>?
 
-  init(_ node: JSONView, segment: Int32, _ entry: Segment, _ pace: Unmanaged<EvaluationPace>?) {
+  init(_ node: JSONView, segment: Int32, _ entry: Segment, _ evaluation: inout Evaluation) {
     self.node = node
     self.segment = segment
     isDescendant = entry.isDescendant
@@ -147,7 +147,7 @@ private struct NodeFrame {
     selectorEnd = entry.firstSelector + entry.selectorCount
     children = NodeChildren(node)
     if node.kind == .object, node.count > ShadowedMembers.few {
-      let shadowed = ShadowedMembers.find(in: node, pace)
+      let shadowed = ShadowedMembers.find(in: node, &evaluation)
       if !shadowed.isEmpty { notes = Unmanaged.passRetained(FrameNotes(shadowed: shadowed)) }
     }
   }
@@ -236,7 +236,7 @@ extension NodeFrame {
 
   private mutating func nextChild(_ evaluation: inout Evaluation) -> JSONView? {
     evaluation.steps &-= 1
-    return children.next(notes)
+    return children.next(notes, &evaluation)
   }
 
   private mutating func skip(_ count: Int, _ evaluation: inout Evaluation) {
@@ -264,7 +264,7 @@ private struct NodeChildren {
   }
 
   /// Returns the next child. `notes` has the shadowed members of a large object.
-  mutating func next(_ notes: Unmanaged<FrameNotes>?) -> JSONView? {
+  mutating func next(_ notes: Unmanaged<FrameNotes>?, _ evaluation: inout Evaluation) -> JSONView? {
     switch place {
     case .elements(var elements):
       let child = elements.next()
@@ -274,7 +274,7 @@ private struct NodeChildren {
       defer { place = .members(members) }
       while let member = members.next() {
         if isSmall {
-          if !ShadowedMembers.isShadowed(member.key, by: members) { return member.value }
+          if !ShadowedMembers.isShadowed(member.key, by: members, &evaluation) { return member.value }
         } else if let notes, notes.takeUnretainedValue().shadowed.contains(member.value.byteOffset) {
           continue
         } else {

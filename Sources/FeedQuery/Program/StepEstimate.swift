@@ -107,8 +107,12 @@ struct StepEstimate {
   /// - Parameter start: the nodes before the segment. The children of the visited nodes are nodes in their values.
   private func select(_ selector: Selector, of visited: Nodes, _ start: Nodes, _ steps: inout Double) -> Nodes {
     switch selector {
-    case .name, .index:
-      // Finding a member or an element looks at those before it.
+    case .name(let name):
+      // Finding a member looks at all of them. Those that are as long as the name are compared with it.
+      steps += visited.count + start.size * Double(1 + name.count >> 6)
+      return visited
+    case .index:
+      // Finding an element looks at those before it.
       steps += visited.count + start.size
       return visited
     case .wildcard, .slice:
