@@ -217,10 +217,22 @@ public struct SingularPath: Sendable {
 
   /// Returns the node, if there is one. O(members visited), without allocation.
   public func resolve(_ root: JSONView) -> JSONView? {
-    if let member { return member.withUnsafeBytes { root.member(utf8: $0) } }
+    var steps = Int.max
+    return resolve(root, steps: &steps)
+  }
+
+  /// Like `resolve(_:)`, and decrements `steps` by the steps taken, about one for four members visited. It does not stop if they run
+  /// out.
+  public func resolve(_ root: JSONView, steps: inout Int) -> JSONView? {
+    if let member {
+      steps &-= Evaluation.steps(for: member.count, in: root)
+      return member.withUnsafeBytes { root.member(utf8: $0) }
+    }
     return withExtendedLifetime(program) {
       var evaluation = Evaluation(program, root: root, steps: .max)
-      return evaluation.resolve(query, current: root)
+      let node = evaluation.resolve(query, current: root)
+      steps &-= .max &- evaluation.steps
+      return node
     }
   }
 }

@@ -50,12 +50,27 @@ extension CollectionState {
     }
   }
 
-  /// Sets `keys` to those of an element.
+  /// Sets `keys` to those of an element. A short definition may have thousands of sort terms, each of which looks at the members
+  /// of each element and repeats a value.
   ///
-  /// - Throws: `limitExceeded` for `maxElementBytes` if the sort keys are too long: a short definition may have thousands of sort
-  ///   terms, each of which repeats its value for each element.
+  /// - Throws: `limitExceeded` for `maxElementBytes` if the sort keys are too long, or for `maxQuerySteps`.
   private func makeKeys(of element: JSONView, index place: Int, _ log: UndoLog) throws(FeedError) {
-    guard appendKeys(of: element, atMost: log.rules >= 4 ? limits.maxKeyBytes : .max) else {
+    var room = SortOrder.Room()
+    if log.rules < 4 {
+      appendKeys(of: element, within: &room)
+      return
+    }
+    room = SortOrder.Room(bytes: limits.maxKeyBytes, steps: limits.maxQuerySteps)
+    let isWhole = appendKeys(of: element, within: &room)
+    // Elements with few members count with their terms already; see `stepsPerElement`.
+    log.didUse(steps: (limits.maxQuerySteps &- room.steps) >> 6)
+    guard room.steps >= 0 else {
+      throw limits.exceeded(
+        \.maxQuerySteps,
+        "the sort terms of \(feed) take too many steps over element \(grouped(place)); push a smaller one, sort by fewer "
+          + "terms")
+    }
+    guard isWhole else {
       throw limits.exceeded(
         \.maxElementBytes,
         "the sort keys of element \(grouped(place)) take more than \(grouped(limits.maxKeyBytes)) bytes; push a smaller one, "

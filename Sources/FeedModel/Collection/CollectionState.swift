@@ -155,7 +155,8 @@ final class CollectionState: RowStore {
     if try find(identityOf: element, index: 0) != nil {
       throw .internalError(reason: "two elements have one identity")
     }
-    appendKeys(of: element)
+    var room = SortOrder.Room()
+    appendKeys(of: element, within: &room)
     let place = definition.id.resolve(element)
     let text = try makeText(element, identity: identity.bytes, at: place, keys: keys.bytes)
     return addElement(text, at: changed, log)
@@ -168,11 +169,11 @@ final class CollectionState: RowStore {
 
   /// Sets `keys` to the sort keys and the expiry time of an element.
   ///
-  /// - Returns: false if the sort keys take more than `limit` bytes; others are then missing.
+  /// - Returns: false if there is too little room for the sort keys; others are then missing.
   @inline(__always) @discardableResult
-  func appendKeys(of element: JSONView, atMost limit: Int = .max) -> Bool {
+  func appendKeys(of element: JSONView, within room: inout SortOrder.Room) -> Bool {
     keys.removeAll(keepingCapacity: true)
-    for order in orders where !order.appendKey(of: element, to: &keys, atMost: limit) { return false }
+    for order in orders where !order.appendKey(of: element, to: &keys, within: &room) { return false }
     deadlines?.appendKey(of: element, to: &keys)
     return true
   }

@@ -27,22 +27,35 @@ struct SortOrder: Sendable {
     static let absent: UInt8 = 0xFF
   }
 
+  /// What keys may take: each term looks at the members of the element, and repeats the value that it finds, which may be long.
+  struct Room {
+    /// The bytes that the buffer of the keys may have.
+    var bytes = Int.max
+    /// The steps that are left for finding values; see `SingularPath.resolve(_:steps:)`.
+    var steps = Int.max
+  }
+
   /// Appends the length of the key of `element` in 4 bytes, then the key.
+  func appendKey(of element: JSONView, to buffer: inout ByteBuffer) {
+    var room = Room()
+    appendKey(of: element, to: &buffer, within: &room)
+  }
+
+  /// Like `appendKey(of:to:)`, within some room.
   ///
-  /// - Parameter limit: the most bytes that the buffer may have. Each term repeats the value that it finds, which may be long.
-  /// - Returns: false if that is too few; the key then ends there.
+  /// - Returns: false if there is too little room; the key then ends there.
   @discardableResult
-  func appendKey(of element: JSONView, to buffer: inout ByteBuffer, atMost limit: Int = .max) -> Bool {
+  func appendKey(of element: JSONView, to buffer: inout ByteBuffer, within room: inout Room) -> Bool {
     let start = buffer.count
     buffer.appendUInt32BigEndian(0)
     for term in terms {
-      var value = term.path.resolve(element)
+      var value = term.path.resolve(element, steps: &room.steps)
       if term.isSection, let found = value, !SectionName.isNamed(by: found) { value = nil }
       Self.append(value, descending: term.descending, to: &buffer)
-      if buffer.count > limit { break }
+      if buffer.count > room.bytes || room.steps < 0 { break }
     }
-    let isWhole = buffer.count <= limit
-    if !isWhole { buffer.truncate(to: max(limit, start &+ 4)) }
+    let isWhole = buffer.count <= room.bytes && room.steps >= 0
+    if !isWhole { buffer.truncate(to: max(room.bytes, start &+ 4)) }
     buffer.overwriteUInt32BigEndian(at: start, UInt32(buffer.count &- start &- 4))
     return isWhole
   }

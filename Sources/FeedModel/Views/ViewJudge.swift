@@ -53,7 +53,8 @@ final class ViewJudge {
   /// Sets ``key`` to the key of an element. It has as many bytes as the element, and 1 KiB, which is enough unless several terms
   /// find the same long value: the keys of all rows are in memory while these are sorted.
   private func appendKey(of element: JSONView) {
-    order?.appendKey(of: element, to: &keys, atMost: element.text.count &+ Self.keyRoom)
+    var room = SortOrder.Room(bytes: element.text.count &+ Self.keyRoom)
+    order?.appendKey(of: element, to: &keys, within: &room)
   }
 
   private static let keyRoom = 1 << 10

@@ -58,6 +58,10 @@ struct Evaluation {
     steps &-= bytes &>> 4
   }
 
+  /// The work of finding the member with a name of so many bytes: all names that are as long are compared with it.
+  @inline(__always)
+  static func steps(for name: Int, in node: JSONView) -> Int { node.count &>> 2 &+ node.count &* (name &>> 6) }
+
   /// Charges the work of reading a member's name once, to compare or to hash it. Names are short mostly and cost nothing; escapes
   /// are decoded byte by byte.
   @inline(__always)
@@ -84,7 +88,7 @@ struct Evaluation {
   mutating func step(_ selector: UnsafePointer<Selector>, from node: JSONView) -> JSONView? {
     switch selector.pointee {
     case .name(let name):
-      steps &-= node.count &>> 2 &+ node.count &* Int(name.count &>> 6)
+      steps &-= Self.steps(for: Int(name.count), in: node)
       return node.member(utf8: tables.slice(name))
     case .index(let index):
       let position = index >= 0 ? index : node.count &+ index

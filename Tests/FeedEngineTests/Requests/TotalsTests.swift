@@ -143,6 +143,19 @@ import Testing
     expectEqual(daemon.limit(daemon.ann, "define", Self.sorted(64, #","replace":true"#)), nil, "by older rules")
   }
 
+  @Test("sort terms may look at so many members of one element")
+  func longSearches() {
+    let daemon = TotalsDaemon { $0.maxQuerySteps = 1000 }
+    let members = (0..<200).map { #""m\#($0)":1"# }.joined(separator: ",")
+    let element = #"{"feed":"k","element":{"id":1,\#(members)}}"#
+    // A term takes 50 steps.
+    expectEqual(daemon.limit(daemon.ann, "define", Self.sorted(21)), nil)
+    expectEqual(daemon.limit(daemon.ann, "update", element), "maxQuerySteps")
+    expectEqual(daemon.limit(daemon.ann, "define", Self.sorted(20, #","replace":true"#)), nil)
+    expectEqual(daemon.limit(daemon.ann, "update", element), nil)
+    expectEqual(daemon.usage(of: 7)[1], 1)
+  }
+
   @Test("all elements of the daemon are limited")
   func allElements() {
     let daemon = TotalsDaemon { $0.maxTotalElements = 3 }

@@ -89,11 +89,12 @@ import Testing
     let order = SortOrder(terms: [term, term, term])
     withView(#"{"a":"abc\u0000defgh"}"#) { view in
       var whole = ByteBuffer()
-      expectEqual(order.appendKey(of: view, to: &whole), true)
+      order.appendKey(of: view, to: &whole)
       let key = Array(SortOrder.key(0, in: whole.bytes))
       for limit in 0...whole.count {
         var buffer = ByteBuffer()
-        expectEqual(order.appendKey(of: view, to: &buffer, atMost: limit), limit == whole.count, "at most \(limit)")
+        var room = SortOrder.Room(bytes: limit)
+        expectEqual(order.appendKey(of: view, to: &buffer, within: &room), limit == whole.count, "at most \(limit)")
         expectEqual(Array(SortOrder.key(0, in: buffer.bytes)), Array(key.prefix(max(0, limit - 4))), "at most \(limit)")
       }
     }
