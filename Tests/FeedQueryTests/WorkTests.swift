@@ -76,6 +76,24 @@ import Testing
     }
   }
 
+  /// All digits of a number are read, whatever it is compared with.
+  @Test func longNumbersCount() throws {
+    let zeros = String(repeating: "0", count: 16_000)
+    try withJSON(#"{"n":1.\#(zeros),"m":1,"s":"x"}"#) { root in
+      for text in [
+        "@.n == 1", "1 == @.n", "@.n == @.m", "@.m == @.n", "length(@.s) == @.n", "@.n == count(@.s)",
+        "@.m == 1.\(zeros)", "1.\(zeros) == 1", "length(@.s) == 1.\(zeros)",
+      ] {
+        let filter = try Filter(parsing: text)
+        var left = 1_000_000
+        expectEqual(filter.accepts(root, steps: &left), true, "\(text.prefix(20))")
+        let steps = 1_000_000 - left
+        #expect(steps >= 1000, "\(text.prefix(20)) takes \(steps) steps")
+        #expect(steps <= filter.mostSteps(over: root.text.count), "\(text.prefix(20)) takes \(steps) steps")
+      }
+    }
+  }
+
   /// An evaluation that stops now and then takes the same steps and finds the same nodes.
   @Test(arguments: [1, 3, 100])
   func pacedEvaluationIsTheSame(interval: Int) throws {

@@ -128,10 +128,11 @@ extension Evaluation {
     case .null, .false, .true:
       return .equal
     case .number:
+      let isLong = chargeIfLong(node.text.count &+ Int(literal.pointee.bytes.count))
       if let right = literal.pointee.integer, let left = node.int {
         return left < right ? .less : left == right ? .equal : .greater
       }
-      charge(bytes: node.text.count)
+      if !isLong { charge(bytes: node.text.count) }
       return Self.relation(JSONNumber.compare(node.text, tables.slice(literal.pointee.bytes)))
     case .string:
       return relation(string: node, tables.slice(literal.pointee.bytes))
@@ -144,6 +145,16 @@ extension Evaluation {
   private mutating func relation(string node: JSONView, _ right: UnsafeRawBufferPointer) -> ComparisonOperator {
     charge(bytes: node.text.count)
     return Self.relation(node.withStringBytes { Self.order($0, right) })
+  }
+
+  /// Charges the work of reading numbers of so many bytes if these are long, such as `1.000…`. Returns whether they are.
+  ///
+  /// All digits are read, also if one number is short, or both are integers.
+  @inline(__always)
+  private mutating func chargeIfLong(_ bytes: Int) -> Bool {
+    if bytes <= 64 { return false }
+    charge(bytes: bytes)
+    return true
   }
 
   /// The relation of two values.
@@ -163,7 +174,9 @@ extension Evaluation {
 
   private mutating func relation(_ left: JSONView, _ right: JSONView) -> ComparisonOperator {
     guard left.kind == right.kind else { return .unrelated }
-    charge(bytes: min(left.text.count, right.text.count))
+    if left.kind != .number || !chargeIfLong(left.text.count &+ right.text.count) {
+      charge(bytes: min(left.text.count, right.text.count))
+    }
     switch left.kind {
     case .null, .false, .true: return .equal
     case .number: return Self.relation(JSONNumber.compare(left.text, right.text))
@@ -177,9 +190,10 @@ extension Evaluation {
     return left.equals(right) { pace._withUnsafeGuaranteedRef { $0.spend() } }
   }
 
-  private func relation(_ left: Literal, _ right: Literal) -> ComparisonOperator {
+  private mutating func relation(_ left: Literal, _ right: Literal) -> ComparisonOperator {
     guard left.kind == right.kind else { return .unrelated }
     let (first, second) = (tables.slice(left.bytes), tables.slice(right.bytes))
+    _ = chargeIfLong(first.count &+ second.count)
     switch left.kind {
     case .number: return Self.relation(JSONNumber.compare(first, second))
     case .string: return Self.relation(Self.order(first, second))
@@ -188,13 +202,14 @@ extension Evaluation {
   }
 
   /// The relation of the result of a function to another value.
-  private func relation(_ left: Int, _ right: QueryValue) -> ComparisonOperator {
+  private mutating func relation(_ left: Int, _ right: QueryValue) -> ComparisonOperator {
     let number: UnsafeRawBufferPointer
     switch right {
     case .node(let node) where node.kind == .number: number = node.text
     case .literal(let literal) where literal.pointee.kind == .number: number = tables.slice(literal.pointee.bytes)
     case .nothing, .node, .literal, .integer: return .unrelated
     }
+    _ = chargeIfLong(number.count)
     if let value = JSONNumber(number).int { return Self.relation(left < value ? -1 : left == value ? 0 : 1) }
     var text = String(left)
     return text.withUTF8 { Self.relation(JSONNumber.compare(UnsafeRawBufferPointer($0), number)) }

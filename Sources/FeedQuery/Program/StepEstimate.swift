@@ -46,11 +46,12 @@ struct StepEstimate {
 
   private func steps(of check: Test.Check, over nodes: Nodes) -> Double {
     switch check {
-    case .compareNode(_, let query, _): steps(ofQuery: query, over: nodes) + nodes.size
+    case .compareNode(_, let query, let literal):
+      steps(ofQuery: query, over: nodes) + nodes.size + steps(of: literal, nodes)
     case .exists(let query): steps(ofQuery: query, over: nodes)
     case .compare(_, let left, let right):
       // The values that are compared can be large: that of `@` once for each node, that of `$` each time.
-      steps(ofOperand: left, over: nodes) + steps(ofOperand: right, over: nodes) + nodes.size + nodes.count * bytes / 16
+      steps(ofOperand: left, over: nodes) + steps(ofOperand: right, over: nodes) + nodes.size + nodes.count * bytes / 8
     case .pattern(let pattern, let value, let text):
       steps(ofOperand: value, over: nodes) + steps(ofOperand: text, over: nodes) + nodes.count
         + tables.patterns[Int(pattern)]._withUnsafeGuaranteedRef { pattern in
@@ -58,6 +59,11 @@ struct StepEstimate {
             nodes.count, over: valueBytes(of: value, over: nodes), patternBytes: valueBytes(of: text, over: nodes))
         }
     }
+  }
+
+  /// The steps of reading a literal for each node.
+  private func steps(of literal: Int32, _ nodes: Nodes) -> Double {
+    nodes.count * Double(tables.literals[Int(literal)].bytes.count) / 16
   }
 
   /// The bytes of the strings that an operand yields for all nodes together.
@@ -73,7 +79,7 @@ struct StepEstimate {
 
   private func steps(ofOperand operand: Int32, over nodes: Nodes) -> Double {
     switch tables.operands[Int(operand)] {
-    case .literal: 0
+    case .literal(let literal): steps(of: literal, nodes)
     case .query(let query), .count(let query), .value(let query): steps(ofQuery: query, over: nodes)
     case .length(let inner): steps(ofOperand: inner, over: nodes) + nodes.size + nodes.count * bytes / 16
     }
