@@ -144,7 +144,8 @@ public final class NoLog: CommitLog {
 /// - 3: operations of one request count together, and children that are listed again count; see ``UndoLog/rules``.
 /// - 4: elements that are read again count, and feeds above that follow further changes of structure. Rows that views would keep are
 ///   counted exactly if sections are deleted, and not for rows that move. An element takes the room of the version that it replaces,
-///   and its sort keys take room and have a limit.
+///   and its sort keys take room and have a limit. Another definition of a slots feed counts the rows that it shows, not all rows of its
+///   contents.
 public enum ExecutionRules {
   /// Incremented when a change of the daemon makes a request that was accepted before lead to another state or revision.
   public static let current = 4

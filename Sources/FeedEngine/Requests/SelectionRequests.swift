@@ -20,7 +20,7 @@ extension Engine {
       changed = try feed.select(
         all ? feed.allPaths : paths, namedBy: all ? "all" : "at",
         checkRoom: { count throws(FeedError) in try catalog.checkSelected(count, of: feed) },
-        mayName: { mayRead($0, reply.session.peer) })
+        mayName: { mayRead($0, reply.session.peer) }, commit.pace)
     } else {
       changed = all ? feed.deselectAll() : try feed.deselect(paths)
     }

@@ -37,6 +37,7 @@ extension Engine {
         || bytes >= Self.longUpdate && bytes &* feed.sectionCount >= Self.longRequest
     case .set: return feed(parameters())?.kind.rows?.elementCount ?? 0 >= Self.manyRows
     case .delete, .move: return parameters().member("where") != nil
+    case .select: return feed(parameters()).map { $0.kind.rows == nil && $0.count >= Self.manyRows } ?? false
     case .define, .undefine, .activate, .insertChild, .removeChild: return true
     case .transaction: return parameters().member("ops").map(mayBeLong) ?? false
     default: return false

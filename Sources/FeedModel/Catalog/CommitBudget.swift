@@ -103,10 +103,11 @@ struct CommitBudget {
   /// - Throws: `limitExceeded`.
   mutating func use(rows count: Int) throws(FeedError) {
     guard count <= rowsLeft else {
+      let (sum, overflows) = (maxRows - rowsLeft).addingReportingOverflow(count)
       throw Limits.exceeded(
         \.maxRequestRows, of: maxRows,
-        "the request would change \(counted(count, "row")), counted again for each feed that derives its own change; change fewer "
-          + "at a time")
+        "the request counts \(counted(overflows ? .max : sum, "row")): those that it changes, lists or reads, and children of "
+          + "feeds, again for each feed that derives its own change; do less at a time")
     }
     rowsLeft -= count
   }

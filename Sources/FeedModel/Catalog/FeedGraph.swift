@@ -16,6 +16,7 @@ final class FeedGraph {
   private struct Node {
     var rank = 0
     var repeats = 1
+    /// By name, then by place.
     var parents: [Parent] = []
     var route: Route? {
       didSet { unretainedRoute = route.map { .passUnretained($0) } }
@@ -146,7 +147,7 @@ final class FeedGraph {
       assert(!isShown(feed, by: source), "\(feed.name) and \(source.name) would form a cycle")
       addSteps(steps, to: source)
       if hasManagedRows(source.number) { countManagedSource(of: feed.number, 1) }
-      nodes[source.number].parents.append(Parent(feed: feed.number, place: place))
+      insert(Parent(feed: feed.number, place: place), above: source.number)
       raiseRank(of: feed.number, above: nodes[source.number].rank)
     }
     let repeats = sumOfRepeats(below: feed)
@@ -154,6 +155,14 @@ final class FeedGraph {
     nodes[feed.number].repeats = repeats
     // A rollback links feeds in any order, so the bound of a parent may have been computed from a lower one of this feed.
     forEachFeed(above: feed) { parent, _ in nodes[parent.number].repeats = sumOfRepeats(below: parent) }
+  }
+
+  /// Adds a parent of a source. The order does not depend on when feeds were linked: errors name the first feed that they find, and
+  /// name the same one after a restart. O(parents).
+  private func insert(_ parent: Parent, above source: FeedNumber) {
+    let (name, parents) = (table[parent.feed].name, nodes[source].parents)
+    let at = parents.indices.partitionPoint { (table[parents[$0].feed].name, parents[$0].place) < (name, parent.place) }
+    nodes[source].parents.insert(parent, at: at)
   }
 
   private func sumOfRepeats(below feed: Feed) -> Int {

@@ -75,15 +75,18 @@ extension FeedGraph {
     }
     add(steps, below: sources)
     if let feed, let former = feed.derived { add(-former.stepsPerRow - 2 * above, below: below(feed)) }
-    for (number, more) in added.sorted(by: { $0.key < $1.key }) where more > 0 {
+    var exceeding: [(feed: Feed, total: Int)] = []
+    for (number, more) in added where more > 0 {
       let family = [table[number]] + table[number].kind.bins
       let total = family.reduce(more) { $0 + stepsAbove($1.number) }
-      guard total > limits.maxDerivedSteps else { continue }
-      throw limits.exceeded(
-        \.maxDerivedSteps,
-        "the feeds that show \(table.mention(table[number], or: "one of its feeds")) could take "
-          + "\(counted(total, "step")) for each changed row; define fewer views and slots over it")
+      if total > limits.maxDerivedSteps { exceeding.append((table[number], total)) }
     }
+    // The number of a feed is another one after a restart.
+    guard let (feed, total) = exceeding.min(by: { $0.feed.name < $1.feed.name }) else { return }
+    throw limits.exceeded(
+      \.maxDerivedSteps,
+      "the feeds that show \(table.mention(feed, or: "one of its feeds")) could take "
+        + "\(counted(total, "step")) for each changed row; define fewer views and slots over it")
   }
 
   /// The number of ways in which feeds list the rows of this one when it gets other sections: itself and all feeds above.

@@ -54,7 +54,7 @@ final class BinKind: DerivedKind, SingleSectionKind {
 
   var sources: [(place: Int, feed: Feed)] { [] }
   func shows(_ place: Int) -> Bool { true }
-  func origin(of path: IndexPath) -> (feed: Feed, path: IndexPath)? { nil }
+  func origins(of rows: [TracedRow], _ pace: Pace) -> [(source: Feed, rows: [TracedRow])] { [] }
   func offset(ofSectionsAt place: Int) -> Int? { nil }
   var publishedSectionCount: Int { publishedIndex == nil ? 0 : 1 }
 

@@ -48,9 +48,9 @@ protocol DerivedKind: FeedKind {
   var sources: [(place: Int, feed: Feed)] { get }
   /// Whether rows of the source at a place are currently visible.
   func shows(_ place: Int) -> Bool
-  /// The source of an existing row, and the path of the row there. Returns nil for a bin, whose rules are those of its
-  /// collection. O(log n).
-  func origin(of path: IndexPath) -> (feed: Feed, path: IndexPath)?
+  /// The rows of the sources that existing rows show, by source; no source is without rows. Empty for a bin, whose rules are those of
+  /// its collection. O(rows · log n), and O(sections of the sources) for many rows.
+  func origins(of rows: [TracedRow], _ pace: Pace) -> [(source: Feed, rows: [TracedRow])]
   /// The index of the first section of the source at a place, if its sections are sections of this feed. Returns nil if
   /// the kind derives a change of its own.
   func offset(ofSectionsAt place: Int) -> Int?

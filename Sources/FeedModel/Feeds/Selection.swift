@@ -10,18 +10,19 @@ import FeedJSON
 /// replace each other in the selection, and rows of a child with `"selectable": false` cannot be selected.
 extension Feed {
   /// Adds rows to the selection, or replaces it if only one row may be selected. Returns whether anything changed.
-  /// O(rows · levels).
+  /// O(rows) if no feed below restricts the selection, otherwise O(rows · levels · log).
   ///
   /// - Parameters:
   ///   - member: the parameter that names the rows, for errors.
   ///   - checkRoom: throws if so many rows may not be selected.
   ///   - mayName: whether errors may name a feed that this one shows.
+  ///   - pace: lets the search for the feeds that rows come from stop.
   /// - Throws: `permissionDenied`, `indexOutOfRange`, `invalidParams` for several rows if only one may be selected,
   ///   `limitExceeded`.
   public func select(
     _ paths: [IndexPath], namedBy member: String = "at",
     checkRoom: (_ count: Int) throws(FeedError) -> Void = { _ throws(FeedError) in },
-    mayName: (Feed) -> Bool = { _ in true }
+    mayName: (Feed) -> Bool = { _ in true }, _ pace: Pace = Pace()
   ) throws(FeedError) -> Bool {
     try checkMaySelect()
     try check(paths)
@@ -31,60 +32,45 @@ extension Feed {
         member: member, reason: "names several rows, and feed \"\(name)\" is defined with \"multiple\": false")
     }
     if !behaviours.multiple && wanted.isEmpty { return false }
+    var trace = SelectionTrace(pace)
+    let replaced = try checkOrigins(of: wanted, namedBy: member, mayName, &trace)
     guard behaviours.multiple else {
-      _ = try checkOrigins(of: wanted, namedBy: member, mayName)
       try checkRoom(wanted.count)
       return setSelection(wanted)
     }
-    let replaced = try checkOrigins(of: wanted, namedBy: member, mayName)
     var kept = selection
-    if !replaced.isEmpty { kept.removeAll { path in origins(of: path).contains { replaced.contains($0.number) } } }
+    try remove(replaced, from: &kept, &trace)
     let merged = mergeAscending(kept, wanted)
     try checkRoom(merged.count)
     return setSelection(merged)
   }
 
-  /// The feeds below this one through which a row comes, nearest first.
-  private func origins(of path: IndexPath) -> [Feed] {
-    var found: [Feed] = []
-    var (feed, path) = (self, path)
-    while let next = feed.derived?.origin(of: path) {
-      found.append(next.feed)
-      (feed, path) = next
-    }
-    return found
-  }
-
-  /// Whether a feed below this one restricts which rows may be selected. Mostly none does, and to find where each row comes from takes
-  /// long below many levels. O(feeds below).
-  private var showsRestrictedFeeds: Bool {
-    var seen: Set<FeedNumber> = []
-    var waiting = shownFeeds
-    while let feed = waiting.popLast() {
-      guard seen.insert(feed.number).inserted else { continue }
-      if !feed.behaviours.selectable || !feed.behaviours.multiple { return true }
-      waiting += feed.shownFeeds
-    }
-    return false
-  }
-
-  /// Checks ascending rows by the rules of the feeds that they come from. Returns the feeds of which only one row may be
-  /// selected.
+  /// Checks rows by the rules of the feeds that they come from. Returns the feeds of which only one row may be selected.
   private func checkOrigins(
-    of paths: [IndexPath], namedBy member: String, _ mayName: (Feed) -> Bool
+    of paths: [IndexPath], namedBy member: String, _ mayName: (Feed) -> Bool, _ trace: inout SelectionTrace
   ) throws(FeedError) -> Set<FeedNumber> {
     var single: Set<FeedNumber> = []
-    if !showsRestrictedFeeds { return single }
-    for path in paths {
-      for feed in origins(of: path) {
-        func mention() -> String { mayName(feed) ? "feed \"\(feed.name)\"" : "a feed that \"\(name)\" shows" }
-        try feed.checkMaySelect(mention)
-        guard !feed.behaviours.multiple, !single.insert(feed.number).inserted else { continue }
+    try trace.forEachRule(below: self, of: paths) { (feed, rows) throws(FeedError) in
+      func mention() -> String { mayName(feed) ? "feed \"\(feed.name)\"" : "a feed that \"\(name)\" shows" }
+      try feed.checkMaySelect(mention)
+      guard rows.count == 1, single.insert(feed.number).inserted else {
         throw .invalidParams(
           member: member, reason: "names several rows of \(mention()), which is defined with \"multiple\": false")
       }
     }
     return single
+  }
+
+  /// Removes the rows that come through some feeds.
+  private func remove(
+    _ feeds: Set<FeedNumber>, from paths: inout [IndexPath], _ trace: inout SelectionTrace
+  ) throws(FeedError) {
+    if feeds.isEmpty { return }
+    var isGone = [Bool](repeating: false, count: paths.count)
+    try trace.forEachRule(below: self, of: paths) { (feed, rows) throws(FeedError) in
+      if feeds.contains(feed.number) { for row in rows { isGone[row.index] = true } }
+    }
+    paths = zip(paths, isGone).filter { !$1 }.map(\.0)
   }
 
   /// Throws `permissionDenied` if the definition does not allow selection.

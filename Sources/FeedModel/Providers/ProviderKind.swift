@@ -95,9 +95,20 @@ public final class ProviderKind: DerivedKind {
     preconditionFailure("there is no row \(index)")
   }
 
-  func origin(of path: IndexPath) -> (feed: Feed, path: IndexPath)? {
-    let place = place(ofSection: Int(path.section))
-    return (children[place], IndexPath(section: path.section - UInt32(starts[place]), row: path.row))
+  func origins(of rows: [TracedRow], _ pace: Pace) -> [(source: Feed, rows: [TracedRow])] {
+    var found: [Int: [TracedRow]] = [:]
+    var next = 0
+    while next < rows.count {
+      let place = place(ofSection: Int(rows[next].path.section))
+      let (first, end) = (UInt32(starts[place]), UInt32(starts[place + 1]))
+      let ofOthers = rows[next...].firstIndex { !(first..<end).contains($0.path.section) } ?? rows.count
+      found[place, default: []] += rows[next..<ofOthers].lazy.map {
+        TracedRow(path: IndexPath(section: $0.path.section - first, row: $0.path.row), index: $0.index)
+      }
+      pace.spend(1 + (ofOthers - next) / 128)
+      next = ofOthers
+    }
+    return found.sorted { $0.key < $1.key }.map { (children[$0.key], $0.value) }
   }
 
   public func makeSnapshots() -> [SectionsSnapshot] { shownPlaces.flatMap { children[$0].kind.makeSnapshots() } }

@@ -60,9 +60,19 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
   /// Hidden rows of a content count too, because any change may show them.
   func shows(_ type: Int) -> Bool { true }
 
-  func origin(of path: IndexPath) -> (feed: Feed, path: IndexPath)? {
-    let item = shown.layout.item(at: Int(path.row))
-    return plan.contents[item.type].map { ($0, $0.kind.path(ofFlat: item.index)) }
+  func origins(of rows: [TracedRow], _ pace: Pace) -> [(source: Feed, rows: [TracedRow])] {
+    let layout = shown.layout
+    var (ofTypes, indices) = ([[TracedRow]](repeating: [], count: typeCount), [[Int]](repeating: [], count: typeCount))
+    for row in rows {
+      let item = layout.item(at: Int(row.path.row))
+      ofTypes[item.type].append(row)
+      indices[item.type].append(item.index)
+      if row.index & 15 == 15 { pace.spend() }
+    }
+    return plan.contents.enumerated().compactMap { type, content in
+      guard let content, !indices[type].isEmpty else { return nil }
+      return (content, ofTypes[type].moved(to: content.paths(ofFlat: indices[type], pace)))
+    }
   }
 
   func offset(ofSectionsAt type: Int) -> Int? { nil }
@@ -79,11 +89,13 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
     let (former, layout, count) = (plan, shown.layout, shown.count)
     let followed = [published?.plan, former].compactMap { $0 }
     let fresh = try catalog.plan(content, for: feed, named: feed.name, following: followed)
-    let rows = fresh.contents.reduce(count) { $0 + ($1?.count ?? 0) }
-    try catalog.commit.budget.use(rows: rows, of: feed.number)
-    try catalog.checkRowsOfViews(above: feed, added: rows - 2 * count)
     install(fresh, feed, catalog.graph)
     catalog.commit.logStructure { [unowned self, graph = catalog.graph] in install(former, feed, graph) }
+    // By rules before 4, all rows of the contents count.
+    let after =
+      catalog.commit.budget.countsReading ? shown.count : fresh.contents.reduce(0) { $0 + ($1?.count ?? 0) }
+    try catalog.commit.budget.use(rows: count + after, of: feed.number)
+    try catalog.checkRowsOfViews(above: feed, added: after - count)
     let contents = [FlatChange](repeating: .none, count: fresh.contents.count)
     catalog.commit.finishOperation(
       on: feed.number, result: change(from: former, layout, contents, catalog.commit.pace))

@@ -45,8 +45,9 @@ final class ViewKind: DerivedKind, SingleSectionKind {
   var sources: [(place: Int, feed: Feed)] { [(0, plan.source)] }
   /// Rows outside the window count too, because any change may move them into it.
   func shows(_ place: Int) -> Bool { true }
-  func origin(of path: IndexPath) -> (feed: Feed, path: IndexPath)? {
-    (plan.source, plan.source.kind.path(ofFlat: shown.sourceRow(at: Int(path.row))))
+  func origins(of rows: [TracedRow], _ pace: Pace) -> [(source: Feed, rows: [TracedRow])] {
+    let source = plan.source
+    return [(source, rows.moved(to: source.paths(ofFlat: shown.sourceRows(of: rows, pace), pace)))]
   }
   func offset(ofSectionsAt place: Int) -> Int? { nil }
   var stepsPerRow: Int { shown.stepsPerRow }

@@ -81,12 +81,18 @@ final class ViewSection: FeedSection {
     }
   }
 
-  /// The index in the flattened order of the source of the row at `index`.
-  func sourceRow(at index: Int) -> Int {
-    switch rows {
-    case .source(let range): range.lowerBound + index
-    case .index(let kept, let range): kept.sourceRow(at: range.lowerBound + index)
-    case .preview(let rows): rows[index]
+  /// The indices in the flattened order of the source of rows of this section. O(rows · log n).
+  func sourceRows(of traced: [TracedRow], _ pace: Pace) -> [Int] {
+    let rows = rows
+    return traced.map(pace) { row in
+      let index = Int(row.path.row)
+      switch rows {
+      case .source(let range): return range.lowerBound + index
+      case .index(let kept, let range):
+        if row.index & 15 == 15 { pace.spend() }
+        return kept.sourceRow(at: range.lowerBound + index)
+      case .preview(let rows): return rows[index]
+      }
     }
   }
 

@@ -52,6 +52,47 @@ import Testing
     expectEqual(ask("describe", #"{"feed":"a"}"#)?["result"]?["shows"], nil)
   }
 
+  /// Many rows are traced together to the feeds that they come from.
+  @Test(arguments: [
+    #""kind":"composed","children":["base","a"]"#, #""kind":"view","of":"base""#,
+    #""kind":"view","of":"base","sort":[{"by":"$.n","order":"descending"}]"#,
+    #""kind":"slots","contents":{"A":"base"},"pattern":["A"]"#,
+    #""kind":"slots","contents":{"A":"long","B":"single","C":"dead"},"pattern":["A","B","A","C"],"repeatables":["A"]"#,
+  ])
+  func rulesApplyToManyRows(_ definition: String) {
+    for (name, rule, elements) in [
+      ("long", "", (0..<300).map { #"{"n":\#($0)}"# }), ("single", #","multiple":false"#, [#"{"s":1}"#, #"{"s":2}"#]),
+      ("dead", #","selectable":false"#, [#"{"d":1}"#]),
+    ] {
+      _ = ask("define", #"{"feed":"\#(name)","kind":"array"\#(rule)}"#)
+      _ = ask("insert", #"{"feed":"\#(name)","elements":[\#(elements.joined(separator: ","))]}"#)
+    }
+    _ = ask("define", #"{"feed":"base","kind":"composed","children":["a","single","long","dead"]}"#)
+    _ = ask("define", #"{"feed":"top",\#(definition)}"#)
+    let sections = ask("snapshot", #"{"feed":"top"}"#)?["result"]?["sections"]?.items ?? []
+    func paths(_ member: String) -> [String] {
+      sections.enumerated().flatMap { section, content in
+        (content["elements"]?.items ?? []).enumerated().filter { $1[member] != nil }.map { "[\(section),\($0.offset)]" }
+      }
+    }
+    func select(_ rows: [String]) -> Value? { self.select("top", "[\(rows.joined(separator: ","))]") }
+    func selected(_ answer: Value?) -> Set<String> { Set((answer?["result"]?["selected"]?.items ?? []).map(\.text)) }
+    let (long, single, dead) = (paths("n"), paths("s"), paths("d"))
+    expectEqual([long.count, single.count, dead.count], [300, 2, 1])
+    expectEqual(selected(select(long + [single[0]])), Set(long + [single[0]]))
+    expectEqual(selected(select([single[1]])), Set(long + [single[1]]))
+    expectEqual(select(long + single)?.errorCode, -32602)
+    expectEqual(select(long + dead)?.errorCode, -32006)
+    expectEqual(selected(select(long.suffix(100) + [single[0]])), Set(long + [single[0]]))
+  }
+
+  @Test func errorNamesTheFirstParentByName() {
+    for name in ["early", "zero"] { _ = ask("define", #"{"feed":"\#(name)","kind":"composed","children":["a"]}"#) }
+    expectEqual(
+      ask("undefine", #"{"feed":"a"}"#)?["error"]?["message"]?.string,
+      "cannot change feed \"a\": \"early\" shows it; remove it there or undefine that feed first")
+  }
+
   @Test func rowOfAFeedWithoutSelectionCannotBeSelectedInItsParents() {
     expectEqual(select("home", "[3,0]")?.errorCode, -32006)
     _ = ask("define", #"{"feed":"v","kind":"view","of":"home"}"#)

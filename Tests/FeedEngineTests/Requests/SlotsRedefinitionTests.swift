@@ -44,6 +44,34 @@ import Testing
   private var selected: String? { ask("selected", #"{"feed":"s"}"#).first?["result"]?["selected"]?.text }
   private var revision: Int? { ask("describe", #"{"feed":"s"}"#).first?["result"]?["revision"]?.int }
 
+  /// Rows of contents that are not shown do not count, for the request and for views above.
+  @Test func definitionCountsTheRowsThatAreShown() {
+    var limits = Limits()
+    (limits.maxRequestRows, limits.maxTotalViewRows) = (40, 20)
+    let harness = EngineHarness(limits: limits)
+    let id = harness.connect()
+    func ask(_ method: String, _ params: String) -> Value? { harness.ask(id, method, params).first?.json }
+    for feed in ["a", "b"] { _ = ask("define", #"{"feed":"\#(feed)","kind":"array"}"#) }
+    _ = ask("insert", #"{"feed":"a","elements":[1,2]}"#)
+    for _ in 0..<3 {
+      _ = ask("insert", #"{"feed":"b","elements":[\#((0..<20).map(String.init).joined(separator: ","))]}"#)
+    }
+    func define(_ members: String) -> Value? {
+      ask(
+        "define",
+        #"{"feed":"s","kind":"slots","contents":{"A":"a","B":"b"},"replace":true,\#(members)}"#)
+    }
+    _ = define(#""pattern":["A"]"#)
+    _ = ask("define", #"{"feed":"v","kind":"view","of":"s","sort":[{"by":"$.n"}]}"#)
+    expectEqual(define(#""pattern":["A"],"header":["B"]"#)?["error"], nil)
+    expectEqual(ask("describe", #"{"feed":"v"}"#)?["result"]?["count"]?.int, 3)
+    for (pattern, limit) in [("B", "maxRequestRows"), ("A", nil)] {
+      let answer = define(#""pattern":["\#(pattern)"],"repeatables":["A"]"#)
+      expectEqual(answer?.errorData?["limit"]?.string, limit, "\(pattern)")
+    }
+    expectEqual(ask("describe", #"{"feed":"v"}"#)?["result"]?["count"]?.int, 2)
+  }
+
   @Test func definitionThatShowsTheSameRowsIsNoChange() {
     let before = (rows, revision, selected)
     expectEqual(

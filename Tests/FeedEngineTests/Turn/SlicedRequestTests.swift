@@ -50,6 +50,30 @@ import Testing
     return 0
   }
 
+  /// The search for the feeds that selected rows come from stops too.
+  @Test(arguments: Log.allCases) func readsRunBetweenSlicesOfASelection(_ log: Log) {
+    let harness = Self.harness(log)
+    let (writer, reader) = (harness.connect(), harness.connect())
+    Self.fill(harness, writer, count: 300)
+    for definition in [
+      #"{"feed":"one","kind":"array","multiple":false}"#, #"{"feed":"p","kind":"composed","children":["c","one"]}"#,
+      #"{"feed":"v","kind":"view","of":"p","sort":[{"by":"$.k"}]}"#,
+    ] { _ = harness.ask(writer, "define", definition) }
+    let rows = (0..<300).map { "[0,\($0)]" }.joined(separator: ",")
+    harness.supply(writer, Self.request("select", #"{"feed":"v","at":[\#(rows)]}"#))
+    var seen = 0
+    let turns = Self.turns(harness, until: writer) { turn in
+      if turn % 3 > 0 { return }
+      harness.supply(reader, Self.request("selected", #"{"feed":"v"}"#))
+      for answer in harness.take(reader).compactMap({ Value($0)?["result"]?["selected"] }) {
+        expectEqual(answer.text, "[]")
+        seen += 1
+      }
+    }
+    #expect(turns > 6 && seen > 0, "\(turns) turns, \(seen) reads")
+    expectEqual(Self.value(harness.take(writer))?["result"]?["selected"]?.items.count, 300)
+  }
+
   @Test(arguments: Log.allCases, ["define", "set", "delete", "transaction", "view"])
   func readsBetweenSlicesSeeTheStateBefore(_ log: Log, _ method: String) throws {
     let harness = Self.harness(log)
