@@ -119,10 +119,12 @@ extension Catalog {
       return make { ListKind(number: $0, name: name, definition: list, limits: limits, seed: seed) }
     case .composed(let names):
       let children = try checkedChildren(names, of: nil, named: name) { $0 }
-      return make { ProviderKind(number: $0, form: .composed, children: children) }
+      return make { ProviderKind(number: $0, form: .composed, children: children, counts: graph.counts) }
     case .segmented(let names, let current):
       let children = try checkedChildren(names, of: nil, named: name) { ProviderKind.shown($0, current) }
-      return make { ProviderKind(number: $0, form: .segmented, children: children, current: current) }
+      return make {
+        ProviderKind(number: $0, form: .segmented, children: children, current: current, counts: graph.counts)
+      }
     case .slots(let slots):
       let plan = try plan(slots, for: nil, named: name)
       return make { _ in SlotsKind(name: name, plan: plan, counts: graph.counts) }

@@ -66,20 +66,11 @@ extension [TracedRow] {
 }
 
 extension Feed {
-  /// The paths of existing rows of the flattened order. O(rows · sections) for few rows, otherwise O(rows · log sections + sections + feeds
-  /// shown).
+  /// The paths of existing rows of the flattened order. O(rows · levels · log n).
   func paths(ofFlat rows: [Int], _ pace: Pace) -> [IndexPath] {
-    if rows.count <= 64 { return rows.map { kind.path(ofFlat: $0) } }
-    var (starts, end) = ([Int](), 0)
-    forEachSection {
-      starts.append(end)
-      end += $2
-    }
-    return rows.map(pace) { row in
-      // The last section that begins at or before the row: those before it that begin there too have no rows.
-      let section = starts.indices.partitionPoint { starts[$0] <= row } - 1
-      if row & 15 == 15 { pace.spend() }
-      return IndexPath(section: UInt32(section), row: UInt32(row - starts[section]))
+    rows.map(pace) { row in
+      pace.spend()
+      return kind.path(ofFlat: row)
     }
   }
 }

@@ -23,9 +23,14 @@ public final class ProviderKind: DerivedKind {
   private var published: Structure?
   /// Whether children or their sections may have been added or removed since the last commit.
   private var isRestructured = false
-  private var starts = SectionStarts()
+  private var starts = ChildStarts()
+  /// The first row of each child in flattened order, for a version of `counts`.
+  private var rowStarts = ChildStarts()
+  private var rowStartsVersion: UInt64 = 0
+  private let counts: RowCounts
 
-  init(number: FeedNumber, form: Form, children: [Feed], current: Int = -1) {
+  init(number: FeedNumber, form: Form, children: [Feed], current: Int = -1, counts: RowCounts) {
+    self.counts = counts
     self.number = number
     self.form = form
     self.children = children
@@ -50,7 +55,16 @@ public final class ProviderKind: DerivedKind {
   var structure: Structure { shown.map { ($0, $0.sectionCount) } }
 
   private func sumStarts() {
-    if !starts.isKnown { starts.sum(children, shown: shownPlaces) }
+    if !starts.isKnown { starts.sum(children, shown: shownPlaces) { $0.sectionCount } }
+  }
+
+  /// Counts the rows of the children, unless no row was added or removed since the last time: below many levels, each of them would
+  /// count all rows below it for each row that is looked up.
+  private func sumRowStarts() {
+    if rowStarts.isKnown && rowStartsVersion == counts.version { return }
+    rowStarts.invalidate()
+    rowStarts.sum(children, shown: shownPlaces) { $0.count }
+    rowStartsVersion = counts.version
   }
 
   // MARK: Rows
@@ -72,27 +86,26 @@ public final class ProviderKind: DerivedKind {
     return children[place].section(at: index &- starts[place])
   }
 
-  public var rowCount: Int { shownPlaces.reduce(0) { $0 + children[$1].count } }
+  public var rowCount: Int {
+    sumRowStarts()
+    return rowStarts.end
+  }
 
   public func locate(_ index: Int) -> (section: any FeedSection, row: Int) {
-    var rest = index
-    for place in shownPlaces {
-      let count = children[place].count
-      if rest < count { return children[place].kind.locate(rest) }
-      rest -= count
-    }
-    preconditionFailure("there is no row \(index)")
+    let place = place(ofRow: index)
+    return children[place].kind.locate(index &- rowStarts[place])
   }
 
   public func path(ofFlat index: Int) -> IndexPath {
+    let place = place(ofRow: index)
     sumStarts()
-    var rest = index
-    for place in shownPlaces {
-      let count = children[place].count
-      if rest < count { return children[place].kind.path(ofFlat: rest).shifted(by: UInt32(starts[place])) }
-      rest -= count
-    }
-    preconditionFailure("there is no row \(index)")
+    return children[place].kind.path(ofFlat: index &- rowStarts[place]).shifted(by: UInt32(starts[place]))
+  }
+
+  private func place(ofRow index: Int) -> Int {
+    sumRowStarts()
+    precondition(index < rowStarts.end, "there is no row \(index)")
+    return rowStarts.place(of: index)
   }
 
   func origins(of rows: [TracedRow], _ pace: Pace) -> [(source: Feed, rows: [TracedRow])] {
@@ -125,7 +138,7 @@ public final class ProviderKind: DerivedKind {
 
   private func place(ofSection index: Int) -> Int {
     sumStarts()
-    return starts.place(ofSection: index)
+    return starts.place(of: index)
   }
 
   public var hasTypes: Bool { shownPlaces.contains { children[$0].hasTypes } }
@@ -158,12 +171,14 @@ public final class ProviderKind: DerivedKind {
 
   func sourceSectionsDidChange() -> Bool {
     starts.invalidate()
+    rowStarts.invalidate()
     isRestructured = true
     return true
   }
 
   func sourcesWereRestored() {
     starts.invalidate()
+    rowStarts.invalidate()
     publish()
   }
 
@@ -306,41 +321,41 @@ extension Change {
   }
 }
 
-/// The index of the first section of each child in the list of all sections: the prefix sums of the section counts.
+/// Where each child begins in the list of all sections, or of all rows: the prefix sums of its counts.
 ///
 /// Invariant: unless unknown, there is one entry for each child and one for the end, ascending.
-struct SectionStarts {
+struct ChildStarts {
   /// Empty while unknown.
   private var starts: [Int] = []
 
   var isKnown: Bool { !starts.isEmpty }
 
-  /// The number of all sections.
+  /// The number of all sections or rows.
   var end: Int { starts[starts.count &- 1] }
 
-  /// The index of the first section of the child at a place. For a hidden child, that of the next visible child.
+  /// The index of the first section or row of the child at a place. For a hidden child, that of the next visible child.
   subscript(place: Int) -> Int { starts[place] }
 
-  /// Discards the sums, because sections may have been added or removed.
+  /// Discards the sums, because sections or rows may have been added or removed.
   mutating func invalidate() {
     if !starts.isEmpty { starts.removeAll(keepingCapacity: true) }
   }
 
-  /// Computes the prefix sums. Children outside `shown` count as having no sections.
-  mutating func sum(_ children: [Feed], shown: Range<Int>) {
+  /// Computes the prefix sums. Children outside `shown` count as having nothing.
+  mutating func sum(_ children: [Feed], shown: Range<Int>, _ count: (Feed) -> Int) {
     assert(starts.isEmpty, "the starts are known already")
     var end = 0
     for (place, child) in children.enumerated() {
       starts.append(end)
-      if shown.contains(place) { end += child.sectionCount }
+      if shown.contains(place) { end += count(child) }
     }
     starts.append(end)
     assert(starts.count == children.count + 1, "a child has no start")
   }
 
-  /// The place of the child that has the section at `index`: the last child that begins at or before it. Hidden
-  /// children and children without sections begin where the next child begins. O(log children).
-  func place(ofSection index: Int) -> Int {
+  /// The place of the child that has the section or row at `index`: the last child that begins at or before it. Hidden
+  /// children and empty children begin where the next child begins. O(log children).
+  func place(of index: Int) -> Int {
     var (low, high) = (0, starts.count &- 2)
     while low < high {
       let middle = (low &+ high &+ 1) / 2

@@ -12,6 +12,9 @@ final class ViewSection: FeedSection {
   private var preparedVersion: UInt64?
   /// The visible rows of the source, cached for one version of `counts`.
   private var preview: (plan: ViewPlan, version: UInt64, rows: [Int])?
+  /// The rows that a view without an index shows, cached for one version of `counts`: in a view of many views, each would count the rows
+  /// of all below it for each row that is looked up.
+  private var known: (version: UInt64, range: Range<Int>)?
   private let counts: RowCounts
   private var limits: Limits
   /// The change of the rows of the index. The memory is reused.
@@ -41,6 +44,7 @@ final class ViewSection: FeedSection {
     self.plan = plan
     // It retains the source of the previous plan. If that source shows this view, neither would ever be freed.
     preview = nil
+    known = nil
   }
 
   /// Evaluates the filter under other limits from now on. The index keeps the former rows until `rebuild`.
@@ -59,9 +63,17 @@ final class ViewSection: FeedSection {
   }
 
   private var rows: Rows {
-    if plan.definition.isPlain { return .source(window.range(of: source.count)) }
+    if plan.definition.isPlain { return .source(plainRange) }
     if let index, index.plan === plan, !counts.isChanging { return .index(index, window.range(of: index.count)) }
     return .preview(presentRows(counts.isChanging ? pace : Pace()))
+  }
+
+  /// The rows of the source that a view without an index shows.
+  private var plainRange: Range<Int> {
+    if let known, known.version == counts.version { return known.range }
+    let range = window.range(of: source.count)
+    known = (counts.version, range)
+    return range
   }
 
   var count: Int {
@@ -108,7 +120,7 @@ final class ViewSection: FeedSection {
   ///
   /// - Parameter pace: that of the commit under way; reads do not stop.
   func presentRows(_ pace: Pace = Pace()) -> [Int] {
-    if plan.definition.isPlain { return Array(window.range(of: source.count)) }
+    if plan.definition.isPlain { return Array(plainRange) }
     if let preview, preview.plan === plan, preview.version == counts.version { return preview.rows }
     let judge = ViewJudge(plan.definition, limits: limits)
     var entries = ViewEntries(most: source.count)

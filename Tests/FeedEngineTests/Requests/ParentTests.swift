@@ -86,6 +86,43 @@ import Testing
     expectEqual(selected(select(long.suffix(100) + [single[0]])), Set(long + [single[0]]))
   }
 
+  /// Each level finds a row by the numbers of rows below it, which it does not count again for each row. Otherwise this takes minutes.
+  @Test(arguments: ["view", "composed", "slots", "mixed"]) func rowsBelowManyLevelsAreFound(_ kind: String) {
+    _ = ask("define", #"{"feed":"long","kind":"array"}"#)
+    var rows = (0..<600).map(String.init)
+    _ = ask("insert", #"{"feed":"long","elements":[\#(rows.joined(separator: ","))]}"#)
+    var below = "long"
+    for level in 0..<300 {
+      let feed = "level\(level)"
+      let members =
+        switch kind == "mixed" ? ["view", "composed", "slots"][level % 3] : kind {
+        case "view": #""kind":"view","of":"\#(below)""#
+        case "composed": #""kind":"composed","children":["\#(below)"]"#
+        default: #""kind":"slots","contents":{"A":"\#(below)"},"pattern":["A"]"#
+        }
+      expectEqual(ask("define", #"{"feed":"\#(feed)",\#(members)}"#)?["error"], nil)
+      below = feed
+    }
+    _ = ask("define", #"{"feed":"plain","kind":"view","of":"\#(below)","offset":1}"#)
+    _ = ask("define", #"{"feed":"sorted","kind":"view","of":"\#(below)","sort":[{"by":"$","order":"descending"}]}"#)
+    func shown(_ feed: String) -> [String] {
+      let sections = ask("snapshot", #"{"feed":"\#(feed)"}"#)?["result"]?["sections"]
+      return sections?.items.first?["elements"]?.items.map(\.text) ?? []
+    }
+    func check() {
+      expectEqual(shown("plain"), Array(rows.dropFirst()))
+      expectEqual(shown("sorted"), rows.sorted { Int($0) ?? 0 > Int($1) ?? 0 })
+    }
+    check()
+    let more = (600..<700).map(String.init)
+    _ = ask("insert", #"{"feed":"long","elements":[\#(more.joined(separator: ","))],"at":5}"#)
+    rows.insert(contentsOf: more, at: 5)
+    check()
+    _ = ask("remove", #"{"feed":"long","at":[0,300,699]}"#)
+    for row in [699, 300, 0] { rows.remove(at: row) }
+    check()
+  }
+
   @Test func errorNamesTheFirstParentByName() {
     for name in ["early", "zero"] { _ = ask("define", #"{"feed":"\#(name)","kind":"composed","children":["a"]}"#) }
     expectEqual(
