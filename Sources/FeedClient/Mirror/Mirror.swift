@@ -57,9 +57,10 @@ public struct Mirror: Sendable {
   }
 
   /// Continues with another watch of the same feed. It must have been requested with `since` at the mirror's position,
-  /// and with a snapshot in case it cannot resume.
+  /// and with a snapshot in case it cannot resume. Nothing is selected until a `selection` arrives: none does if nothing is.
   public mutating func restart(_ start: WatchStart) {
     progress.restart(start, initial: true)
+    selected = []
     incoming = IncomingSnapshot(sections: start.sections)
   }
 

@@ -38,6 +38,16 @@ import Testing
     expectEqual(mirror.progress.position, FeedPosition(epoch: "e", revision: 7))
   }
 
+  /// The daemon sends a resumed watch no `selection` if nothing is selected by then.
+  @Test(arguments: [false, true]) func restartForgetsTheSelection(_ resumes: Bool) throws {
+    var mirror = try mirror()
+    try mirror.apply(Selection(feed: "f", revision: 7, selected: [IndexPath(section: 0, row: 1)]))
+    expectEqual(mirror.selected, [IndexPath(section: 0, row: 1)])
+    mirror.restart(WatchStart(feed: "f", epoch: "e", revision: 7, resumed: resumes, sections: Self.sections))
+    expectEqual(mirror.selected, [])
+    expectEqual(contents(mirror).json, "[[1,2],[3]]")
+  }
+
   @Test func emptyFeedHasOneEmptyPart() throws {
     var mirror = Mirror(WatchStart(feed: "f", epoch: "e", revision: 7, resumed: false, sections: []))
     #expect(try mirror.apply(part(0, 0, [], last: true)))
