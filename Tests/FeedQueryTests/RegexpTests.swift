@@ -80,6 +80,14 @@ import Testing
     #expect(try IRegexp(parsing: "US[$] \\^").searches(in: "5 US$ ^2"))
   }
 
+  /// More different sets than the program looks at without hashing them.
+  @Test func copiesOfARepetitionShareTheirSets() throws {
+    let text = #"(\p{L}a|[^\p{L}]b|[c-k][l-z][A-K][L-Z][0-4][5-9]){20}"#
+    let program = try RegexpProgram(try RegexpParser.parse(text))
+    expectEqual(program.sets.count, 10)
+    expectEqual(Set(program.sets).count, 10)
+  }
+
   @Test func categoriesAgreeWithUnicode() throws {
     let categories = GeneralCategories.shared
     let names = [

@@ -20,6 +20,9 @@ struct RegexpProgram: Sendable {
   private(set) var sets: [CodePointSet] = []
   private(set) var classes: CodePointClasses
   private var setIndexes: [CodePointSet: Int32] = [:]
+  /// The last few sets, with their indexes. Each copy of a repetition adds the same sets again, and to hash a category with its
+  /// hundreds of ranges takes long; equal sets that are the same array are compared at once.
+  private var recent: [(set: CodePointSet, index: Int32)] = []
 
   static let match: Int32 = 0
 
@@ -32,7 +35,7 @@ struct RegexpProgram: Sendable {
     }
     entry = add(syntax, next: Self.match)
     classes = try CodePointClasses(distinguishing: sets)
-    setIndexes = [:]
+    (setIndexes, recent) = ([:], [])
   }
 
   /// Adds instructions that match `syntax` and continue at `next`. Returns the index of the first one.
@@ -84,10 +87,15 @@ struct RegexpProgram: Sendable {
   }
 
   private mutating func index(of set: CodePointSet) -> Int32 {
-    if let index = setIndexes[set] { return index }
-    let index = Int32(sets.count)
-    sets.append(set)
-    setIndexes[set] = index
+    if let known = recent.first(where: { $0.set == set }) { return known.index }
+    let next = Int32(sets.count)
+    let index = setIndexes[set] ?? next
+    if index == next {
+      sets.append(set)
+      setIndexes[set] = index
+    }
+    if recent.count == 8 { recent.removeFirst() }
+    recent.append((set, index))
     return index
   }
 }
