@@ -51,13 +51,15 @@ final class ViewJudge {
   }
 
   /// Sets ``key`` to the key of an element. It has as many bytes as the element, and 1 KiB, which is enough unless several terms
-  /// find the same long value: the keys of all rows are in memory while these are sorted.
+  /// find the same long value: the keys of all rows are in memory while these are sorted. It ends after so many steps too.
   private func appendKey(of element: JSONView) {
-    var room = SortOrder.Room(bytes: element.text.count &+ Self.keyRoom)
+    var room = SortOrder.Room(bytes: element.text.count &+ Self.keyRoom, steps: Self.keySteps)
     order?.appendKey(of: element, to: &keys, within: &room)
   }
 
   private static let keyRoom = 1 << 10
+  /// A term takes one for four members visited.
+  private static let keySteps = 2_000_000
 
   /// The steps that the filter takes over an element, and one for the element.
   ///
