@@ -139,6 +139,33 @@ class Install(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("PREFIX must be an absolute path: 'local'", done.stderr)
 
+    def test_paths_of_the_environment_are_relative_to_the_directory_of_the_caller(self):
+        os.symlink(self.bin, f"{self.folder}/programs")
+        variables = {"FEEDD_BIN_DIR": "programs", "DESTDIR": "root of it", "PREFIX": "/usr", "HOME": self.folder, "PATH": os.environ["PATH"]}
+        done = run("install", cwd=self.folder, env=variables)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        root = f"{self.folder}/root of it/usr"
+        self.assertEqual(sorted(done.stdout.splitlines()), sorted(f"{root}/{file}" for file in self.SHARED + self.SYSTEM))
+
+    def test_units_name_the_program_below_any_prefix(self):
+        for prefix, word in (
+            ("/opt/my feedd", '"/opt/my feedd/bin/feedd"'),
+            ("/opt/a&b|c", '"/opt/a&b|c/bin/feedd"'),
+            ("/opt/100%h$x", '"/opt/100%%h$x/bin/feedd"'),
+            ("/opt/feedd//", "/opt/feedd/bin/feedd"),
+            ("/", "/bin/feedd"),
+        ):
+            self.install(DESTDIR=self.folder, PREFIX=prefix)
+            for kind in ("system", "user"):
+                unit = pathlib.Path(f"{self.folder}{prefix}/lib/systemd/{kind}/feedd.service").read_text(encoding="utf-8")
+                words = re.findall(r"(?m)^Exec(?:Start|Reload)=(.*?)(?: --.*)?$", unit)
+                self.assertEqual(set(words) - {""}, {word}, prefix)
+        for character in "\"'\\":
+            prefix = f"{self.folder}/a{character}b"
+            done = self.run_install(PREFIX=prefix)
+            why = f"PREFIX must not contain quotation marks or backslashes: '{prefix}'"
+            self.assertEqual((done.returncode, done.stderr), (2, f"scripts/install: {why}; run scripts/install --help\n"))
+
     @unittest.skipIf(os.getuid() != 0 or not shutil.which("setpriv"), "needs root and setpriv")
     def test_only_copying_runs_under_sudo(self):
         os.chmod(self.folder, 0o755)

@@ -2,6 +2,17 @@
 # Source it from the root of the package. The first comment of a script is its help.
 script_name=scripts/$(basename "$0")
 
+# Prints a path of the command line or the environment as an absolute one. The scripts run in the root of the package; OLDPWD is
+# the directory that they were called in.
+from_caller() {
+  case $1 in
+    /*) printf '%s\n' "$1" ;;
+    *) printf '%s\n' "$OLDPWD/$1" ;;
+  esac
+}
+
+if [ -n "${FEEDD_BIN_DIR:-}" ]; then FEEDD_BIN_DIR=$(from_caller "$FEEDD_BIN_DIR"); fi
+
 # Prints the help of the script.
 print_help() {
   sed -n '2,${/^#/!q;s/^# \{0,1\}//;p}' "$script_name"
