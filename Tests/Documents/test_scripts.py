@@ -232,6 +232,24 @@ class Install(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""), kind)
 
 
+class Package(unittest.TestCase):
+    TOOLS = ("dpkg-deb", "dpkg-shlibdeps", "strip", "objdump")
+
+    @unittest.skipUnless(all(map(shutil.which, TOOLS)), "the tools of Debian packages are not installed")
+    def test_programs_without_the_swift_runtime_are_refused(self):
+        program = support.binary("feedd")
+        listed = subprocess.run(["objdump", "-p", program], capture_output=True, text=True, check=True).stdout
+        needed = re.findall(r"NEEDED +(\S*swift\S*)", listed)
+        if not needed:
+            self.skipTest("the built programs contain the Swift runtime")
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "FEEDD_BIN_DIR": os.path.dirname(program)}
+            done = run("package", "--output", "out", cwd=folder, env=environment)
+            why = f"cannot package {program}: it needs {needed[0]}; build it with --static-swift-stdlib"
+            self.assertEqual((done.returncode, done.stderr), (1, f"scripts/package: {why}\n"))
+            self.assertEqual(os.listdir(folder), [])
+
+
 class Tests(unittest.TestCase):
     def test_the_help_of_the_test_script_names_the_variable_of_long_tests(self):
         text = run("test", "--help").stdout

@@ -88,6 +88,12 @@ class Package(unittest.TestCase):
         machine.run("feedclient", "push", "inbox", '{"id":1}')
         self.assertIn("--config /etc/feedd/feedd.conf", machine.show("feedd.service", "ExecStart"))
         self.assertEqual(machine.output("stat", "-c", "%U %a", "/var/lib/feedd"), "feedd 700")
+        # Where the shells of Debian look.
+        for path in ("bash-completion/completions/feedd", "zsh/vendor-completions/_feedd", "fish/vendor_completions.d/feedd.fish"):
+            machine.run("test", "-f", f"/usr/share/{path}")
+        # Links of the README.
+        for path in ("Protocol/config.md", "Protocol/methods/README.md", "Protocol/clients/python/feedd/__init__.py"):
+            machine.run("test", "-f", f"/usr/share/doc/feedd/{path}")
         watcher = machine.connect()
         self.addCleanup(watcher.close)
         watch = watcher.watch("inbox")
