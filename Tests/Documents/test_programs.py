@@ -461,7 +461,7 @@ class Completions(unittest.TestCase):
         os.mkdir(programs)
         fake = os.path.join(programs, "feedclient")
         with open(fake, "w", encoding="utf-8") as file:
-            feeds = "\n".join(names)
+            feeds = "\n".join([*names, *(name for name, _ in self.BROKEN)])
             lines = "printf '%s\\n' \"$#\" \"$@\" >&3"
             file.write(f"#!/bin/bash\n[ -e /dev/fd/3 ] && {{ {lines}; exit; }}\ncat <<'END'\n{feeds}\n  get  x\n  import  x\nEND\n")
         os.chmod(fake, 0o755)
@@ -472,7 +472,23 @@ class Completions(unittest.TestCase):
                 for typed in (name[0], "'" + name[0], '"' + name[0]):
                     with self.subTest(command=command, typed=typed):
                         self.assertEqual(self.run_completed(folder.name, command, typed, environment), ["2", command, name])
+        for name, beginnings in self.BROKEN:
+            for typed in [name[0], *beginnings]:
+                with self.subTest(typed=typed):
+                    self.assertEqual(self.run_completed(folder.name, "get", typed, environment), ["2", "get", name])
+        # An option and its value before it, and the value again in the words behind it.
+        words = "--section u:b:1 --timeout=1s u:b:1 urn:"
+        found = self.run_completed(folder.name, "delete", words, environment)
+        self.assertEqual(found, ["6", "delete", "--section", "u:b:1", "--timeout=1s", "u:b:1", "urn:a:1"])
         self.assertEqual(sorted(os.listdir(folder.name)), sorted([*names, "programs", "out"]))
+
+    # Names with characters at which readline breaks words, and beginnings that contain these.
+    BROKEN = [
+        ("urn:a:1", ["urn:", "urn:a", "urn:a:", "'urn:a"]),
+        ("k=v", ["k=", '"k=']),
+        ("mail@example.org", ["mail@", "mail@ex"]),
+        ("one two:three", ["one\\ two:", "one\\ two:t", "'one two:"]),
+    ]
 
     def run_completed(self, folder, command, typed, environment):
         """Returns what the program received when the completed line was executed."""

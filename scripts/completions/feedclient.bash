@@ -1,10 +1,11 @@
 # Completion of feedclient for bash. Commands, options and feeds are read from feedclient at run time.
 
-# Reads a word as the shell would, without expanding anything. Sets `plain` to its text and `open` to the quote that is not
-# closed. With an open quote, readline replaces only the text after it.
+# Reads a word as the shell would, without expanding anything. Sets `plain` to its text, `open` to the quote that is not
+# closed, and `kept` to the text before the part that readline replaces: it breaks words behind = and :, and before @. With an open
+# quote, it replaces only the text after that.
 _feedclient_unquote() {
   local word=$1 index character
-  plain="" open=""
+  plain="" open="" kept=""
   for ((index = 0; index < ${#word}; index++)); do
     character=${word:index:1}
     if [[ $open == "'" || -n $open && $character == "$open" ]]; then
@@ -15,8 +16,26 @@ _feedclient_unquote() {
     elif [[ -z $open && $character == [\'\"] ]]; then
       open=$character
     else
+      [[ $COMP_WORDBREAKS == *"$character"* && -z $open && $character == @ ]] && kept=$plain
       plain+=$character
+      [[ $COMP_WORDBREAKS == *"$character"* && -z $open && $character == [=:] ]] && kept=$plain
     fi
+  done
+}
+
+# Sets `words` to the words up to the completed one as the shell reads them: parts without a blank between them are one word.
+_feedclient_words() {
+  local rest=${COMP_LINE:-} before="" part index
+  words=()
+  for ((index = 0; index <= COMP_CWORD; index++)); do
+    part=${COMP_WORDS[index]}
+    if [[ $rest == [^[:blank:]]* && ($part == [=:@]* || $before == [=:@]*) ]]; then
+      words[${#words[@]} - 1]+=$part
+    else
+      words+=("$part")
+    fi
+    rest=${rest#*"$part"}
+    before=$part
   done
 }
 
@@ -40,13 +59,13 @@ _feedclient_quote() {
 # Offers the lines of standard input that begin with the word. They are never expanded, because other programs choose the
 # names of feeds. Characters that a shell would interpret are quoted.
 _feedclient_offer() {
-  local line plain open
+  local line plain open kept
   _feedclient_unquote "$1"
   # A quote that opens within the word: readline would insert the whole name after it.
   [[ -z $open || $1 == "$open"* ]] || return
   while IFS= read -r line; do
     [[ -n $line && $line == "$plain"* ]] || continue
-    COMPREPLY+=("$(_feedclient_quote "$line" "$open")")
+    COMPREPLY+=("$(_feedclient_quote "${line:${#kept}}" "$open")")
   done
 }
 
@@ -127,17 +146,18 @@ _feedclient_operand() {
 }
 
 _feedclient() {
-  local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-  local command="" feed="" socket="" position=0 index plain open
+  local words word previous command="" feed="" socket="" position=0 index plain open kept
   COMPREPLY=()
+  _feedclient_words
+  word=${words[${#words[@]} - 1]} previous=${words[${#words[@]} - 2]}
 
   # The command is the first word that is neither an option nor the value of an option. The operands follow it.
-  for ((index = 1; index < COMP_CWORD; index++)); do
-    _feedclient_unquote "${COMP_WORDS[index]}"
+  for ((index = 1; index < ${#words[@]} - 1; index++)); do
+    _feedclient_unquote "${words[index]}"
     case $plain in
       --socket)
         ((index++))
-        _feedclient_unquote "${COMP_WORDS[index]}"
+        _feedclient_unquote "${words[index]}"
         socket=$plain
         ;;
       --after | --animation | --at | --before | --bin | --child | --content | --count | --current | --default | \
