@@ -40,6 +40,24 @@ class Options(unittest.TestCase):
             expected = f"scripts/{name}: unexpected argument 'nonsense'; run scripts/{name} --help\n"
             self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", expected))
 
+    def test_a_search_path_of_cd_changes_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(f"{folder}/scripts")
+            done = subprocess.run(
+                ["scripts/install", "--help"], cwd=ROOT, env={**os.environ, "CDPATH": folder}, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, run("install", "--help").stdout, ""))
+
+    def test_what_a_script_cannot_use_is_one_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "FEEDD_BIN_DIR": folder, "GIT_CEILING_DIRECTORIES": os.path.dirname(folder)}
+            done = run("limits", env=environment)
+            why = f"cannot use {folder}/feedd: No such file or directory"
+            self.assertEqual((done.returncode, done.stderr), (1, f"scripts/limits: {why}\n"))
+            done = run("commits", folder, env=environment)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            # The first line is that of git.
+            self.assertEqual(done.stderr.splitlines()[1:], ["scripts/commits: git failed with exit status 128"])
+
     def test_invalid_values_of_the_test_script(self):
         for words, why in (
             (["--sanitize=memory"], "unknown sanitizer 'memory'; use address or thread"),

@@ -1,8 +1,20 @@
-"""Shared by the Python scripts: an option parser whose errors have the same form as those of the shell scripts."""
+"""Shared by the Python scripts: an option parser, and errors of the same form as those of the shell scripts."""
 
 import argparse
 import pathlib
+import subprocess
 import sys
+
+
+def run(main):
+    """Runs a script. A file or a program that it cannot use is reported in one line."""
+    try:
+        sys.exit(main())
+    except OSError as error:
+        why = f"cannot use {error.filename}: {error.strerror}"
+    except subprocess.CalledProcessError as error:
+        why = f"{pathlib.Path(error.cmd[0]).name} failed with exit status {error.returncode}"
+    sys.exit(f"scripts/{pathlib.Path(sys.argv[0]).name}: {why}")
 
 
 class Parser(argparse.ArgumentParser):
