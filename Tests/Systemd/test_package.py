@@ -92,8 +92,11 @@ class Package(unittest.TestCase):
         for path in ("bash-completion/completions/feedd", "zsh/vendor-completions/_feedd", "fish/vendor_completions.d/feedd.fish"):
             machine.run("test", "-f", f"/usr/share/{path}")
         # Links of the README.
-        for path in ("Protocol/config.md", "Protocol/methods/README.md", "Protocol/clients/python/feedd/__init__.py"):
+        for path in ("Protocol/config.md", "Protocol/methods/README.md", "Protocol/clients/python/feedd/__init__.py", "scripts/systemd/group/leaf.conf"):
             machine.run("test", "-f", f"/usr/share/doc/feedd/{path}")
+        command = machine.show("feedd.service", "ExecStart").split("argv[]=")[1].split(" ;")[0]
+        drop_in = machine.output("grep", "^ExecStart=/", "/usr/share/doc/feedd/scripts/systemd/group/group.conf")
+        self.assertEqual(drop_in, f"ExecStart={command} --group shop --log nats://127.0.0.1:4222")
         watcher = machine.connect()
         self.addCleanup(watcher.close)
         watch = watcher.watch("inbox")
@@ -129,6 +132,9 @@ class Package(unittest.TestCase):
             self.assertNotEqual(machine.show(unit, "ActiveState"), "active")
         self.assertIn("feedd", machine.output("ls", "/var/lib/feedd"))
         self.assertTrue(configuration.exists())
+        # The administrator's own link goes, too.
+        machine.install_package()
+        machine.run("systemctl", "enable", "feedd.service")
         machine.run("dpkg", "--purge", "feedd")
         left = machine.output(
             "find", "/usr", "/lib", "/etc", "/var/lib/feedd", "/run/feedd", "-xdev", "-name", "*feedd*", "-not", "-path", "/usr/share/*"
