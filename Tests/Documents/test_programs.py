@@ -342,6 +342,7 @@ class Completions(unittest.TestCase):
         (["move", "q", "--before"], ['"17"', "3", "a b", "it's"]),
         (["move", "q", "--id"], ['"17"', "3", "a b", "it's"]),
         (["completion"], ["bash", "fish", "zsh"]),
+        (["call"], sorted(METHODS)),
         (["watch", "k", "--section"], ["k/2", "x y"]),
         (["trigger", "--state", "seen", "--on", "added", "k", "--section"], ["k/2", "x y"]),
         (["trigger", "k", "--on"], ["added", "deleted", "moved", "updated"]),

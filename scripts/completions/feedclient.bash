@@ -89,7 +89,7 @@ _feedclient_feeds() {
 }
 
 _feedclient_methods() {
-  _feedclient_ask --json call hello | grep -oE '"methods":\[[^]]*' | grep -oE '"[a-zA-Z]+"' | tr -d '"'
+  _feedclient_ask --json call hello | grep -oE '"methods":\[[^]]*' | grep -oE '[[,]"[a-zA-Z]+"' | tr -d '[,"'
 }
 
 _feedclient_connections() {

@@ -71,6 +71,10 @@ function __feedclient_feeds
     end
 end
 
+function __feedclient_methods
+    __feedclient_ask --json call hello | grep -oE '"methods":\[[^]]*' | grep -oE '[[,]"[a-zA-Z]+"' | string trim -c '[,"'
+end
+
 function __feedclient_connections
     __feedclient_ask --json clients | string replace -rf '^\{"connection":([0-9]+),"uid":([0-9]+),"pid":([0-9]+).*' '$1\tuid $2 pid $3'
 end
@@ -90,6 +94,7 @@ complete -c feedclient -n 'contains log-level (__feedclient_words)[1]' -a 'error
 complete -c feedclient -n 'contains group (__feedclient_words)[1]' -a 'status leave join image'
 complete -c feedclient -n 'contains (__feedclient_words)[1] import backup restore' -F
 complete -c feedclient -n 'string match -q -- "-*" (commandline -ct)' -a '(__feedclient_options)'
+complete -c feedclient -n '__feedclient_needs 0 call' -a '(__feedclient_methods)'
 complete -c feedclient -n '__feedclient_needs 0 completion' -a 'bash zsh fish'
 complete -c feedclient -n '__feedclient_needs 1 range' -a '(__feedclient_sections)'
 complete -c feedclient -n '__feedclient_needs + select deselect' -a '(__feedclient_places)'
