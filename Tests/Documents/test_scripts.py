@@ -152,6 +152,34 @@ class Install(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"\Ascripts/install: cannot build under sudo; ")
 
+    def test_a_user_without_a_home_is_told(self):
+        done = self.run_install("--user", HOME="")
+        why = "cannot find the directory of the user: HOME is not set; set HOME or PREFIX"
+        self.assertEqual((done.returncode, done.stderr), (1, f"scripts/install: {why}\n"))
+
+    def test_a_daemon_that_runs_during_an_upgrade_is_named(self):
+        """The service manager is a script that knows the installed socket and notes its commands."""
+        tools = pathlib.Path(self.folder) / "tools"
+        tools.mkdir()
+        for options, units, words in (([], "lib/systemd/system", ""), (["--user"], "share/systemd/user", "--user ")):
+            (tools / "systemctl").write_text(
+                f"#!/bin/sh\ncase $* in\n  --version) echo 'systemd 252 (252.1)' ;;\n  *show*) echo {self.folder}/{units}/feedd.socket ;;\n"
+                f'  *) echo "$*" >>{self.folder}/commands ;;\nesac\n')
+            (tools / "systemctl").chmod(0o755)
+            path = f"{tools}:{self.folder}/bin:{os.environ['PATH']}"
+            # A slash at the end is not part of the path that systemd has.
+            done = self.run_install(*options, PREFIX=f"{self.folder}/", PATH=path)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            hint = f"scripts/install: the former feedd still runs; replace it with: systemctl {words}restart feedd"
+            self.assertEqual(done.stderr.splitlines()[:1], [hint])
+            done = self.run_install(*options, "--uninstall", PREFIX=f"{self.folder}/", PATH=path)
+            self.assertNotIn("still runs", done.stderr)
+            commands = pathlib.Path(self.folder) / "commands"
+            self.assertEqual(commands.read_text().splitlines(), [
+                f"{words}daemon-reload", f"{words}--quiet is-active feedd.service",
+                f"{words}disable --now feedd.socket feedd.service", f"{words}daemon-reload"])
+            commands.unlink()
+
     def test_relative_prefix_is_refused(self):
         done = self.run_install(PREFIX="local")
         self.assertEqual(done.returncode, 2)
