@@ -174,10 +174,13 @@ struct ConfiguredFeeds {
 
 extension Engine {
   /// Applies a configuration as one commit. If it throws, nothing changed.
+  ///
+  /// - Precondition: no batch is executed in part.
   @discardableResult
   public func configure(
     _ configuration: Configuration, now: Instant
   ) throws(ConfigurationError) -> ConfigurationChanges {
+    precondition(!longWork.isUnderWay, "the commit of a long request is open")
     begin(at: now)
     var (entries, changes) = ownWork.configured.changes(
       for: configuration, in: catalog,

@@ -44,7 +44,7 @@ struct Completion: ~Copyable {
   /// Whether a slice of long work was done in this turn, and whether a request was executed.
   private var didResume = false
   private var didExecute = false
-  /// Whether the next batch waits for another turn, so that an image can be made between two batches.
+  /// Whether the next batch waits for another turn, so that an image can be made, or a configuration be read, between two batches.
   var pausesBetweenBatches = false
   /// The number of batches refused since the last stored one, and the reason.
   private(set) var failedBatches = 0
@@ -80,7 +80,7 @@ struct Completion: ~Copyable {
     } else {
       guard followLog(&dispatcher) else { return }
     }
-    if dispatcher.batches.hasOnlyWaiting { executeWaiting(&dispatcher) }
+    if dispatcher.batches.hasOnlyWaiting, !(didExecute && pausesBetweenBatches) { executeWaiting(&dispatcher) }
   }
 
   /// Continues the batch that was executed in part. Returns whether it is done.

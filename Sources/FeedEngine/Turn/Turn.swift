@@ -108,7 +108,7 @@ public struct Turn: ~Copyable {
   /// Whether feeds are half changed. An image that was begun must not be continued.
   public var isExclusive: Bool { engine.longWork.isExclusive }
 
-  /// Whether the next batch waits until an image was made between two batches.
+  /// Whether the next batch waits for another turn, so that an image can be made, or a configuration be read, between two batches.
   public var pausesBetweenBatches: Bool {
     get { completion.pausesBetweenBatches }
     set { completion.pausesBetweenBatches = newValue }

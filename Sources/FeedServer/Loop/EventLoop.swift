@@ -25,6 +25,8 @@ package struct EventLoop: ~Copyable {
   /// The file of `--metrics-file`; nil if there is none.
   private var metrics: MetricsFile?
   private var configuration: LiveConfiguration
+  /// The cause of reading the configuration again, until no batch is executed in part; nil if it need not be read.
+  private var awaitedReload: String?
   private var freed: FreedMemory
   private var time: CycleTime
 
@@ -100,9 +102,10 @@ package struct EventLoop: ~Copyable {
     let wakes = try link.wait(milliseconds: timeout(), mayLook: turn.hadInput, time.clock)
     time.beginCycle()
     if wakes.contains(.signals) { handleSignals() }
+    reloadIfAwaited()
     if wakes.contains(.fileEvents) { sources.readFileEvents(now: time.now) }
     if wakes.contains(.sourceReports) { sources.applyReports(to: engine, now: time.now) }
-    turn.pausesBetweenBatches = storage?.wantsImage ?? false
+    turn.pausesBetweenBatches = storage?.wantsImage ?? false || awaitedReload != nil
     turn.run(&link, now: time.now)
     reportHealth()
     attendTimers()
@@ -119,7 +122,7 @@ package struct EventLoop: ~Copyable {
       // Others act only if the first one is away.
       engine.delayEvictions(by: min(UInt64(rank) * 250_000_000, 2_000_000_000))
     }
-    tell(configuration.applyAnnounced(engine, now: time.now))
+    if !turn.isWithinBatch { tell(configuration.applyAnnounced(engine, now: time.now)) }
   }
 
   /// Works on an image of the state. None begins while a batch is executed in part.
@@ -179,7 +182,7 @@ package struct EventLoop: ~Copyable {
 
   private mutating func handle(_ request: Signals.Request) {
     switch request {
-    case .reload(let cause) where shutdown.deadline == nil: reload(cause)
+    case .reload(let cause) where shutdown.deadline == nil: awaitedReload = cause
     case .reload(let cause): log.write(.notice, "\(cause): nothing is read again, because the daemon ends")
     case .end(let cause): end(cause)
     }
@@ -300,6 +303,14 @@ package struct EventLoop: ~Copyable {
   mutating func begin(_ configuration: Configuration?) throws(ConfigurationFileError) {
     try self.configuration.begin(configuration, engine, now: time.now)
     arrangeSources()
+  }
+
+  /// Reads the configuration again if that was asked for. While a batch is executed in part this waits: a configuration is tried in a
+  /// commit of its own, and that of a long request may be open.
+  private mutating func reloadIfAwaited() {
+    guard let cause = awaitedReload, !turn.isWithinBatch else { return }
+    awaitedReload = nil
+    reload(cause)
   }
 
   /// Reads the configuration and all databases again, and reports this to the service manager.

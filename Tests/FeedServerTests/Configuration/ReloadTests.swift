@@ -83,6 +83,27 @@ import Testing
     #expect(try run("--reload", "\(daemon.pid)") == (1, "", "feedd: cannot open c.json: no such file or directory\n"))
   }
 
+  @Test("a configuration that is read during a long request loses nothing of it", arguments: [false, true])
+  func duringLongRequest(isKept: Bool) throws {
+    let set = try ConfiguredDaemon(#"{"feeds": [{"feed": "a"}]}"#, isKept: isKept)
+    let count = 60_000
+    func update(to value: Int) -> String {
+      let elements = (0..<count).map { #"{"id":\#($0),"v":\#(value)}"# }.joined(separator: ",")
+      return #"{"feed":"a","elements":[\#(elements)],"result":"counts"}"#
+    }
+    #expect(try set.ask("update", update(to: 0)).has("result"))
+    #expect(try set.ask("define", #"{"feed":"new","kind":"view","of":"a","filter":"@.v == 1"}"#).has("result"))
+    let client = try set.daemon.connect()
+    try client.send(#"{"jsonrpc":"2.0","id":1,"method":"update","params":\#(update(to: 1))}"#)
+    // The request is under way when some of these are read.
+    for number in 0..<5 { try set.reload(#"{"feeds": [{"feed": "a"}, {"feed": "b\#(number)"}]}"#) }
+    #expect(try client.receiveJSON().has("result"))
+    for feed in ["a", "new"] {
+      try expectEqual(set.ask("describe", #"{"feed":"\#(feed)"}"#)["result"]["count"].int, count, "\(feed)")
+    }
+    #expect(try set.ask("describe", #"{"feed":"b4"}"#).has("result"))
+  }
+
   @Test("SIGHUP tells the service manager what took effect")
   func status() throws {
     let set = try ConfiguredDaemon(#"{"feeds": [{"feed": "a"}]}"#)
