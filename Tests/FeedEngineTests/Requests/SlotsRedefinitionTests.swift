@@ -65,7 +65,7 @@ import Testing
     _ = ask("define", #"{"feed":"v","kind":"view","of":"s","sort":[{"by":"$.n"}]}"#)
     expectEqual(define(#""pattern":["A"],"header":["B"]"#)?["error"], nil)
     expectEqual(ask("describe", #"{"feed":"v"}"#)?["result"]?["count"]?.int, 3)
-    for (pattern, limit) in [("B", "maxRequestRows"), ("A", nil)] {
+    for (pattern, limit) in [("B", "maxRequestRows"), ("A", nil)] as [(String, String?)] {
       let answer = define(#""pattern":["\#(pattern)"],"repeatables":["A"]"#)
       expectEqual(answer?.errorData?["limit"]?.string, limit, "\(pattern)")
     }

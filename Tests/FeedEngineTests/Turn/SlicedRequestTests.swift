@@ -66,8 +66,8 @@ import Testing
       if turn % 3 > 0 { return }
       harness.supply(reader, Self.request("selected", #"{"feed":"v"}"#))
       for answer in harness.take(reader).compactMap({ Value($0)?["result"]?["selected"] }) {
-        expectEqual(answer.text, "[]")
-        seen += 1
+        // The last one may come after the selection.
+        if answer.items.isEmpty { seen += 1 } else { expectEqual(answer.items.count, 300) }
       }
     }
     #expect(turns > 6 && seen > 0, "\(turns) turns, \(seen) reads")
