@@ -182,8 +182,7 @@ package struct EventLoop: ~Copyable {
 
   private mutating func handle(_ request: Signals.Request) {
     switch request {
-    case .reload(let cause) where shutdown.deadline == nil: awaitedReload = cause
-    case .reload(let cause): log.write(.notice, "\(cause): nothing is read again, because the daemon ends")
+    case .reload(let cause): awaitedReload = cause
     case .end(let cause): end(cause)
     }
   }
@@ -308,9 +307,10 @@ package struct EventLoop: ~Copyable {
   /// Reads the configuration again if that was asked for. While a batch is executed in part this waits: a configuration is tried in a
   /// commit of its own, and that of a long request may be open.
   private mutating func reloadIfAwaited() {
-    guard let cause = awaitedReload, !turn.isWithinBatch else { return }
+    guard let cause = awaitedReload, !turn.isWithinBatch || shutdown.deadline != nil else { return }
     awaitedReload = nil
-    reload(cause)
+    if shutdown.deadline == nil { return reload(cause) }
+    log.write(.notice, "\(cause): nothing is read again, because the daemon ends")
   }
 
   /// Reads the configuration and all databases again, and reports this to the service manager.
