@@ -27,6 +27,7 @@ struct Rebinning {
     let pace = request.pace
     // If this fails, the whole new state is discarded, so a log for one element at a time is enough.
     let log = UndoLog(pace: request.pace)
+    log.rules = request.rules
     log.allow(steps: request.stepsLeft)
     // The steps count although the new state may be refused.
     defer { request.didUse(steps: request.stepsLeft &- log.stepsLeft) }
