@@ -217,6 +217,7 @@ public struct SingularPath: Sendable {
 
   /// Returns the node, if there is one. O(members visited), without allocation.
   public func resolve(_ root: JSONView) -> JSONView? {
+    if let member { return member.withUnsafeBytes { root.member(utf8: $0) } }
     var steps = Int.max
     return resolve(root, steps: &steps)
   }
@@ -226,7 +227,7 @@ public struct SingularPath: Sendable {
   public func resolve(_ root: JSONView, steps: inout Int) -> JSONView? {
     if let member {
       steps &-= Evaluation.steps(for: member.count, in: root)
-      return member.withUnsafeBytes { root.member(utf8: $0) }
+      return resolve(root)
     }
     return withExtendedLifetime(program) {
       var evaluation = Evaluation(program, root: root, steps: .max)

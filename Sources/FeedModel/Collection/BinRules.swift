@@ -55,12 +55,12 @@ extension CollectionState {
   ///
   /// - Throws: `limitExceeded` for `maxElementBytes` if the sort keys are too long, or for `maxQuerySteps`.
   private func makeKeys(of element: JSONView, index place: Int, _ log: UndoLog) throws(FeedError) {
-    var room = SortOrder.Room()
-    if log.rules < 4 {
-      appendKeys(of: element, within: &room)
+    // Each term counts as a step. Most elements are too short for many terms to take long.
+    if stepsPerElement &* element.text.count <= Self.fewBytesOfTerms || log.rules < 4 {
+      appendKeys(of: element)
       return
     }
-    room = SortOrder.Room(bytes: limits.maxKeyBytes, steps: limits.maxQuerySteps)
+    var room = SortOrder.Room(bytes: limits.maxKeyBytes, steps: limits.maxQuerySteps)
     let isWhole = appendKeys(of: element, within: &room)
     // Elements with few members count with their terms already; see `stepsPerElement`.
     log.didUse(steps: (limits.maxQuerySteps &- room.steps) >> 6)
@@ -77,6 +77,9 @@ extension CollectionState {
           + "sort by fewer terms")
     }
   }
+
+  /// The bytes of an element, times the sort terms that look at it, up to which their work is not counted.
+  private static let fewBytesOfTerms = 4 << 10
 
   /// Prefetches the rows of an element. Its rows and its text are far apart in memory, so both cache misses overlap.
   /// This makes an update of a million elements 10 % faster.

@@ -155,8 +155,7 @@ final class CollectionState: RowStore {
     if try find(identityOf: element, index: 0) != nil {
       throw .internalError(reason: "two elements have one identity")
     }
-    var room = SortOrder.Room()
-    appendKeys(of: element, within: &room)
+    appendKeys(of: element)
     let place = definition.id.resolve(element)
     let text = try makeText(element, identity: identity.bytes, at: place, keys: keys.bytes)
     return addElement(text, at: changed, log)
@@ -168,9 +167,16 @@ final class CollectionState: RowStore {
   }
 
   /// Sets `keys` to the sort keys and the expiry time of an element.
+  @inline(__always)
+  func appendKeys(of element: JSONView) {
+    keys.removeAll(keepingCapacity: true)
+    for order in orders { order.appendKey(of: element, to: &keys) }
+    deadlines?.appendKey(of: element, to: &keys)
+  }
+
+  /// Like `appendKeys(of:)`, within some room.
   ///
   /// - Returns: false if there is too little room for the sort keys; others are then missing.
-  @inline(__always) @discardableResult
   func appendKeys(of element: JSONView, within room: inout SortOrder.Room) -> Bool {
     keys.removeAll(keepingCapacity: true)
     for order in orders where !order.appendKey(of: element, to: &keys, within: &room) { return false }

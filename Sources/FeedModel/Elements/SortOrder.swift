@@ -13,6 +13,13 @@ struct SortOrder: Sendable {
     let descending: Bool
     /// Whether the term determines the section of an element. Values that name no section then count as absent.
     var isSection = false
+
+    /// The value that counts of what the path finds; nil for none.
+    @inline(__always)
+    func value(in found: JSONView?) -> JSONView? {
+      if isSection, let found, !SectionName.isNamed(by: found) { return nil }
+      return found
+    }
   }
 
   let terms: [Term]
@@ -30,15 +37,19 @@ struct SortOrder: Sendable {
   /// What keys may take: each term looks at the members of the element, and repeats the value that it finds, which may be long.
   struct Room {
     /// The bytes that the buffer of the keys may have.
-    var bytes = Int.max
+    let bytes: Int
     /// The steps that are left for finding values; see `SingularPath.resolve(_:steps:)`.
-    var steps = Int.max
+    var steps: Int
   }
 
   /// Appends the length of the key of `element` in 4 bytes, then the key.
   func appendKey(of element: JSONView, to buffer: inout ByteBuffer) {
-    var room = Room()
-    appendKey(of: element, to: &buffer, within: &room)
+    let start = buffer.count
+    buffer.appendUInt32BigEndian(0)
+    for term in terms {
+      Self.append(term.value(in: term.path.resolve(element)), descending: term.descending, to: &buffer)
+    }
+    buffer.overwriteUInt32BigEndian(at: start, UInt32(buffer.count &- start &- 4))
   }
 
   /// Like `appendKey(of:to:)`, within some room.
@@ -49,8 +60,7 @@ struct SortOrder: Sendable {
     let start = buffer.count
     buffer.appendUInt32BigEndian(0)
     for term in terms {
-      var value = term.path.resolve(element, steps: &room.steps)
-      if term.isSection, let found = value, !SectionName.isNamed(by: found) { value = nil }
+      let value = term.value(in: term.path.resolve(element, steps: &room.steps))
       Self.append(value, descending: term.descending, to: &buffer)
       if buffer.count > room.bytes || room.steps < 0 { break }
     }

@@ -93,7 +93,7 @@ import Testing
       let key = Array(SortOrder.key(0, in: whole.bytes))
       for limit in 0...whole.count {
         var buffer = ByteBuffer()
-        var room = SortOrder.Room(bytes: limit)
+        var room = SortOrder.Room(bytes: limit, steps: .max)
         expectEqual(order.appendKey(of: view, to: &buffer, within: &room), limit == whole.count, "at most \(limit)")
         expectEqual(Array(SortOrder.key(0, in: buffer.bytes)), Array(key.prefix(max(0, limit - 4))), "at most \(limit)")
       }
