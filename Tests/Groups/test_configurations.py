@@ -187,14 +187,26 @@ class Configurations(GroupTest):
 
         return wait_for(report, 20, "report")
 
+    @staticmethod
+    def write_access_rules(path, uid):
+        """Writes a configuration with the feed d, which one user may read."""
+        with open(path, "w") as file:
+            json.dump({"feeds": [{"feed": "d", "kind": "array"}],
+                       "access": [{"uid": uid, "feeds": ["*"], "allow": ["read"]}]}, file)
+
+    def reload_access_rules(self, daemon, path, seconds):
+        """Gives the daemon other access rules while the log is away, and waits at most so long until they apply."""
+        self.write_access_rules(path, os.getuid() + 1)
+        daemon.signal(signal.SIGHUP)
+        line = f"{path}: replaced the access rules; the feeds wait for the log of the group"
+        wait_for(lambda: line in daemon.text(), seconds, "access rules")
+
     def test_access_rules_hold_while_the_feeds_wait_for_the_log(self):
         path, = self.files("@.n < 1")
         daemon, a = self.start("a", "--config", path)
         wait_for(lambda: a.call("describe", feed="c"), 10, "feed")
         daemon.end()
-        with open(path, "w") as file:
-            json.dump({"feeds": [{"feed": "d", "kind": "array"}],
-                       "access": [{"uid": os.getuid(), "feeds": ["*"], "allow": ["read"]}]}, file)
+        self.write_access_rules(path, os.getuid())
         self.servers.processes[0].stop()
         try:
             daemon.arguments += ["--log-timeout", "1s"]
@@ -204,12 +216,7 @@ class Configurations(GroupTest):
             self.assertIn("access rules", a.call("stats")["configuration"]["text"])
             self.assertIsNotNone(a.error("describe", feed="d"))
             # So does a reload, which may take rights away.
-            with open(path, "w") as file:
-                json.dump({"feeds": [{"feed": "d", "kind": "array"}],
-                           "access": [{"uid": os.getuid() + 1, "feeds": ["*"], "allow": ["read"]}]}, file)
-            daemon.signal(signal.SIGHUP)
-            line = f"{path}: replaced the access rules; the feeds wait for the log of the group"
-            wait_for(lambda: line in daemon.text(), 10, "access rules")
+            self.reload_access_rules(daemon, path, 10)
         finally:
             self.servers.processes[0].resume()
         wait_for(lambda: a.call("describe", feed="d"), 20, "feed that waited")
@@ -219,15 +226,10 @@ class Configurations(GroupTest):
         daemon, a = self.start("a", "--config", path)
         wait_for(lambda: a.call("describe", feed="c"), 10, "feed")
         wait_for(lambda: a.call("group")["log"] == "connected", 10, "log")
-        with open(path, "w") as file:
-            json.dump({"feeds": [{"feed": "d", "kind": "array"}],
-                       "access": [{"uid": os.getuid() + 1, "feeds": ["*"], "allow": ["read"]}]}, file)
         self.servers.processes[0].stop()
         try:
             # The member does not know yet that the servers stand still.
-            daemon.signal(signal.SIGHUP)
-            line = f"{path}: replaced the access rules; the feeds wait for the log of the group"
-            wait_for(lambda: line in daemon.text(), 20, "access rules")
+            self.reload_access_rules(daemon, path, 20)
         finally:
             self.servers.processes[0].resume()
         wait_for(lambda: a.call("describe", feed="d"), 20, "feed that waited")

@@ -126,35 +126,31 @@ class Frames(unittest.TestCase):
             connection.answer(first)
         self.assertEqual(caught.exception.code, -32007)
 
-    def test_an_answer_that_comes_too_late_is_dropped(self):
+    def connect_and_time_out(self, request, *frames):
+        """Connects to a daemon that sends the frames only after a request has timed out."""
         late = threading.Event()
 
         def chunks():
             late.wait(support.PATIENCE)
-            yield from (answer(2), answer(3))
+            yield from frames
 
         connection = self.connect(chunks())
         connection.timeout = 0.05
         with self.assertRaises(TimeoutError):
-            connection.call("ping")
+            request(connection)
         late.set()
         connection.timeout = support.PATIENCE
+        return connection
+
+    def test_an_answer_that_comes_too_late_is_dropped(self):
+        connection = self.connect_and_time_out(lambda connection: connection.call("ping"), answer(2), answer(3))
         self.assertEqual(connection.call("ping"), {})
         self.assertEqual((connection._stream._answers, connection._stream._forgotten), ({}, set()))
 
     def test_a_watch_that_is_answered_too_late_is_stopped(self):
-        late = threading.Event()
-
-        def chunks():
-            late.wait(support.PATIENCE)
-            yield from (answer(2, json.dumps(HEAD).encode()), DELTA_FRAME, answer(3), answer(4))
-
-        connection = self.connect(chunks())
-        connection.timeout = 0.05
-        with self.assertRaises(TimeoutError):
-            connection.watch("f")
-        late.set()
-        connection.timeout = support.PATIENCE
+        connection = self.connect_and_time_out(
+            lambda connection: connection.watch("f"),
+            answer(2, json.dumps(HEAD).encode()), DELTA_FRAME, answer(3), answer(4))
         self.assertEqual(connection.call("ping"), {})
         self.assertEqual((connection._stream._notifications, connection._stream.queued), ({}, 0))
 
