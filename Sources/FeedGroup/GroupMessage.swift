@@ -28,7 +28,7 @@ struct GroupMessage: Equatable {
   private static let magic: [UInt8] = Array("feeddgrp".utf8)
 
   let kind: Kind
-  /// A random number of the member, another one after each start and each refused batch.
+  /// A random number of the member. Each start and each refused batch gives it a new one.
   let origin: UInt64
   /// The number of the message among those of its origin, from 1 on.
   let number: UInt64

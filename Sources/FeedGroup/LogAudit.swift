@@ -70,7 +70,7 @@ struct LogAudit {
   /// Lets the records be compared with the messages of the servers.
   mutating func dispute() { isDue = true }
 
-  /// Whether another member has read something else, and it is not known yet which one the servers have.
+  /// Whether another member has read something else. Which of the two the servers have is still to be found out.
   var isDisputed: Bool { isDue || isUnderWay }
 
   /// Begins to compare the records with the messages of the servers if another member has read something else. Returns whether it is

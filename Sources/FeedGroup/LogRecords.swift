@@ -54,7 +54,7 @@ struct LogRecords: Equatable {
     return Int(sequence - first)
   }
 
-  /// The record of a message; nil if it is not known.
+  /// The record of a message; nil if there is none.
   func record(of sequence: UInt64) -> Record? { place(of: sequence).map { records[$0] } }
 
   /// The newest records, at most `count`, of messages that are not before `first`.

@@ -147,7 +147,7 @@ struct StreamFollower {
   /// Lets what was read be compared with the messages of the servers.
   mutating func dispute() { audit.dispute() }
 
-  /// Whether another member has read something else, and it is not known yet which one the servers have.
+  /// Whether another member has read something else. Which of the two the servers have is still to be found out.
   var isDisputed: Bool { audit.isDisputed }
 
   /// Compares what was read with the messages of the servers if another member has read something else. Returns whether it is to

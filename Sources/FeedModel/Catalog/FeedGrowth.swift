@@ -81,7 +81,7 @@ extension FeedGraph {
       let total = family.reduce(more) { $0 + stepsAbove($1.number) }
       if total > limits.maxDerivedSteps { exceeding.append((table[number], total)) }
     }
-    // The number of a feed is another one after a restart.
+    // A restart numbers the feeds anew, but keeps their names.
     guard let (feed, total) = exceeding.min(by: { $0.feed.name < $1.feed.name }) else { return }
     throw limits.exceeded(
       \.maxDerivedSteps,

@@ -68,7 +68,7 @@ public enum StandardStreams {
 public enum UnreadBytes: Equatable, Sendable {
   /// At most this many. For a pipe it is the exact number, also after its reader has closed it.
   case atMost(Int)
-  /// The peer has closed the socket; unread bytes are discarded, and it is not known how many there were.
+  /// The peer has closed the socket. Unread bytes are discarded, and their number is lost.
   case lost
   /// The descriptor has no reader that takes bytes: it is a file, a terminal or a device.
   case none
