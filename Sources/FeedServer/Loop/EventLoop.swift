@@ -288,6 +288,7 @@ package struct EventLoop: ~Copyable {
         if time.now >= nextReport {
           nextReport = time.now.adding(seconds: 1)
           service.tell(.extendTimeout(.seconds(30)))
+          service.attend(now: time.now)
         }
         while let request = try? signals.next() { if case .end = request { isToldToEnd = true } }
         return !isToldToEnd && time.now < deadline && (turn.lossReason == nil || isForgotten)
