@@ -32,8 +32,9 @@ struct Completion: ~Copyable {
   private static let largeBatch = 1 << 20
 
   private let engine: Engine
-  /// The events of the log that were not handled yet, in order.
+  /// The events of the log, in order, from `nextEvent` on not handled yet. Empty if all were handled.
   private var events: [LogEvent] = []
+  private var nextEvent = 0
   private var verdict: Verdict?
   private var progress: Progress?
   /// The batch of another member that is being executed; nil while `progress` is not.
@@ -145,9 +146,20 @@ struct Completion: ~Copyable {
       if events.isEmpty { return true }
       // Batches of other members take the time of the turn too.
       if didExecute && engine.longWork.isTurnOver { return false }
-      handle(events.removeFirst(), dispatcher.batches)
+      handle(takeEvent(), dispatcher.batches)
       guard executeReceived() else { return false }
     }
+  }
+
+  /// Removes and returns the next event. Amortized O(1): other members may have stored many batches.
+  private mutating func takeEvent() -> LogEvent {
+    let event = events[nextEvent]
+    nextEvent &+= 1
+    if nextEvent &* 2 >= events.count {
+      events.removeFirst(nextEvent)
+      nextEvent = 0
+    }
+    return event
   }
 
   private mutating func handle(_ event: LogEvent, _ batches: borrowing PendingBatches) {
