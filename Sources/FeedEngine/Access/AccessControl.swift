@@ -105,11 +105,10 @@ struct AccessControl {
     if foundStructure != version { found.removeAll() }
     foundStructure = version
     if !mayRead(feed.name, peer) { return false }
-    let shown = feed.shownFeeds
-    if shown.isEmpty { return true }
-    let key = ReadKey(peer: peer, feed: feed.number)
+    if !feed.showsFeeds { return true }
+    let key = ReadKey(peer: peer.subject, feed: feed.number)
     if let known = found[key] { return known }
-    let allowed = firstHidden(shown, peer) == nil
+    let allowed = firstHidden(feed.shownFeeds, peer) == nil
     if found.count >= Self.mostFound { found.removeAll() }
     found[key] = allowed
     return allowed

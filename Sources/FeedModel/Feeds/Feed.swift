@@ -75,6 +75,9 @@ public final class Feed {
   /// The feeds and bins whose rows this feed shows.
   public var shownFeeds: [Feed] { derived?.sources.map(\.feed) ?? [] }
 
+  /// Whether there may be such feeds and bins. O(1).
+  public var showsFeeds: Bool { derived != nil }
+
   /// How a composed, segmented or slots feed shows a child.
   public enum ShownAs {
     /// The index of the first section of the child in this feed; nil if it is not shown.
