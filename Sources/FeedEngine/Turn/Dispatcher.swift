@@ -259,8 +259,7 @@ struct Dispatcher: ~Copyable {
     if session.line.isEmpty { return engine.refuse(engine.makeReply(to: session, id: id?.text), error) }
     let refusal = RequestBatch.Refusal(
       error: error, id: id.map { Array($0.text) } ?? [], hasID: id != nil, endOfStream: nil)
-    batches.open.addRefusal(refusal, of: session.handle)
-    session.line.add(bytes: 0, isRead: true, isHeld: false)
+    session.line.add(bytes: batches.open.addRefusal(refusal, of: session.handle), isRead: true, isHeld: false)
   }
 
   /// Ends the stream of a connection after a frame with an invalid length.
@@ -269,8 +268,7 @@ struct Dispatcher: ~Copyable {
     if session.line.isEmpty { return engine.endStream(of: session, reason: reason) }
     let refusal = RequestBatch.Refusal(
       error: .invalidRequest(reason: reason), id: [], hasID: false, endOfStream: reason)
-    batches.open.addRefusal(refusal, of: session.handle)
-    session.line.add(bytes: 0, isRead: true, isHeld: false)
+    session.line.add(bytes: batches.open.addRefusal(refusal, of: session.handle), isRead: true, isHeld: false)
     session.line.isCut = true
   }
 

@@ -32,6 +32,7 @@ final class RequestBatch {
     let method: Method
     /// The offset of the payload, in `frameBytes` if it is logged, otherwise in `waitingBytes`.
     let start: UInt32
+    /// The bytes of the payload; for a refusal, those of its id.
     let length: UInt32
     /// The place of the message on the tape; for a refusal or an internal request, its `index`.
     let token: UInt32
@@ -209,13 +210,14 @@ final class RequestBatch {
     kept = scanner.tokenCount
   }
 
-  /// Adds an error response, after requests of its connection.
-  func addRefusal(_ refusal: Refusal, of session: SessionHandle) {
-    append(
-      Entry(
-        session: session, kind: .refused, method: .ping, start: 0, length: 0,
-        token: UInt32(truncatingIfNeeded: refusals.count), id: Entry.none, params: Entry.none))
+  /// Adds an error response, after requests of its connection. Returns the memory to charge for it.
+  func addRefusal(_ refusal: Refusal, of session: SessionHandle) -> Int {
+    let entry = Entry(
+      session: session, kind: .refused, method: .ping, start: 0, length: UInt32(truncatingIfNeeded: refusal.id.count),
+      token: UInt32(truncatingIfNeeded: refusals.count), id: Entry.none, params: Entry.none)
+    append(entry)
     refusals.append(refusal)
+    return entry.memory
   }
 
   /// Adds a request of the daemon itself.

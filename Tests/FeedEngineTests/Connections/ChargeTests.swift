@@ -195,6 +195,25 @@ import Testing
     expectEqual(harness.ask(observer, "get", #"{"feed":"c","id":29999}"#).first?.contains(#""v":1"#), true)
   }
 
+  /// The answer to a request that is refused waits for the requests before it, and keeps its id.
+  @Test(arguments: [false, true]) func idsOfRefusedRequestsCountWhileTheyWait(isClosed: Bool) {
+    let harness = EngineHarness(isDurable: true)
+    _ = fill(harness, count: 1)
+    let sender = harness.connect(uid: Self.user)
+    harness.log?.isHeld = true
+    harness.send(sender, #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"c","element":{"id":1}}}"#)
+    let before = charged(harness)
+    let id = "\"" + String(repeating: "x", count: 100_000) + "\""
+    harness.send(sender, #"{"jsonrpc":"2.0","id":\#(id),"method":"nothing"}"#)
+    expectEqual(charged(harness), before + id.utf8.count)
+    if isClosed { harness.disconnect(sender) }
+    harness.log?.isHeld = false
+    harness.log?.store()
+    harness.turn()
+    expectEqual(charged(harness), 0)
+    if !isClosed { expectEqual(harness.take(sender).count, 2) }
+  }
+
   /// While a request is executed in slices, its user is charged for what it would take to undo it.
   @Test(arguments: [false, true]) func longWorkCountsWhileItIsUnderWay(isClosed: Bool) {
     let harness = EngineHarness(isDurable: true, slices: SlicedWork("slices", slice: 0))
