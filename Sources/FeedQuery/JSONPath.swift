@@ -9,6 +9,8 @@ public struct JSONPath: Sendable {
   public let text: String
   /// Whether the path is a singular query (RFC 9535, section 2.3.5.1): it selects at most one node of any value.
   public let isSingular: Bool
+  /// The memory of the compiled path in bytes, about. Depends only on the text.
+  public let size: Int
   let program: Program
   /// The index of the query in the program.
   let query: Int32
@@ -22,7 +24,8 @@ public struct JSONPath: Sendable {
     let parsed = try PathParser.query(text)
     var builder = ProgramBuilder(atMost: largest)
     query = try builder.add(parsed)
-    if builder.size > largest { throw .tooLarge(atMost: largest) }
+    size = builder.size
+    if size > largest { throw .tooLarge(atMost: largest) }
     program = Program(builder)
     syntax = parsed
     isSingular = parsed.isSingular

@@ -21,8 +21,8 @@ final class DigestJob: Job {
     update("[")
   }
 
-  func advance(budget: Int) throws(FeedError) -> Bool {
-    let isDone = reader.advance(budget: budget) { item in
+  func advance(budget: inout Int) throws(FeedError) -> Bool {
+    let isDone = reader.advance(budget: &budget) { item in
       switch item {
       case .begin(let section):
         update(section == 0 ? "[" : ",[")
@@ -63,6 +63,9 @@ final class SyncJob: Job {
 
   var memory: Int { targets.count * MemoryLayout<(Watch, UInt64)>.stride }
 
+  /// The watches that are looked at in a microsecond.
+  private static let targetsPerUnit = 32
+
   /// Only progress of the watches completes the answer.
   let isWaiting = true
 
@@ -75,7 +78,8 @@ final class SyncJob: Job {
     targets = session.watches.map { ($0, $0.channel.feed.revision) }
   }
 
-  func advance(budget: Int) throws(FeedError) -> Bool {
+  func advance(budget: inout Int) throws(FeedError) -> Bool {
+    budget -= targets.count / Self.targetsPerUnit
     var ready = true
     for (watch, target) in targets where !watch.isEnded && (watch.isSnapshotting || watch.revision < target) {
       hurry(watch)

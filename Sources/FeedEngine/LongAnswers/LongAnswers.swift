@@ -9,6 +9,8 @@ enum WorkCost {
   @inline(__always) static func reading(_ count: Int, bytes: Int) -> Int { count &+ bytes / 512 }
   /// The cost of the steps of a path.
   @inline(__always) static func steps(_ count: Int) -> Int { count / 64 }
+  /// The cost of compiling a path that takes `bytes` bytes.
+  @inline(__always) static func compiling(bytes: Int) -> Int { bytes / 128 }
   /// The cost of writing an answer of `bytes` bytes.
   @inline(__always) static func answering(bytes: Int) -> Int { 1 &+ bytes / 128 }
 }
@@ -21,8 +23,8 @@ protocol Job: AnyObject {
   var isWaiting: Bool { get }
   /// The memory of the job in bytes, charged to its user.
   var memory: Int { get }
-  /// Does about `budget` units of work; see ``WorkCost``. Returns whether the answer is complete.
-  func advance(budget: Int) throws(FeedError) -> Bool
+  /// Does about `budget` units of work, see ``WorkCost``, and leaves what it did not use. Returns whether the answer is complete.
+  func advance(budget: inout Int) throws(FeedError) -> Bool
   /// The answer as a frame without its end, if the job writes a frame; otherwise nil.
   var frame: TurnBuffer? { get }
   /// Appends the members of the result. Not called if there is a frame.
@@ -171,8 +173,10 @@ extension Engine {
     giveAll(to: session)
     let before = job.memory
     var isDone = true
+    var left = budget
+    defer { outbox.shares.add(work: budget - left, of: session.peer.uid) }
     do throws(FeedError) {
-      isDone = try job.advance(budget: budget)
+      isDone = try job.advance(budget: &left)
       if isDone { try finish(job, ticket, of: session) }
     } catch {
       refuse(session, ticket, error)

@@ -62,12 +62,12 @@ final class QueryJob: Job {
     self.place = nil
   }
 
-  func advance(budget: Int) throws(FeedError) -> Bool {
+  func advance(budget left: inout Int) throws(FeedError) -> Bool {
     if let failure { throw failure }
     if isWaiting { return false }
-    var left = budget
     while let text = try texts.next(&left) {
       guard let steps = try evaluateShort(text) else {
+        left -= WorkCost.steps(Self.fewSteps)
         place = stack.append(self, of: uid)
         return false
       }

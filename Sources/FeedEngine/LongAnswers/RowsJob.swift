@@ -26,9 +26,9 @@ struct SectionReader {
     self.snapshot = snapshot
   }
 
-  /// Reads for about `budget` units of work, but at least one row. Returns whether everything was read.
-  mutating func advance(budget: Int, _ body: (Item) -> Void) -> Bool {
-    var left = max(1, budget)
+  /// Reads for about `left` units of work, but at least one row, and subtracts what it took. Returns whether everything was read.
+  mutating func advance(budget left: inout Int, _ body: (Item) -> Void) -> Bool {
+    left = max(1, left)
     while section < snapshot.sectionCounts.count && left > 0 {
       if !hasBegun {
         hasBegun = true
@@ -89,8 +89,8 @@ final class RowsJob: Job {
   var memory: Int { text.bytes.capacity + answer.memory }
 
   /// - Throws: `limitExceeded` if the answer does not fit in a frame.
-  func advance(budget: Int) throws(FeedError) -> Bool {
-    let isDone = reader.advance(budget: budget) { item in
+  func advance(budget: inout Int) throws(FeedError) -> Bool {
+    let isDone = reader.advance(budget: &budget) { item in
       if isTooLarge { return }
       switch item {
       case .begin(let section):

@@ -157,6 +157,14 @@ struct AnswerShares {
     if bytes >= Self.fewBytes { users[uid, default: 0] += bytes }
   }
 
+  /// Adds work, in units of about a microsecond (see `WorkCost`).
+  mutating func add(work: Int, of uid: UInt32) {
+    if work > 0 { users[uid, default: 0] += work &* Self.bytesPerUnit }
+  }
+
+  /// The bytes that take as long as a unit of work.
+  private static let bytesPerUnit = 1 << 10
+
   /// Adds the work of beginning a watch, or of making a snapshot of so many bytes, besides what is then sent of it.
   mutating func add(snapshot bytes: Int, of uid: UInt32) {
     users[uid, default: 0] += Self.preparation &+ bytes

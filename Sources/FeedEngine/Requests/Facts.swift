@@ -8,14 +8,14 @@ extension Engine {
   func feeds(_ reply: Reply) throws(FeedError) {
     var readable = access.readableFeeds(by: reply.session.peer)
     var lists = SectionLists()
+    let listed = catalog.feeds.values.filter { readable.contains($0) }.sorted { $0.name < $1.name }
     try answer(reply) { out in
       let end = out.count + limits.maxFrame
       out.append("\"revision\":", integer: catalog.revision)
       out.append(",\"feeds\":[")
       var isFirst = true
       // An answer that is too long is refused, so the rest of it is not written.
-      for name in catalog.feeds.keys.sorted() where out.count <= end {
-        guard let feed = catalog.feeds[name], readable.contains(feed) else { continue }
+      for feed in listed where out.count <= end {
         out.append(isFirst ? "{" : ",{")
         isFirst = false
         appendDescription(of: feed, lists.sections(of: feed), to: &out)

@@ -123,8 +123,11 @@ extension Engine {
     let feed = try feed(parameters, of: reply.session)
     let text = try expression(parameters, "path", "a JSONPath (RFC 9535)")
     let path: JSONPath
+    var size = limits.maxFilterBytes
+    defer { outbox.shares.add(work: WorkCost.compiling(bytes: size), of: reply.session.peer.uid) }
     do {
       path = try JSONPath(parsing: text, atMost: limits.maxFilterBytes)
+      size = path.size
     } catch {
       if error.isTooLarge { throw limits.tooLargeFilter("\"path\" takes") }
       throw .badQuery(member: "path", text: text, offset: error.offset, reason: error.message)

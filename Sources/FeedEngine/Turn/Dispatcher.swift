@@ -211,6 +211,7 @@ struct Dispatcher: ~Copyable {
   /// - Parameter bytes: the bytes of the snapshots that it made.
   private func count(_ method: Method, snapshots bytes: Int, of session: Session) {
     if bytes > 0 || method == .watch { engine.outbox.shares.add(snapshot: bytes, of: session.peer.uid) }
+    engine.outbox.shares.add(work: engine.workOfList(method), of: session.peer.uid)
   }
 
   /// Leaves a request to be decoded again when there is room for it, or when feeds can be read.

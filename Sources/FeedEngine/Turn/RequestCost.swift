@@ -130,6 +130,19 @@ extension Engine {
     }
   }
 
+  /// The work of a read that looks at all feeds or all connections, whatever its answer says of them; 0 for other reads.
+  func workOfList(_ method: Method) -> Int {
+    switch method {
+    case .feeds: catalog.feeds.count
+    case .stats, .quotas: Self.gaugesWork &+ sessions.count &+ catalog.accounts.owners.count
+    case .clients: sessions.count &+ watches.count / 8
+    default: 0
+    }
+  }
+
+  /// The work of reading the gauges of the process.
+  private static let gaugesWork = 128
+
   private static func mayJudgeRows(_ method: Method) -> Bool {
     switch method {
     case .set, .delete, .define, .transaction: true

@@ -18,7 +18,7 @@ import Testing
   }
 
   private final class EndlessJob: Job {
-    func advance(budget: Int) -> Bool { false }
+    func advance(budget: inout Int) -> Bool { false }
     let memory = 100
     func appendResult(to out: inout ByteBuffer) {}
   }

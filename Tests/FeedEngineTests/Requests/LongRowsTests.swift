@@ -133,7 +133,8 @@ import Testing
         RowsAnswer(rangeOf: feed), of: feed.makeSnapshot(), for: harness.engine.makeReply(to: session, id: id),
         maxFrame: 16 << 20)
     }
-    while try !job.advance(budget: 1 << 20) {}
+    var budget = 1 << 20
+    while try !job.advance(budget: &budget) { budget = 1 << 20 }
     let text = try #require(job.frame)
     let (block, count) = (text.bytes.pointer, text.bytes.count)
     harness.engine.queue(session, taking: text)
@@ -180,7 +181,8 @@ import Testing
       let session = try #require(harness.engine.sessions[client])
       let reply = harness.engine.makeReply(to: session, id: nil)
       let job = RowsJob(RowsAnswer(sectionsOf: feed), of: feed.makeSnapshot(), for: reply, maxFrame: 1 << 20)
-      while try !job.advance(budget: budget) {}
+      var left = budget
+      while try !job.advance(budget: &left) { left = budget }
       var text = ByteBuffer()
       job.appendResult(to: &text)
       let members = String(decoding: text.bytes, as: UTF8.self)

@@ -106,6 +106,79 @@ import Testing
     expectEqual(steps.max().map { $0 <= (2 << 20) + 5000 * 220 }, true)
   }
 
+  /// Runs turns until a connection has so many answers. Returns those of each turn that had some; the other user's `ping` is
+  /// answered in the first.
+  private func answers(_ harness: EngineHarness, _ id: ConnectionID, beside other: ConnectionID, count: Int) -> [Int] {
+    supply(harness, other, "ping")
+    var answered: [Int] = []
+    for turn in 0..<1000 where answered.reduce(0, +) < count {
+      harness.turnOnce()
+      if turn == 0 { expectEqual(harness.take(other).count, 1) }
+      answered.append(harness.take(id).count)
+    }
+    return answered.filter { $0 > 0 }
+  }
+
+  @Test("lists of feeds count as work, also if their user may read none of the feeds")
+  func listsOfHiddenFeeds() throws {
+    let harness = EngineHarness()
+    try harness.configure(#"{"access":[{"uid":7,"feeds":"none","allow":"read"}]}"#)
+    let owner = harness.connect(uid: 0)
+    for place in 0..<512 { _ = harness.ask(owner, "define", #"{"feed":"f\#(place)","kind":"single"}"#) }
+    let (id, other) = (harness.connect(uid: 7), harness.connect(uid: 8))
+    for number in 1...20 { supply(harness, id, "feeds", number) }
+    // Each list is 512 units of work; a share is 2048.
+    expectEqual(answers(harness, id, beside: other, count: 20), [4, 4, 4, 4, 4])
+  }
+
+  @Test("the numbers of the daemon count as work", arguments: ["stats", "quotas"])
+  func numbers(method: String) {
+    let harness = EngineHarness()
+    let (id, other) = (harness.connect(uid: 0), harness.connect(uid: 8))
+    for number in 1...40 { supply(harness, id, method, number) }
+    let answered = answers(harness, id, beside: other, count: 40)
+    expectEqual(answered.reduce(0, +), 40)
+    // Each is at least 128 units of work.
+    #expect(answered.allSatisfy { $0 <= 16 }, "\(answered)")
+  }
+
+  @Test("reads of many rows with short answers count as work", arguments: ["verify", "query"])
+  func shortAnswersOfManyRows(method: String) {
+    let harness = EngineHarness()
+    let owner = harness.connect(uid: 1)
+    _ = harness.ask(owner, "define", #"{"feed":"a","kind":"array"}"#)
+    let elements = (0..<600).map { #"{"x":\#($0)}"# }.joined(separator: ",")
+    _ = harness.ask(owner, "insert", #"{"feed":"a","elements":[\#(elements)]}"#)
+    let (id, other) = (harness.connect(uid: 7), harness.connect(uid: 8))
+    for number in 1...20 {
+      harness.supply(
+        id,
+        EngineHarness.frame(
+          #"{"jsonrpc":"2.0","id":\#(number),"method":"\#(method)","params":{"feed":"a","path":"$[?@.x < 0]"}}"#))
+    }
+    let answered = answers(harness, id, beside: other, count: 20)
+    expectEqual(answered.reduce(0, +), 20)
+    // Each reads 600 rows, a unit of work or more for each, and a share is 2048 units.
+    #expect(answered.allSatisfy { $0 <= 4 }, "\(answered)")
+  }
+
+  @Test("paths count with what it takes to compile them, also if they are refused", arguments: ["", " ||"])
+  func paths(end: String) {
+    let harness = harness()
+    let (id, other) = (harness.connect(uid: 7), harness.connect(uid: 8))
+    let path = "$[?" + (0..<1000).map { "@.y == \($0)" }.joined(separator: " || ") + end + "]"
+    for number in 1...6 {
+      harness.supply(
+        id,
+        EngineHarness.frame(
+          #"{"jsonrpc":"2.0","id":\#(number),"method":"query","params":{"feed":"a","path":"\#(path)"}}"#))
+    }
+    let answered = answers(harness, id, beside: other, count: 6)
+    expectEqual(answered.reduce(0, +), 6)
+    // The memory of the path is more than 100 kB, about 1000 units of work.
+    #expect(answered.allSatisfy { $0 <= 3 }, "\(answered)")
+  }
+
   @Test("watches of a user share a turn")
   func manyWatches() {
     let harness = harness()
