@@ -60,6 +60,9 @@ final class SyncJob: Job {
   private let revision: UInt64
   /// The watches of the connection, each with the revision that it must reach.
   private let targets: [(watch: Watch, revision: UInt64)]
+  /// A watch that had not reached its revision. While it has not, the others are not looked at: connections with many watches
+  /// may wait for a long time, and each turn looks at all of them.
+  private var missing: Int?
 
   var memory: Int { targets.count * MemoryLayout<(Watch, UInt64)>.stride }
 
@@ -79,13 +82,24 @@ final class SyncJob: Job {
   }
 
   func advance(budget: inout Int) throws(FeedError) -> Bool {
-    budget -= targets.count / Self.targetsPerUnit
-    var ready = true
-    for (watch, target) in targets where !watch.isEnded && (watch.isSnapshotting || watch.revision < target) {
-      hurry(watch)
-      ready = false
+    if let missing, isMissing(missing) {
+      hurry(targets[missing].watch)
+      return false
     }
-    return ready
+    // All are looked at: output that was discarded meanwhile sets watches back.
+    budget -= targets.count / Self.targetsPerUnit
+    missing = nil
+    for place in targets.indices where isMissing(place) {
+      hurry(targets[place].watch)
+      missing = place
+    }
+    return missing == nil
+  }
+
+  /// Whether a watch has not reached its revision. One that has ended need not.
+  private func isMissing(_ place: Int) -> Bool {
+    let (watch, target) = targets[place]
+    return !watch.isEnded && (watch.isSnapshotting || watch.revision < target)
   }
 
   func appendResult(to out: inout ByteBuffer) {
