@@ -132,6 +132,8 @@ extension Engine {
       if error.isTooLarge { throw limits.tooLargeFilter("\"path\" takes") }
       throw .badQuery(member: "path", text: text, offset: error.offset, reason: error.message)
     }
+    // The snapshot reads no rows, but looks at each section.
+    outbox.shares.add(work: feed.sectionCount, of: reply.session.peer.uid)
     let job = QueryJob(
       path, over: feed, isSingle: (feed.kind as? ListKind)?.shape == .single,
       places: try parameters.bool("places", default: false), limits: limits, chargedTo: reply.session.snapshots,

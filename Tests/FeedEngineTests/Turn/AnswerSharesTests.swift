@@ -162,6 +162,26 @@ import Testing
     #expect(answered.allSatisfy { $0 <= 4 }, "\(answered)")
   }
 
+  @Test("queries count the sections of their feed, also if these are empty")
+  func queriesOfManySections() {
+    let harness = EngineHarness()
+    let owner = harness.connect(uid: 1)
+    for place in 0..<1024 { _ = harness.ask(owner, "define", #"{"feed":"f\#(place)","kind":"array"}"#) }
+    let children = (0..<1024).map { "\"f\($0)\"" }.joined(separator: ",")
+    _ = harness.ask(owner, "define", #"{"feed":"a","kind":"composed","children":[\#(children)]}"#)
+    let (id, other) = (harness.connect(uid: 7), harness.connect(uid: 8))
+    for number in 1...6 {
+      harness.supply(
+        id,
+        EngineHarness.frame(
+          #"{"jsonrpc":"2.0","id":\#(number),"method":"query","params":{"feed":"a","path":"$[0]"}}"#))
+    }
+    let answered = answers(harness, id, beside: other, count: 6)
+    expectEqual(answered.reduce(0, +), 6)
+    // A share is 2048 units of work.
+    #expect(answered.allSatisfy { $0 <= 2 }, "\(answered)")
+  }
+
   @Test("paths count with what it takes to compile them, also if they are refused", arguments: ["", " ||"])
   func paths(end: String) {
     let harness = harness()
