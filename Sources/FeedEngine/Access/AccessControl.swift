@@ -10,8 +10,13 @@ import FeedWire
 struct AccessControl {
   /// The rules in effect; nil if every client may do everything.
   private var rules: AccessRules? {
-    didSet { isRestricted = rules != nil }
+    didSet {
+      isRestricted = rules != nil
+      version &+= 1
+    }
   }
+  /// Incremented when other rules take effect.
+  private(set) var version = 0
   /// Whether there are rules, so that requests must be checked. Stored, because each request asks for it.
   private(set) var isRestricted = false
   private var waiting: AccessRules??
@@ -128,9 +133,10 @@ struct AccessControl {
 
   /// Throws unless a rule allows the request.
   ///
+  /// - Parameter checked: the operations of a transaction that were checked before.
   /// - Throws: `permissionDenied`; for an operation of a transaction, with its index.
   mutating func check(
-    _ method: Method, _ params: JSONView?, by peer: Peer, in catalog: Catalog
+    _ method: Method, _ params: JSONView?, by peer: Peer, in catalog: Catalog, checked: Int = 0
   ) throws(FeedError) {
     guard let rules, !isPrivileged(peer) else { return }
     if method.isLogged {
@@ -142,7 +148,7 @@ struct AccessControl {
         }
       }
     }
-    if method == .transaction { return try checkOperations(of: params, by: peer, in: catalog) }
+    if method == .transaction { return try checkOperations(of: params, after: checked, by: peer, in: catalog) }
     guard let right = method.rules.right else { return }
     // A request without a feed is refused by its handler, with a better message.
     let feed = params?.member("feed")?.truncatedName
@@ -167,19 +173,42 @@ struct AccessControl {
   }
 
   private mutating func checkOperations(
-    of params: JSONView?, by peer: Peer, in catalog: Catalog
+    of params: JSONView?, after checked: Int, by peer: Peer, in catalog: Catalog
   ) throws(FeedError) {
     guard let operations = params?.member("ops"), operations.kind == .array else { return }
-    for (place, operation) in operations.elements.enumerated() {
-      guard let name = operation.member("method"), let method = Method(name), method != .transaction else { continue }
-      let params = operation.member("params")
-      do throws(FeedError) {
-        try check(method, params, by: peer, in: catalog)
-      } catch {
-        throw error.ofOperation(at: place, params)
-      }
+    for (place, operation) in operations.elements.enumerated() where place >= checked {
+      try check(operation, at: place, by: peer, in: catalog)
     }
   }
+
+  private mutating func check(
+    _ operation: JSONView, at place: Int, by peer: Peer, in catalog: Catalog
+  ) throws(FeedError) {
+    guard let name = operation.member("method"), let method = Method(name), method != .transaction else { return }
+    let params = operation.member("params")
+    do throws(FeedError) {
+      try check(method, params, by: peer, in: catalog)
+    } catch {
+      throw error.ofOperation(at: place, params)
+    }
+  }
+
+  /// Checks a part of the operations of a transaction, after the first `checked`.
+  ///
+  /// - Returns: the operations that were checked and are allowed, and whether these are all, or another one is not allowed.
+  mutating func checkPart(
+    of params: JSONView?, after checked: Int, by peer: Peer, in catalog: Catalog
+  ) -> (checked: Int, isOver: Bool) {
+    guard let operations = params?.member("ops"), operations.kind == .array else { return (checked, true) }
+    for (place, operation) in operations.elements.enumerated() where place >= checked {
+      if place - checked == Self.operationsPerTurn { return (place, false) }
+      do throws(FeedError) { try check(operation, at: place, by: peer, in: catalog) } catch { return (place, true) }
+    }
+    return (operations.count, true)
+  }
+
+  /// The operations that one turn checks. One takes about half a microsecond.
+  private static let operationsPerTurn = 4096
 
   private func check(
     _ right: Right, on feed: String?, _ rules: AccessRules, _ peer: Peer
@@ -260,8 +289,22 @@ extension Method {
 extension Engine {
   /// Throws unless the access rules allow the request. Reading a feed, showing it in another one and naming it in a
   /// condition require the right to read all feeds that it shows.
-  func checkAccess(_ method: Method, _ params: JSONView?, by peer: Peer) throws(FeedError) {
-    try access.check(method, params, by: peer, in: catalog)
+  ///
+  /// - Parameter checked: the operations of a transaction that were checked before.
+  func checkAccess(_ method: Method, _ params: JSONView?, by peer: Peer, checked: Int = 0) throws(FeedError) {
+    try access.check(method, params, by: peer, in: catalog, checked: checked)
+  }
+
+  /// Checks a part of the operations of a long request by the access rules. Returns whether that is over.
+  func checkPart(of text: LongText, _ message: JSONView, by peer: Peer) -> Bool {
+    guard access.isRestricted, !access.isPrivileged(peer), message.kind == .object,
+      message.member("method")?.stringEquals("transaction") == true
+    else { return true }
+    if text.rules != access.version { (text.rules, text.checked, text.isChecked) = (access.version, 0, false) }
+    if text.isChecked { return true }
+    (text.checked, text.isChecked) = access.checkPart(
+      of: message.member("params"), after: text.checked, by: peer, in: catalog)
+    return text.isChecked
   }
 
   /// Whether a peer may read a feed and all feeds that it shows.

@@ -6,6 +6,10 @@ final class LongText {
   /// Not private, because a batch takes the scanner with the tokens of the text.
   var scanner: JSONScanner
   private(set) var isComplete = false
+  /// The operations of a transaction that the access rules of a version allow, and whether no other is to be checked in parts.
+  var checked = 0
+  var isChecked = false
+  var rules = 0
 
   init(maxDepth: Int) {
     scanner = JSONScanner(maxDepth: maxDepth)

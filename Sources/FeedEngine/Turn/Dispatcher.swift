@@ -112,20 +112,23 @@ struct Dispatcher: ~Copyable {
 
   // MARK: Long texts
 
-  /// Scans a part of a long text. Returns nil if it is not complete; the caller must retry later.
+  /// Scans a part of a long text, or checks a part of its operations. Returns nil if these are not complete; the caller must retry
+  /// later.
   private mutating func scanLong(
     _ text: UnsafeRawBufferPointer, of session: Session
   ) throws(JSONError) -> LongText? {
     let long = engine.sessions.longTexts.text(of: session, maxDepth: engine.limits.maxDepth)
-    if long.isComplete { return long }
-    guard let count = engine.sessions.longTexts.takeTurn(session) else { return nil }
-    do throws(JSONError) {
-      try long.scan(text, tokens: count)
-    } catch {
-      engine.sessions.longTexts.remove(session)
-      throw error
+    if !long.isComplete {
+      guard let count = engine.sessions.longTexts.takeTurn(session) else { return nil }
+      do throws(JSONError) {
+        try long.scan(text, tokens: count)
+      } catch {
+        engine.sessions.longTexts.remove(session)
+        throw error
+      }
+      if !long.isComplete { return nil }
     }
-    return long.isComplete ? long : nil
+    return engine.checkPart(of: long, long.scanner.view(at: 0, of: text), by: session.peer) ? long : nil
   }
 
   /// Dispatches a request or an array whose text was scanned in parts. Returns false if the caller must retry later.
@@ -139,7 +142,7 @@ struct Dispatcher: ~Copyable {
       return true
     }
     guard let message = take(text, of: payload, session) else { return false }
-    return dispatch(message, payload, of: session)
+    return dispatch(message, payload, of: session, checked: text.checked)
   }
 
   /// Moves a long text to the open batch. Returns nil if that has no room, or if feeds cannot be read; the caller must retry
@@ -156,9 +159,12 @@ struct Dispatcher: ~Copyable {
 
   /// Executes a request, or adds it to the open batch. Returns false if the batch has no room.
   ///
-  /// - Parameter update: the request in the message if that has the form of the updates of the connection.
+  /// - Parameters:
+  ///   - update: the request in the message if that has the form of the updates of the connection.
+  ///   - checked: the operations of a transaction that the access rules were seen to allow.
   private mutating func dispatch(
-    _ message: JSONView, _ payload: UnsafeRawBufferPointer, of session: Session, update: Request? = nil
+    _ message: JSONView, _ payload: UnsafeRawBufferPointer, of session: Session, update: Request? = nil,
+    checked: Int = 0
   ) -> Bool {
     engine.countRequest(of: session, 1)
     var id: JSONView?
@@ -170,7 +176,9 @@ struct Dispatcher: ~Copyable {
         (method, request) = try engine.decode(message, id: &id)
         if method == .update { session.last.form.follow(message, request) }
       }
-      if engine.access.isRestricted { try engine.checkAccess(method, request.params, by: session.peer) }
+      if engine.access.isRestricted {
+        try engine.checkAccess(method, request.params, by: session.peer, checked: checked)
+      }
       // Asked here, because the call copies the limits.
       let defines = method.mayDefine ? try Admission.checkDefinitions(of: method, request.params, engine.limits) : false
       // A peer that stopped reading gets no answers. Its requests that change feeds are still executed.
@@ -351,12 +359,14 @@ struct Dispatcher: ~Copyable {
   /// Scans a request of a JSON-RPC batch onto the tape of the open batch, and takes it.
   private mutating func dispatchElement(_ text: UnsafeRawBufferPointer, of session: Session) -> Bool {
     let message: JSONView
+    var checked = 0
     do throws(JSONError) {
       if LongTexts.isLong(text.count) {
         guard let long = try scanLong(text, of: session), let taken = take(long, of: text, session) else {
           return false
         }
         message = taken
+        checked = long.checked
       } else {
         message = try batches.open.scan(text)
       }
@@ -364,7 +374,7 @@ struct Dispatcher: ~Copyable {
       assertionFailure("a request of a scanned array is valid")
       return true
     }
-    return dispatch(message, text, of: session)
+    return dispatch(message, text, of: session, checked: checked)
   }
 
   private func mayGoOn(_ session: Session, _ budget: Int) -> Bool {

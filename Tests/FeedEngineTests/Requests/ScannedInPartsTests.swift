@@ -46,6 +46,48 @@ import Testing
     expectEqual(count(harness, other), 1)
   }
 
+  /// A transaction of many operations that insert into `a`, the last one into another feed.
+  private static func transaction(last: String) -> String {
+    let operations = (1...20_000).map { number in
+      #"{"method":"insert","params":{"feed":"\#(number == 20_000 ? last : "a")","element":\#(number)}}"#
+    }
+    let list = operations.joined(separator: ",")
+    return #"{"jsonrpc":"2.0","id":1,"method":"transaction","params":{"ops":[\#(list)]}}"#
+  }
+
+  private static let readers = #"{"uid":8,"allow":["read","define"]}"#
+
+  @Test("the operations of a long transaction are checked by the access rules in parts", arguments: [false, true])
+  func access(isInBatch: Bool) throws {
+    let (harness, client, other) = harness(isDurable: true)
+    try harness.configure(#"{"access":[{"uid":7,"feeds":"a","allow":"write"},\#(Self.readers)]}"#)
+    func send(last: String) -> Value? {
+      let request = Self.transaction(last: last)
+      harness.send(client, isInBatch ? "[\(request)]" : request)
+      let answer = harness.take(client).first?.json
+      return isInBatch ? answer?.items.first : answer
+    }
+    expectEqual(send(last: "b")?["error"]?["data"]?["op"]?.int, 19_999)
+    expectEqual(count(harness, other), 0)
+    expectEqual(send(last: "a")?["result"]?["results"]?.items.count, 20_000)
+    expectEqual(count(harness, other), 20_000)
+  }
+
+  @Test("rules that change while a long transaction is checked hold for all its operations")
+  func changedRules() throws {
+    let (harness, client, other) = harness(isDurable: true)
+    try harness.configure(#"{"access":[{"uid":7,"feeds":"a","allow":"write"},\#(Self.readers)]}"#)
+    harness.supply(client, EngineHarness.frame(Self.transaction(last: "a")))
+    var checked: Int { harness.engine.sessions[client]?.longText?.checked ?? 0 }
+    for _ in 0..<1000 where checked == 0 { harness.turnOnce() }
+    #expect(checked > 0 && checked < 15_000)
+    try harness.configure(#"{"access":[\#(Self.readers)]}"#)
+    let error = harness.take(client).first?.json?["error"]
+    expectEqual(error?["code"]?.int, -32006)
+    expectEqual(error?["data"]?["op"]?.int, 0)
+    expectEqual(count(harness, other), 0)
+  }
+
   @Test("a long JSON-RPC batch is answered as a short one", arguments: [false, true])
   func batch(isDurable: Bool) {
     let (harness, client, other) = harness(isDurable: isDurable)
