@@ -3,12 +3,12 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// A batch of another member of the log, which is executed request by request, without answers.
+/// A batch of another member of the log, or one that a start executes again: executed request by request, without answers.
 ///
-///     let received = try ReceivedBatch(batch, engine)
+///     let received = ReceivedBatch(batch, engine)
 ///     while try received.step() == .executed {}     // in this turn or in later ones
 ///
-/// It has the effect that it has on the member that sent it. A long text is scanned in parts, and a long request is executed in
+/// It has the effect that it had when it was executed first. A long text is scanned in parts, and a long request is executed in
 /// slices (``LongWork``). Invariant: `offset` is that of the frame that is executed next or in part.
 final class ReceivedBatch {
   /// What a step did.
@@ -26,6 +26,8 @@ final class ReceivedBatch {
 
   private let batch: LogBatch
   private let engine: Engine
+  /// Whether a start executes the batch again.
+  private let isReplayed: Bool
   private var offset = 0
   /// The bytes of the frame that is executed in part.
   private var length = 0
@@ -33,9 +35,10 @@ final class ReceivedBatch {
   /// The text of the next request, if it is long.
   private var long: LongText?
 
-  init(_ batch: LogBatch, _ engine: Engine) {
+  init(_ batch: LogBatch, _ engine: Engine, isReplayed: Bool = false) {
     self.batch = batch
     self.engine = engine
+    self.isReplayed = isReplayed
     scanner = JSONScanner(maxDepth: engine.limits.maxDepth + InternalRequest.depth)
     engine.ownWork.owner = nil
   }
@@ -56,7 +59,7 @@ final class ReceivedBatch {
     } else {
       message = try? scanner.scan(payload)
     }
-    // A text that is not JSON had no effect on the member that sent it.
+    // A text that is not JSON had no effect the first time.
     guard let message else { return finish() }
     return try execute(message, bytes: payload.count) ? finish() : .underWay
   }
@@ -67,7 +70,7 @@ final class ReceivedBatch {
   private func finish() -> Step {
     offset += length
     long = nil
-    // A daemon with its own log does this between turns.
+    // A daemon does this between turns for its own batches.
     if engine.catalog.hasManyChanges { engine.trimHistories() }
     return .executed
   }
@@ -86,19 +89,22 @@ final class ReceivedBatch {
 
   /// Executes a request. Returns false if it takes another turn.
   private func execute(_ message: JSONView, bytes: Int) throws(ReplayError) -> Bool {
-    let engine = engine
+    let (engine, isOwn) = (engine, isReplayed)
     let request: InternalRequest?
     do { request = try InternalRequest(message, limits: engine.limits) } catch { throw .damaged(offset: offset) }
     if let request {
       if request.isConfiguration {
-        return engine.longWork.run(steps: 0) { engine.execute(request, isLogged: true, isOwn: false) }
+        return engine.longWork.run(steps: 0) { engine.execute(request, isLogged: true, isOwn: isOwn) }
       }
-      engine.execute(request, isLogged: true, isOwn: false)
+      engine.execute(request, isLogged: true, isOwn: isOwn)
       return true
     }
     var id: JSONView?
-    // A request that could not be decoded had no effect on the member that sent it, and has none here.
+    // A request that could not be decoded had no effect the first time, and has none now.
     guard let (method, decoded) = try? engine.decode(message, id: &id) else { return true }
+    if isReplayed, engine.commit.rules < 2, let member = decoded.memberUnknown(toRulesBefore2: method) {
+      throw .otherMeaning(member: member)
+    }
     let (identity, parameters) = (decoded.id, Parameters(object: decoded.params))
     guard engine.mayBeLong(method, parameters, bytes: bytes) else {
       engine.performSilently(method, identity, parameters)

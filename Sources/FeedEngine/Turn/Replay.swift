@@ -42,43 +42,15 @@ extension Engine {
       catalog.skip(to: revision)
     }
     let present = commit.rules
-    let rules = rules ?? present
-    commit.rules = rules
+    commit.rules = rules ?? present
     defer { commit.rules = present }
-    try executeFrames(of: batch, rules: rules)
-    while catalog.hasDiscarded { catalog.freeDiscarded(.max) }
-  }
-
-  private func executeFrames(of batch: LogBatch, rules: Int) throws(ReplayError) {
-    let present = time.moment
+    let moment = time.moment
     time.moment = batch.at
-    ownWork.owner = nil
-    defer { time.moment = present }
-    var scanner = JSONScanner(maxDepth: limits.maxDepth + InternalRequest.depth)
-    var offset = 0
-    while offset < batch.frames.count {
-      let rest = UnsafeRawBufferPointer(rebasing: batch.frames[offset...])
-      guard case .complete(let payload) = Frame.first(in: rest, maxFrame: .max) else { throw .damaged(offset: offset) }
-      if let message = try? scanner.scan(payload) {
-        let request: InternalRequest?
-        do { request = try InternalRequest(message, limits: limits) } catch { throw .damaged(offset: offset) }
-        if let request {
-          execute(request, isLogged: true)
-        } else {
-          var id: JSONView?
-          // A request that could not be decoded had no effect the first time and has none now.
-          if let (method, request) = try? decode(message, id: &id) {
-            if rules < 2, let member = request.memberUnknown(toRulesBefore2: method) {
-              throw .otherMeaning(member: member)
-            }
-            performSilently(method, request.id, Parameters(object: request.params))
-          }
-        }
-      }
-      // A running daemon does this too, between turns.
-      if catalog.hasManyChanges { trimHistories() }
-      offset += Frame.headerLength + payload.count
-    }
+    defer { time.moment = moment }
+    assert(!longWork.isSliced, "a start executes requests at once")
+    let replayed = ReceivedBatch(batch, self, isReplayed: true)
+    while try replayed.step() != .done {}
+    while catalog.hasDiscarded { catalog.freeDiscarded(.max) }
   }
 
   /// Sets the limits: those of the process whose journal is replayed.
@@ -96,7 +68,7 @@ extension Engine {
 
 extension Request {
   /// The name of a member that rules before 2 ignored; nil if there is none.
-  fileprivate func memberUnknown(toRulesBefore2 method: Method) -> String? {
+  func memberUnknown(toRulesBefore2 method: Method) -> String? {
     if let found = Parameters(object: params).memberUnknown(toRulesBefore2: method) { return found }
     guard method == .transaction, let operations = params?.member("ops"), operations.kind == .array else { return nil }
     for operation in operations.elements {
