@@ -100,9 +100,13 @@ public final class FileLog: CommitLog, ImageStore {
   public var storesNothing: Bool { false }
 
   /// Restores the stored state into `target`. Called once, before `start`.
-  public func recover(into target: any RecoveryTarget) throws(StorageError) -> RecoveryProgress {
+  ///
+  /// - Parameter note: called before each batch is executed, and repeatedly while an image is read.
+  public func recover(
+    into target: any RecoveryTarget, _ note: @escaping (RecoveryProgress) -> Void = { _ in }
+  ) throws(StorageError) -> RecoveryProgress {
     guard let state = origin?.state else { preconditionFailure("the log was started before") }
-    var recovery = Recovery(state, into: target)
+    var recovery = Recovery(state, into: target, note)
     try recovery.run()
     origin?.end = recovery.end
     schedule.didRecover(

@@ -9,33 +9,10 @@ public protocol RecoveryTarget: AnyObject {
   var catalog: Catalog { get }
   /// Sets the limits of the content and the batches that follow.
   func use(_ limits: Limits)
-  /// Executes a batch again.
-  func replay(_ batch: StoredBatch) throws(ReplayRefusal)
-  /// Called before each batch is executed, and repeatedly while an image is read.
-  func didRecover(_ progress: RecoveryProgress)
-}
-
-/// A batch of the log.
-public struct StoredBatch {
-  /// The number of the batch. In a table `journal`, its last row.
-  public let sequence: Int64
-  /// The daemon's revision before the batch; nil if it must not be compared, because an earlier batch was skipped.
-  public let revision: UInt64?
-  /// The time at which it is executed, in nanoseconds.
-  public let at: UInt64
-  /// The rules by which it was executed (``ExecutionRules``).
-  public let rules: Int
-  /// The framed requests as they were appended. Valid during the call only.
-  public let requests: UnsafeRawBufferPointer
-}
-
-/// The reason why a batch cannot be replayed.
-public struct ReplayRefusal: Error, Equatable, Sendable {
-  public let reason: String
-
-  public init(_ reason: String) {
-    self.reason = reason
-  }
+  /// Executes a batch again. Its frames are valid during the call only.
+  ///
+  /// - Parameter rules: those by which it was executed first (``ExecutionRules``).
+  func replay(_ batch: LogBatch, rules: Int?) throws
 }
 
 /// The progress of recovery, and its result at the end.
@@ -75,6 +52,7 @@ struct Recovery: ~Copyable {
   /// The number of the batch that is not executed.
   private let skipped: Int64?
   private let target: any RecoveryTarget
+  private let note: (RecoveryProgress) -> Void
   /// The limits that the target uses, as stored.
   private var limitsText = ""
   private var hasSkipped = false
@@ -83,9 +61,13 @@ struct Recovery: ~Copyable {
   /// Where the log ends.
   private(set) var end = LogEnd()
 
-  init(_ state: StoredState, into target: any RecoveryTarget) {
+  /// - Parameter note: called before each batch is executed, and repeatedly while an image is read.
+  init(
+    _ state: StoredState, into target: any RecoveryTarget, _ note: @escaping (RecoveryProgress) -> Void = { _ in }
+  ) {
     self.state = state
     self.target = target
+    self.note = note
     if case .skipped(let batch) = state.beginning { skipped = batch } else { skipped = nil }
   }
 
@@ -121,7 +103,7 @@ struct Recovery: ~Copyable {
     let (json, checksumOfLimits) = try limits.text(of: head.limits)
     try use(json, path)
     let isChecked = find.type(of: 6) != .null || (state.schema >= 2 && head.journal > state.facts.unchecked)
-    let feeds = FeedRecovery(database, target: target, isChecked: isChecked)
+    let feeds = FeedRecovery(database, target.catalog, isChecked: isChecked, note)
     var sum = head.checksum(limits: checksumOfLimits)
     try feeds.read(image: head.id, into: &sum, &progress)
     sum.add(Int64(image.bytes))
@@ -144,7 +126,7 @@ struct Recovery: ~Copyable {
       journal.database, after: image.journal, version: journal.version, journal.facts)
     while let (batch, row) = try rows.next() {
       try use(try limits.text(of: row).json, path)
-      try execute(batch, path)
+      try execute(batch, rules: rows.rules, path)
     }
     // An image that is wrongly marked as incomplete would otherwise be ignored.
     let expected = try JournalDatabase.lastRow(in: journal.database)
@@ -224,23 +206,23 @@ struct Recovery: ~Copyable {
     try use(header.limits, path)
     let revision = hasSkipped || batch.header.revision == .max ? nil : batch.header.revision
     try execute(
-      StoredBatch(
-        sequence: Int64(clamping: batch.header.number), revision: revision, at: batch.header.moment,
-        rules: Int(header.rules), requests: batch.requests), path)
+      LogBatch(
+        number: batch.header.number, at: Instant(nanoseconds: batch.header.moment), revision: revision,
+        frames: batch.requests), rules: Int(header.rules), path)
   }
 
-  private mutating func execute(_ batch: StoredBatch, _ path: String) throws(StorageError) {
-    progress.row = batch.sequence
-    target.didRecover(progress)
-    do throws(ReplayRefusal) {
-      try target.replay(batch)
+  private mutating func execute(_ batch: LogBatch, rules: Int, _ path: String) throws(StorageError) {
+    progress.row = Int64(clamping: batch.number)
+    note(progress)
+    do {
+      try target.replay(batch, rules: rules)
     } catch {
       throw StorageError(
-        .doesNotFit, path: path, reason: "cannot execute batch \(batch.sequence) of the log: \(error.reason)")
+        .doesNotFit, path: path, reason: "cannot execute batch \(progress.row) of the log: \(error)")
     }
     progress.batches += 1
-    progress.batchBytes += batch.requests.count
-    progress.newestMoment = max(progress.newestMoment, batch.at)
+    progress.batchBytes += batch.frames.count
+    progress.newestMoment = max(progress.newestMoment, batch.at.nanoseconds)
   }
 
   /// Sets the target's limits to stored ones.

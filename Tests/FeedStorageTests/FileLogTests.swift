@@ -80,10 +80,7 @@ private final class LogDriver {
   func execute() throws {
     guard let batch = waiting else { return }
     waiting = nil
-    try filler.replay(
-      StoredBatch(
-        sequence: 0, revision: batch.revision, at: batch.at.nanoseconds, rules: ExecutionRules.current,
-        requests: batch.frames))
+    try filler.replay(batch, rules: ExecutionRules.current)
     executed = batch.number
   }
 

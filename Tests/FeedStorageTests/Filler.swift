@@ -15,18 +15,7 @@ final class Filler: RecoveryTarget {
 
   var catalog: Catalog { engine.catalog }
   func use(_ limits: Limits) { engine.use(limits) }
-  func didRecover(_ progress: RecoveryProgress) {}
-
-  func replay(_ batch: StoredBatch) throws(ReplayRefusal) {
-    do throws(ReplayError) {
-      try engine.replay(
-        LogBatch(
-          number: 0, at: Instant(nanoseconds: batch.at), revision: batch.revision, frames: batch.requests),
-        rules: batch.rules)
-    } catch {
-      throw ReplayRefusal("\(error)")
-    }
-  }
+  func replay(_ batch: LogBatch, rules: Int?) throws { try engine.replay(batch, rules: rules) }
 }
 
 extension FileLog {

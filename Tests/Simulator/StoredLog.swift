@@ -90,7 +90,7 @@ final class StoredLog: SimulatedLog, ImageStore {
 
   /// Fills the engine. Returns the newest moment that was stored.
   func recover(into engine: Engine, _ limits: Limits) throws -> Instant {
-    let found = try log.recover(into: EngineRecovery(engine))
+    let found = try log.recover(into: engine)
     engine.endReplay(limits)
     try log.startStepwise(limits)
     return Instant(nanoseconds: found.newestMoment)

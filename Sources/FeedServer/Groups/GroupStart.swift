@@ -228,7 +228,7 @@ enum GroupStart {
     if member.log.image != .none {
       do throws(StorageError) {
         note = try StateImages.note(in: member.imageDirectory)?.note
-        let found = try StateImages.recover(member.imageDirectory, into: EngineRecovery(engine))
+        let found = try StateImages.recover(member.imageDirectory, into: engine)
         (moment, elements) = (found.newestMoment, found.elements)
       } catch {
         throw try failure(toRestore: member, error)

@@ -5,36 +5,7 @@ import FeedStorage
 import FeedSystem
 import Synchronization
 
-/// Restores an engine from the store.
-package final class EngineRecovery: RecoveryTarget {
-  private let engine: Engine
-  private let reporter: RecoveryReporter?
-
-  init(_ engine: Engine, _ reporter: RecoveryReporter?) {
-    self.engine = engine
-    self.reporter = reporter
-  }
-
-  /// Restores without reports of the progress.
-  package convenience init(_ engine: Engine) { self.init(engine, nil) }
-
-  package var catalog: Catalog { engine.catalog }
-
-  package func use(_ limits: Limits) { engine.use(limits) }
-
-  package func replay(_ batch: StoredBatch) throws(ReplayRefusal) {
-    do throws(ReplayError) {
-      try engine.replay(
-        LogBatch(
-          number: 0, at: Instant(nanoseconds: batch.at), revision: batch.revision, frames: batch.requests),
-        rules: batch.rules)
-    } catch {
-      throw ReplayRefusal("\(error)")
-    }
-  }
-
-  package func didRecover(_ progress: RecoveryProgress) { reporter?.note(progress) }
-}
+extension Engine: RecoveryTarget {}
 
 /// Reports the progress of a recovery from its own thread. A single batch may take long, and the service manager times
 /// out a start that reports nothing.

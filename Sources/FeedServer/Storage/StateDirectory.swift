@@ -96,8 +96,7 @@ extension Daemon {
         durability: "memory")
       let seed = try Random.number()
       let (found, target) = try StateCheck.run(directory) {
-        EngineRecovery(
-          Engine(limits: options.limits, identity: identity, seed: seed, now: Instant(nanoseconds: 0)))
+        Engine(limits: options.limits, identity: identity, seed: seed, now: Instant(nanoseconds: 0))
       }
       try write(lines(of: found, directory, target.catalog), to: StandardStreams.output)
       return 0
@@ -171,7 +170,7 @@ extension Daemon {
       try? notify.send(.status(report.text), .extendTimeout(.seconds(60)), .watchdog)
     }
     defer { reporter.stop() }
-    let found = try storage.recover(into: EngineRecovery(engine, reporter))
+    let found = try storage.recover(into: engine, reporter.note)
     reporter.stop()
     engine.endReplay(limits)
     var failure: String?

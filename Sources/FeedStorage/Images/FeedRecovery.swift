@@ -7,14 +7,19 @@ import FeedSQLite
 struct FeedRecovery {
   private let database: Database
   private let path: String
-  private let target: any RecoveryTarget
+  private let catalog: Catalog
+  private let note: (RecoveryProgress) -> Void
   /// Whether the image has checksums.
   private let isChecked: Bool
 
-  init(_ database: Database, target: any RecoveryTarget, isChecked: Bool) {
+  /// - Parameter note: called after each feed, and after each part of its elements.
+  init(
+    _ database: Database, _ catalog: Catalog, isChecked: Bool, _ note: @escaping (RecoveryProgress) -> Void
+  ) {
     self.database = database
     path = database.path
-    self.target = target
+    self.catalog = catalog
+    self.note = note
     self.isChecked = isChecked
   }
 
@@ -33,7 +38,7 @@ struct FeedRecovery {
       let bases = feeds.type(of: 6) == .null ? nil : feeds.text(6)
       var checksum = FeedChecksum(head)
       let feed = try define(head)
-      if let restorer = target.catalog.restorer(of: feed) { try fill(restorer, row, &checksum, &progress) }
+      if let restorer = catalog.restorer(of: feed) { try fill(restorer, row, &checksum, &progress) }
       try readHistories(of: feed, row, bases: bases, &checksum)
       let value = checksum.value(historyBases: bases)
       guard !isChecked || (feeds.type(of: 8) == .integer && feeds.integer(8) == value) else {
@@ -42,7 +47,7 @@ struct FeedRecovery {
       }
       sum.add(value)
       if !feed.isList { progress.feeds += 1 }
-      target.didRecover(progress)
+      note(progress)
     }
   }
 
@@ -65,7 +70,7 @@ struct FeedRecovery {
       var (definition, given) = (head.definition, head.given)
       return try definition.withUTF8 { definition in
         try given.withUTF8 { given in
-          try target.catalog.restore(
+          try catalog.restore(
             definition: try scanner.scan(UnsafeRawBufferPointer(definition)),
             given: try other.scan(UnsafeRawBufferPointer(given)), revision: head.revision, selection: selection,
             bins: bins)
@@ -117,7 +122,7 @@ struct FeedRecovery {
           restorer.addElement(text, coming: coming, arrival: arrival, changedAt: Instant(nanoseconds: changedAt)))
       }
       progress.elements += part.count
-      target.didRecover(progress)
+      note(progress)
     }
     reader.stop()
     checksum = reader.checksum
@@ -170,7 +175,7 @@ struct FeedRecovery {
     }
     for (bin, base) in found ?? [] {
       let dump = HistoryDump(base: base, records: (records[bin] ?? []).filter { $0.to > base })
-      _ = target.catalog.restoreHistory(dump, of: feed, bin: bin < 0 ? nil : bin)
+      _ = catalog.restoreHistory(dump, of: feed, bin: bin < 0 ? nil : bin)
     }
   }
 

@@ -1,4 +1,5 @@
 import FeedJSON
+import FeedModel
 import FeedSQLite
 
 /// Reads batches from the table `journal`, the log of schemas 1 and 2, and verifies each row.
@@ -7,7 +8,8 @@ struct JournalReader: ~Copyable {
   private let path: String
   /// Rows up to this one may be without a checksum.
   private let unchecked: Int64
-  private let rules: Int
+  /// The rules by which all batches were executed.
+  let rules: Int
   private var limits: StoredLimits
   /// The last row that was read.
   private(set) var last: Int64
@@ -31,7 +33,7 @@ struct JournalReader: ~Copyable {
   }
 
   /// Returns the next batch and the row of its limits; nil at the end. The batch is valid until the next call.
-  mutating func next() throws(StorageError) -> (batch: StoredBatch, limits: Int64)? {
+  mutating func next() throws(StorageError) -> (batch: LogBatch, limits: Int64)? {
     guard try nextRow() else { return nil }
     var more = rows.integer(1)
     if more == 0 { return (batch(rows.blobBytes(5)), rows.integer(4)) }
@@ -68,8 +70,9 @@ struct JournalReader: ~Copyable {
     }
   }
 
-  private func batch(_ requests: UnsafeRawBufferPointer) -> StoredBatch {
-    StoredBatch(sequence: last, revision: rows.unsigned(2), at: rows.unsigned(3), rules: rules, requests: requests)
+  private func batch(_ requests: UnsafeRawBufferPointer) -> LogBatch {
+    LogBatch(
+      number: UInt64(last), at: Instant(nanoseconds: rows.unsigned(3)), revision: rows.unsigned(2), frames: requests)
   }
 }
 

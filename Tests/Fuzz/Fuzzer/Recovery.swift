@@ -17,7 +17,7 @@ func fuzzRecovery(_ bytes: UnsafeRawBufferPointer) {
   let engine = Engine(
     limits: Limits(), identity: identity, seed: 1, isDurable: true, now: Instant(nanoseconds: 1_000_000_000))
   do throws(StorageError) {
-    _ = try StateCheck.run(StateTemplate.directory) { EngineRecovery(engine) }
+    _ = try StateCheck.run(StateTemplate.directory) { engine }
   } catch {
     precondition(!"\(error)".isEmpty, "an error without a text")
     return
