@@ -173,24 +173,21 @@ public enum Daemon {
       limits: options.limits, identity: identity, seed: try Random.number(),
       isDurable: storage != nil || member != nil,
       now: ServerClock(after: 0).now)
-    engine.logThreshold = LogThreshold(options.logLevel.name) { name in
-      if let level = LogLevel(name: name) { log.threshold = level }
-    }
+    engine.status.threshold = options.logLevel
+    engine.status.useThreshold = { log.threshold = $0 }
     if let member {
       engine.catalog.keepsManagedRows = true
       engine.catalog.commit.rules = member.log.rules
-      engine.sharedLog = { member.shared }
-      engine.groupAction = { member.perform($0) }
+      engine.status.sharedLog = { member.shared }
+      engine.status.groupAction = { member.perform($0) }
     }
-    engine.processGauges = {
+    engine.status.process = {
       let sizes = storage?.sizes ?? StoredSizes()
       return ProcessGauges(
         memoryBytes: ProcessIdentity.memoryBytes, imageBytes: sizes.imageBytes, segmentBytes: sizes.segmentBytes,
         imagedAt: Int(sizes.imagedAt / 1_000_000_000))
     }
-    engine.log = { event in
-      log.write(LogLevel(rawValue: event.level.rawValue) ?? .info, event.message, fields(of: event.subject))
-    }
+    engine.status.log = { log.write($0.level, $0.message, fields(of: $0.subject)) }
     return engine
   }
 

@@ -1,3 +1,4 @@
+import FeedEngine
 import FeedJSON
 import FeedSystem
 
@@ -124,32 +125,4 @@ public final class Log {
     }
     return String(text)
   }
-}
-
-/// The level of a log line. The numbers are those of syslog.
-public enum LogLevel: Int, Comparable, Sendable, CaseIterable {
-  case error = 3
-  case warning = 4
-  case notice = 5
-  case info = 6
-  case debug = 7
-
-  /// The name in `--log-level` and in lines with a timestamp.
-  public var name: String {
-    switch self {
-    case .error: "error"
-    case .warning: "warning"
-    case .notice: "notice"
-    case .info: "info"
-    case .debug: "debug"
-    }
-  }
-
-  /// Parses the word of `--log-level`; nil if there is no such level.
-  public init?(name: String) {
-    guard let level = Self.allCases.first(where: { $0.name == name }) else { return nil }
-    self = level
-  }
-
-  public static func < (a: LogLevel, b: LogLevel) -> Bool { a.rawValue < b.rawValue }
 }

@@ -28,7 +28,7 @@ final class EngineHarness {
     self.log = log
     engine = Engine(limits: limits, identity: identity, seed: seed, isDurable: isDurable, now: now)
     loop = Turn(engine, log: log ?? NoLog(), slices: slices, queries: queries, deltas: deltas, now: now)
-    engine.log = { [unowned self] in events.append($0) }
+    engine.status.log = { [unowned self] in events.append($0) }
   }
 
   /// The batches that the log has stored.

@@ -186,7 +186,7 @@ extension Engine {
   public func setSource(_ name: String, _ status: SourceStatus) {
     guard let feed = catalog.feeds[name]?.kind as? ManagedKind, !feed.source.saysTheSame(as: status) else { return }
     feed.setSource(status)
-    let (level, text): (EngineEvent.Level, String) =
+    let (level, text): (LogLevel, String) =
       switch status.state {
       case .starting: (.info, "is read")
       case .ok: (.info, counted(feed.rowCount, "row"))

@@ -70,7 +70,8 @@ public final class Engine {
   var longAnswers = LongAnswers()
   /// The request that changes feeds and takes several turns.
   var longWork: LongWork
-  var status: Status
+  /// The owner of the engine sets the functions in it.
+  package var status: Status
   var time: EngineTime
 
   /// - Parameters:
@@ -103,36 +104,6 @@ public final class Engine {
   public var identity: ServerIdentity { status.identity }
   /// Whether requests that may change something are stored before they are executed.
   public var isDurable: Bool { ownWork.isStored }
-
-  /// Called with events for the log.
-  public var log: (EngineEvent) -> Void {
-    get { status.log }
-    set { status.log = newValue }
-  }
-
-  /// The threshold of the log.
-  public var logThreshold: LogThreshold {
-    get { status.threshold }
-    set { status.threshold = newValue }
-  }
-
-  /// The function that reads the gauges of the process, for `stats`.
-  public var processGauges: () -> ProcessGauges {
-    get { status.process }
-    set { status.process = newValue }
-  }
-
-  /// The function that reads the state of the log that several hosts share; nil for a daemon of its own.
-  public var sharedLog: (() -> SharedLog)? {
-    get { status.sharedLog }
-    set { status.sharedLog = newValue }
-  }
-
-  /// Does what the method `group` asks for.
-  public var groupAction: (GroupAction) -> Void {
-    get { status.groupAction }
-    set { status.groupAction = newValue }
-  }
 
   /// Traps in a debug build if the parts disagree about the sessions. O(connections).
   package func checkInvariants() {

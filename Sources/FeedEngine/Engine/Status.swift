@@ -3,15 +3,6 @@ import FeedModel
 
 /// An event of a connection, for the log.
 public struct EngineEvent: Sendable, Equatable {
-  public enum Level: Int, Sendable, Comparable {
-    case error = 3
-    case warning = 4
-    case info = 6
-    case debug = 7
-
-    public static func < (a: Level, b: Level) -> Bool { a.rawValue < b.rawValue }
-  }
-
   /// The client and the feed of an event, for logs with fields.
   public struct Subject: Sendable, Equatable {
     public var uid: UInt32?
@@ -25,36 +16,30 @@ public struct EngineEvent: Sendable, Equatable {
     }
   }
 
-  public let level: Level
+  public let level: LogLevel
   /// One sentence that identifies the connection: uid, pid, client, bytes, limit.
   public let message: String
   public let subject: Subject
 }
 
-/// The threshold of the daemon's log. The method `logLevel` reads and sets it.
-public struct LogThreshold {
-  /// The names of the levels, most severe first.
-  public static let names = ["error", "warning", "notice", "info", "debug"]
+/// The level of a log line. The numbers are those of syslog.
+public enum LogLevel: Int, Comparable, Sendable, CaseIterable {
+  case error = 3
+  case warning = 4
+  case notice = 5
+  case info = 6
+  case debug = 7
 
-  /// The name of the least severe level that is logged.
-  public private(set) var name: String
-  private let apply: (String) -> Void
+  /// The name in `--log-level`, in `logLevel` and in lines with a timestamp.
+  public var name: String { "\(self)" }
 
-  /// - Parameter apply: sets the level of the log.
-  public init(_ name: String = "info", apply: @escaping (String) -> Void = { _ in }) {
-    assert(Self.names.contains(name))
-    self.name = name
-    self.apply = apply
+  /// Returns nil if there is no level with this name.
+  public init?(name: String) {
+    guard let level = Self.allCases.first(where: { $0.name == name }) else { return nil }
+    self = level
   }
 
-  /// Sets the least severe level that is logged.
-  /// - Returns: false if there is no level with this name.
-  mutating func set(_ name: String) -> Bool {
-    guard Self.names.contains(name) else { return false }
-    self.name = name
-    apply(name)
-    return true
-  }
+  public static func < (a: LogLevel, b: LogLevel) -> Bool { a.rawValue < b.rawValue }
 }
 
 /// The gauges in `stats` that only the owner of the process can read.
@@ -145,8 +130,8 @@ struct ClosingLines {
   }
 }
 
-/// The daemon's identity, its start time, its counters, and the sink of events for the log.
-struct Status {
+/// The daemon's identity, its start time, its counters, and what the engine asks its owner, who sets the functions.
+package struct Status {
   let identity: ServerIdentity
   /// The facts for `hello`, encoded.
   var greeting: Greeting
@@ -154,16 +139,18 @@ struct Status {
   var counters = Counters()
   let startedAt: Instant
   private var closings = ClosingLines()
-  /// The sink of events. Set by the owner of the engine.
-  var log: (EngineEvent) -> Void = { _ in }
-  /// The threshold of the log. Set by the owner of the engine.
-  var threshold = LogThreshold()
-  /// Reads the gauges of the process. Set by the owner of the engine.
-  var process: () -> ProcessGauges = { ProcessGauges() }
-  /// Reads the state of the log that several hosts share; nil for a daemon of its own. Set by the owner of the engine.
-  var sharedLog: (() -> SharedLog)?
-  /// Does what `group` asks for. Set by the owner of the engine.
-  var groupAction: (GroupAction) -> Void = { _ in }
+  /// Takes events for the log.
+  package var log: (EngineEvent) -> Void = { _ in }
+  /// The least severe level that is logged.
+  package var threshold = LogLevel.info { didSet { useThreshold(threshold) } }
+  /// Called when the method `logLevel` sets the threshold.
+  package var useThreshold: (LogLevel) -> Void = { _ in }
+  /// Reads the gauges of the process, for `stats`.
+  package var process: () -> ProcessGauges = { ProcessGauges() }
+  /// Reads the state of the log that several hosts share; nil for a daemon of its own.
+  package var sharedLog: (() -> SharedLog)?
+  /// Does what the method `group` asks for.
+  package var groupAction: (GroupAction) -> Void = { _ in }
 
   init(_ identity: ServerIdentity, _ limits: Limits, startedAt: Instant) {
     self.identity = identity
@@ -173,7 +160,7 @@ struct Status {
 
   /// Reports that a connection is being closed. Above the maximum rate, the report is a debug line.
   mutating func reportClosing(
-    _ level: EngineEvent.Level, _ message: String, about subject: EngineEvent.Subject = .init(), now: Instant
+    _ level: LogLevel, _ message: String, about subject: EngineEvent.Subject = .init(), now: Instant
   ) {
     if level == .debug { return report(level, message, about: subject) }
     let (isReported, leftOut) = closings.add(now: now)
@@ -183,7 +170,7 @@ struct Status {
     report(isReported ? level : .debug, message, about: subject)
   }
 
-  func report(_ level: EngineEvent.Level, _ message: String, about subject: EngineEvent.Subject = .init()) {
+  func report(_ level: LogLevel, _ message: String, about subject: EngineEvent.Subject = .init()) {
     log(EngineEvent(level: level, message: message, subject: subject))
   }
 }

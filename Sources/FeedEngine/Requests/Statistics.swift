@@ -84,10 +84,12 @@ extension Engine {
   func logLevel(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     if let level = parameters.member("level") {
       let before = status.threshold.name
-      guard level.text.count <= 64, let name = level.string, status.threshold.set(name) else {
-        throw Parameters.refuse("level", "must be one of \(LogThreshold.names.joined(separator: ", "))")
+      guard level.text.count <= 64, let wanted = level.string.flatMap(LogLevel.init(name:)) else {
+        throw Parameters.refuse(
+          "level", "must be one of \(LogLevel.allCases.map(\.name).joined(separator: ", "))")
       }
-      status.report(.info, "\(reply.session.description) changed the log level from \(before) to \(name)")
+      status.threshold = wanted
+      status.report(.info, "\(reply.session.description) changed the log level from \(before) to \(wanted.name)")
     }
     let name = status.threshold.name
     try answer(reply) { out in

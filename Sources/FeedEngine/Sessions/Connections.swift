@@ -81,7 +81,7 @@ extension Engine {
   }
 
   /// Closes a connection from this side: `bye` is the last frame, after all queued output.
-  func close(_ session: Session, reason: String, message: String, level: EngineEvent.Level) {
+  func close(_ session: Session, reason: String, message: String, level: LogLevel) {
     if session.isClosing { return }
     status.reportClosing(
       level, "\(session.description) is being closed (\(reason)): \(message)", about: session.subject, now: now)

@@ -93,7 +93,7 @@ import Testing
   @Test func logLinesAboutClosedConnectionsAreRateLimited() {
     let identity = ServerIdentity(version: "0", epoch: "e", pid: 1, uid: 0, durability: "memory")
     var status = Status(identity, Limits(), startedAt: Self.start)
-    var lines: [EngineEvent.Level: Int] = [:]
+    var lines: [LogLevel: Int] = [:]
     var events: [EngineEvent] = []
     status.log = { events.append($0) }
     for _ in 0..<100 { status.reportClosing(.warning, "closed", now: Self.start) }
