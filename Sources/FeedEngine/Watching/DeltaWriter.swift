@@ -191,38 +191,29 @@ extension Engine: CommitObserver {
 
   /// Appends the elements of `added`, then of `updated`, and their types if rows may have types. Stops early if the
   /// frame would not end before `end`; the frame is then discarded.
+  ///
+  /// - Parameter element: the element of the only row, if it is known.
   private func appendElements(
-    to out: inout ByteBuffer, _ channel: FeedChannel, _ change: borrowing Change, _ updated: ElementText?, end: Int
+    to out: inout ByteBuffer, _ channel: FeedChannel, _ change: borrowing Change, _ element: ElementText?, end: Int
   ) {
     let feed = channel.feed
-    out.append(",\"elements\":[")
-    var isFirst = true
-    if let element = updated, out.count <= end {
-      // The change lists one row, which shows this element.
-      out.append(element.text)
-      isFirst = false
-    } else {
-      for path in change.added where out.count <= end { append(feed, path, &isFirst, to: &out) }
-      for path in change.updated where out.count <= end { append(feed, path, &isFirst, to: &out) }
-    }
-    out.append(UInt8(ascii: "]"))
-    if isFirst || !channel.hasTypes(asOf: catalog.structureVersion) { return }
-    out.append(",\"types\":[")
-    isFirst = true
-    for path in change.added { appendType(feed, path, &isFirst, to: &out) }
-    for path in change.updated { appendType(feed, path, &isFirst, to: &out) }
-    out.append(UInt8(ascii: "]"))
+    let isEmpty = change.added.isEmpty && change.updated.isEmpty
+    var rows = RowsWriter(withTypes: !isEmpty && channel.hasTypes(asOf: catalog.structureVersion))
+    rows.begin(&out)
+    append(change.added, of: feed, element, &rows, to: &out, end: end)
+    append(change.updated, of: feed, element, &rows, to: &out, end: end)
+    rows.end(&out)
   }
 
   @inline(__always)
-  private func append(_ feed: Feed, _ path: IndexPath, _ isFirst: inout Bool, to out: inout ByteBuffer) {
-    if isFirst { isFirst = false } else { out.append(UInt8(ascii: ",")) }
-    out.append(feed.element(at: path).text)
-  }
-
-  private func appendType(_ feed: Feed, _ path: IndexPath, _ isFirst: inout Bool, to out: inout ByteBuffer) {
-    if isFirst { isFirst = false } else { out.append(UInt8(ascii: ",")) }
-    out.append(type: feed.type(at: path))
+  private func append(
+    _ paths: [IndexPath], of feed: Feed, _ element: ElementText?, _ rows: inout RowsWriter, to out: inout ByteBuffer,
+    end: Int
+  ) {
+    for path in paths where out.count &+ rows.typesSize <= end {
+      let type = rows.withTypes ? feed.type(at: path) : UnsafeRawBufferPointer(start: nil, count: 0)
+      rows.append((element ?? feed.element(at: path)).text, type: type, to: &out)
+    }
   }
 }
 
