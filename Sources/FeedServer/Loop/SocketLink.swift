@@ -7,8 +7,8 @@ import FeedSystem
 /// It also waits for the loop's other descriptors (signals, reports of other threads), so that the daemon blocks in one
 /// place: ``wait(milliseconds:_:)``. It owns the descriptors of the connections and closes them.
 ///
-/// Invariants: there is one slot for each open descriptor; the registration of a descriptor in the event queue matches
-/// its slot, or the connection is reported as gone.
+/// Invariants: the registration of a descriptor in the event queue matches the slot of its connection, or the connection is
+/// reported as gone. An event has the generation of a slot, so that one of a closed connection is no event of the next.
 struct SocketLink: ~Copyable, Link {
   /// The other descriptors that woke the loop.
   struct Wakes: OptionSet {
@@ -20,14 +20,19 @@ struct SocketLink: ~Copyable, Link {
     fileprivate static let listener = Wakes(rawValue: 1 << 0)
   }
 
-  /// Tokens below this value are bits of ``Wakes``. No address of a slot is that small.
+  /// Tokens below this value are bits of ``Wakes``. Those of connections are larger; see ``SocketSlot/token(_:)``.
   private static let wakeTokens: UInt64 = 1 << 12
   /// The maximum number of reads of remaining input when a connection is closed.
   private static let lastReads = 8
 
   private let poll: EventPoll
   private var eager = EagerWait()
-  private var slots = SlotTable()
+  /// The connections by number.
+  private var slots: [SocketSlot] = []
+  /// The number of open connections.
+  private(set) var count = 0
+  /// The generation of the connection that was opened last.
+  private var generation: UInt32 = 0
   private let writer = SliceWriter()
   private var acceptor: Acceptor
   private let log: Log
@@ -53,14 +58,14 @@ struct SocketLink: ~Copyable, Link {
 
   deinit {
     assert(unassigned < 0, "an accepted connection was not given a number")
-    for slot in slots.open { SocketIO.close(slot.pointee.descriptor) }
+    for slot in slots where slot.isOpen { SocketIO.close(slot.descriptor) }
   }
 
-  /// The number of open connections.
-  var count: Int { slots.count }
-
   /// The numbers of all open connections. O(capacity).
-  var connections: [ConnectionID] { slots.open.map(\.pointee.id) }
+  var connections: [ConnectionID] { slots.indices.filter { slots[$0].isOpen }.map(ConnectionID.init(rawValue:)) }
+
+  @inline(__always)
+  private func isOpen(_ id: ConnectionID) -> Bool { id.rawValue < slots.count && slots[id.rawValue].isOpen }
 
   /// The number of connections accepted so far.
   var accepted: Int { acceptor.accepted }
@@ -77,7 +82,6 @@ struct SocketLink: ~Copyable, Link {
   /// - Parameter mayLook: see ``EagerWait``.
   mutating func wait(milliseconds: Int32, mayLook: Bool = false, _ clock: ServerClock) throws(SystemError) -> Wakes {
     assert(nextIndex >= eventCount, "events of the wait before were not taken")
-    slots.recycle()
     eventCount = try eager.wait(poll, milliseconds: unregistered.isEmpty ? milliseconds : 0, mayLook: mayLook)
     nextIndex = 0
     now = clock.now
@@ -106,20 +110,21 @@ struct SocketLink: ~Copyable, Link {
     while nextIndex < eventCount {
       let event = poll.event(at: nextIndex)
       let isNew = !toldWritable
-      if event.token >= Self.wakeTokens, let slot = Slot(bitPattern: UInt(event.token)), slot.isOpen {
-        let interest = slot.pointee.interest
+      let id = ConnectionID(rawValue: Int(event.token & 0xFFFF_FFFF))
+      if event.token >= Self.wakeTokens, isOpen(id), slots[id.rawValue].token(id) == event.token {
+        let interest = slots[id.rawValue].interest
         if isNew && event.isWritable && interest.contains(.writable) {
           toldWritable = true
-          return .writable(slot.pointee.id)
+          return .writable(id)
         }
         if event.isReadable && interest.contains(.readable) {
           skipEvent()
-          return .readable(slot.pointee.id, hungUp: event.isHungUp)
+          return .readable(id, hungUp: event.isHungUp)
         }
-        if event.isHungUp && interest.isEmpty && !slot.pointee.isDetached {
-          detach(slot)
+        if event.isHungUp && interest.isEmpty && !slots[id.rawValue].isDetached {
+          detach(id)
           skipEvent()
-          return .hungUp(slot.pointee.id)
+          return .hungUp(id)
         }
       }
       skipEvent()
@@ -134,14 +139,18 @@ struct SocketLink: ~Copyable, Link {
 
   mutating func assign(_ id: ConnectionID) {
     assert(unassigned >= 0, "no connection was accepted")
-    assert(slots[id] == nil, "the number is in use")
-    let slot = slots.open(unassigned, id)
+    assert(!isOpen(id), "the number is in use")
+    generation = max(1, generation &+ 1)
+    let slot = SocketSlot(descriptor: unassigned, generation: generation)
+    while slots.count <= id.rawValue { slots.append(SocketSlot(descriptor: -1, generation: 0)) }
+    slots[id.rawValue] = slot
+    count += 1
     unassigned = -1
     do throws(SystemError) {
-      try poll.add(slot.pointee.descriptor, .readable, token: slot.token)
+      try poll.add(slot.descriptor, .readable, token: slot.token(id))
     } catch {
-      slot.pointee.isDetached = true
-      slot.pointee.interest = []
+      slots[id.rawValue].isDetached = true
+      slots[id.rawValue].interest = []
       giveUp(id, error)
     }
   }
@@ -149,17 +158,17 @@ struct SocketLink: ~Copyable, Link {
   @inline(__always)
   mutating func read(_ id: ConnectionID, into space: UnsafeMutableRawBufferPointer) -> ReadOutcome {
     assert(!space.isEmpty)
-    guard let slot = slots[id] else { return .failed }
-    switch SocketIO.read(slot.pointee.descriptor, space) {
+    guard isOpen(id) else { return .failed }
+    switch SocketIO.read(slots[id.rawValue].descriptor, space) {
     case .bytes(let count): return .bytes(count)
     case .wouldBlock: return .wouldBlock
     case .end:
-      slot.pointee.inputEnded = true
+      slots[id.rawValue].inputEnded = true
       return .end
     case .failed(let code):
       // The peer closed without reading all output. All its input was read before this error.
       log.write(.debug, "\(SystemError(code: code, operation: "read from connection \(id.rawValue)"))")
-      slot.pointee.inputEnded = true
+      slots[id.rawValue].inputEnded = true
       return .failed
     }
   }
@@ -167,8 +176,8 @@ struct SocketLink: ~Copyable, Link {
   @inline(__always)
   mutating func write(_ id: ConnectionID, _ slices: UnsafeBufferPointer<UnsafeRawBufferPointer>) -> WriteOutcome {
     assert(!slices.isEmpty)
-    guard let slot = slots[id] else { return .failed }
-    switch writer.write(slices, to: slot.pointee.descriptor) {
+    guard isOpen(id) else { return .failed }
+    switch writer.write(slices, to: slots[id.rawValue].descriptor) {
     case .bytes(let count): return .bytes(count)
     case .wouldBlock, .end: return .wouldBlock
     case .failed(let code):
@@ -180,27 +189,28 @@ struct SocketLink: ~Copyable, Link {
   /// Enlarges the buffer of a socket, once. By default it holds three frames of 60 kB, so daemon and client would wait for each
   /// other again and again.
   mutating func makeRoom(_ id: ConnectionID) {
-    guard let slot = slots[id], !slot.pointee.isWide else { return }
-    slot.pointee.isWide = true
-    SocketIO.setSendBuffer(slot.pointee.descriptor, Self.wideBuffer)
+    guard isOpen(id), !slots[id.rawValue].isWide else { return }
+    slots[id.rawValue].isWide = true
+    SocketIO.setSendBuffer(slots[id.rawValue].descriptor, Self.wideBuffer)
   }
 
   /// The bytes of a socket's buffer for long frames, of which the kernel allows twice as many for its own needs.
   private static let wideBuffer = 192 << 10
 
   mutating func watch(_ id: ConnectionID, reading: Bool, writing: Bool) {
-    guard let slot = slots[id] else { return }
+    guard isOpen(id) else { return }
+    let slot = slots[id.rawValue]
     var interest: EventInterest = []
     if reading { interest.insert(.readable) }
     if writing { interest.insert(.writable) }
-    guard interest != slot.pointee.interest else { return }
-    slot.pointee.interest = interest
+    guard interest != slot.interest else { return }
+    slots[id.rawValue].interest = interest
     do throws(SystemError) {
-      if !slot.pointee.isDetached {
-        try poll.modify(slot.pointee.descriptor, interest, token: slot.token)
+      if !slot.isDetached {
+        try poll.modify(slot.descriptor, interest, token: slot.token(id))
       } else if !interest.isEmpty {
-        try poll.add(slot.pointee.descriptor, interest, token: slot.token)
-        slot.pointee.isDetached = false
+        try poll.add(slot.descriptor, interest, token: slot.token(id))
+        slots[id.rawValue].isDetached = false
       }
     } catch {
       giveUp(id, error)
@@ -214,13 +224,14 @@ struct SocketLink: ~Copyable, Link {
   }
 
   mutating func close(_ id: ConnectionID) {
-    guard let slot = slots[id] else { return }
-    let descriptor = slot.pointee.descriptor
-    if !slot.pointee.inputEnded { Self.discardInput(descriptor) }
+    guard isOpen(id) else { return }
+    let descriptor = slots[id.rawValue].descriptor
+    if !slots[id.rawValue].inputEnded { Self.discardInput(descriptor) }
     // The end of the descriptor would end its events only if no other process had a copy. The slot may be used again.
-    detach(slot)
+    detach(id)
     unregistered.removeAll { $0 == id }
-    slots.close(slot)
+    slots[id.rawValue].descriptor = -1
+    count -= 1
     SocketIO.close(descriptor)
     if acceptor.isPaused { resumeAccepting() }
   }
@@ -230,7 +241,7 @@ struct SocketLink: ~Copyable, Link {
   /// Accepts the next waiting connection and keeps its descriptor for ``assign(_:)``.
   private mutating func nextPeer() -> Peer? {
     let wasPaused = acceptor.isPaused
-    guard let connection = acceptor.next(now: now, openConnections: slots.count) else {
+    guard let connection = acceptor.next(now: now, openConnections: count) else {
       if acceptor.isPaused && !wasPaused { watchListener([]) }
       return nil
     }
@@ -254,11 +265,11 @@ struct SocketLink: ~Copyable, Link {
 
   /// Removes a connection from the event queue until it is watched again. The queue would report a hang-up in every
   /// wait, whatever events are requested.
-  private func detach(_ slot: Slot) {
-    guard !slot.pointee.isDetached else { return }
+  private mutating func detach(_ id: ConnectionID) {
+    guard !slots[id.rawValue].isDetached else { return }
     do throws(SystemError) {
-      try poll.remove(slot.pointee.descriptor)
-      slot.pointee.isDetached = true
+      try poll.remove(slots[id.rawValue].descriptor)
+      slots[id.rawValue].isDetached = true
     } catch {
       log.write(.error, "\(error)")
     }
@@ -274,11 +285,11 @@ struct SocketLink: ~Copyable, Link {
     }
   }
 
-  /// Checks that slots and numbers match. O(connections).
+  /// Checks the slots. O(connections).
   func checkInvariants() {
-    slots.checkInvariants()
-    assert(nextIndex <= eventCount)
-    assert(slots.open.allSatisfy { !$0.pointee.isDetached || $0.pointee.interest.isEmpty })
+    let open = slots.filter(\.isOpen)
+    assert(nextIndex <= eventCount && open.count == count)
+    assert(open.allSatisfy { !$0.isDetached || $0.interest.isEmpty })
   }
 }
 
@@ -286,7 +297,8 @@ struct SocketLink: ~Copyable, Link {
 private struct SocketSlot {
   /// The descriptor; -1 in a closed slot.
   var descriptor: Int32
-  var id: ConnectionID
+  /// At least 1 in an open slot. The next connection of the number has another one.
+  let generation: UInt32
   /// The requested events. Not registered while detached.
   var interest: EventInterest = .readable
   /// Whether the slot is not in the event queue, because its peer hung up while nothing was watched.
@@ -295,80 +307,9 @@ private struct SocketSlot {
   var inputEnded = false
   /// Whether the socket has room for long frames.
   var isWide = false
-}
 
-/// The address of a slot, used as the token in the event queue.
-private typealias Slot = UnsafeMutablePointer<SocketSlot>
+  var isOpen: Bool { descriptor >= 0 }
 
-extension UnsafeMutablePointer<SocketSlot> {
-  fileprivate var token: UInt64 { UInt64(UInt(bitPattern: self)) }
-  fileprivate var isOpen: Bool { pointee.descriptor >= 0 }
-}
-
-/// Slots at stable addresses, indexed by the number of the connection.
-///
-/// A closed slot is reused only after the next wait, because events of the current one may still refer to it.
-private struct SlotTable: ~Copyable {
-  /// The slots, indexed by the raw value of the number.
-  private var byNumber: UnsafeMutableBufferPointer<Slot?>
-  private var closed: [Slot] = []
-  private var free: [Slot] = []
-  private(set) var count = 0
-
-  init() {
-    byNumber = .allocate(capacity: 64)
-    byNumber.initialize(repeating: nil)
-  }
-
-  deinit {
-    for slot in open + closed + free { slot.deallocate() }
-    byNumber.deallocate()
-  }
-
-  /// O(1), amortized.
-  mutating func open(_ descriptor: Int32, _ id: ConnectionID) -> Slot {
-    let slot = free.popLast() ?? .allocate(capacity: 1)
-    slot.initialize(to: SocketSlot(descriptor: descriptor, id: id))
-    if id.rawValue >= byNumber.count { grow(beyond: id.rawValue) }
-    byNumber[id.rawValue] = slot
-    count += 1
-    return slot
-  }
-
-  /// Marks a slot closed. The caller closes the descriptor.
-  mutating func close(_ slot: Slot) {
-    slot.pointee.descriptor = -1
-    byNumber[slot.pointee.id.rawValue] = nil
-    closed.append(slot)
-    count -= 1
-  }
-
-  /// The open slot of a number; nil if there is none. O(1).
-  @inline(__always)
-  subscript(id: ConnectionID) -> Slot? { id.rawValue < byNumber.count ? byNumber[id.rawValue] : nil }
-
-  /// Makes closed slots available for reuse.
-  mutating func recycle() {
-    guard !closed.isEmpty else { return }
-    free += closed
-    closed.removeAll(keepingCapacity: true)
-  }
-
-  /// All open slots, by number. O(capacity).
-  var open: [Slot] { byNumber.compactMap { $0 } }
-
-  private mutating func grow(beyond number: Int) {
-    let larger = UnsafeMutableBufferPointer<Slot?>.allocate(capacity: max(number + 1, byNumber.count * 2))
-    larger.initialize(repeating: nil)
-    for index in byNumber.indices { larger[index] = byNumber[index] }
-    byNumber.deallocate()
-    byNumber = larger
-  }
-
-  func checkInvariants() {
-    assert(open.count == count)
-    assert(byNumber.indices.allSatisfy { byNumber[$0].map { $0.isOpen } ?? true })
-    assert(byNumber.indices.allSatisfy { index in byNumber[index].map { $0.pointee.id.rawValue == index } ?? true })
-    assert((closed + free).allSatisfy { !$0.isOpen })
-  }
+  /// The token of the connection in the event queue: its generation, and its number in the lower half.
+  func token(_ id: ConnectionID) -> UInt64 { UInt64(generation) << 32 | UInt64(id.rawValue) }
 }
