@@ -32,8 +32,6 @@ final class ReceivedBatch {
   /// The bytes of the frame that is executed in part.
   private var length = 0
   private var scanner: JSONScanner
-  /// The text of the next request, if it is long.
-  private var long: LongText?
 
   init(_ batch: LogBatch, _ engine: Engine, isReplayed: Bool = false) {
     self.batch = batch
@@ -53,14 +51,13 @@ final class ReceivedBatch {
     guard case .complete(let payload) = Frame.first(in: rest, maxFrame: .max) else { throw .damaged(offset: offset) }
     length = Frame.headerLength + payload.count
     let message: JSONView?
-    if LongTexts.isLong(payload.count) {
-      guard let scanned = scanPart(payload) else { return .underWay }
-      message = scanned.view
-    } else {
-      message = try? scanner.scan(payload)
+    do throws(JSONError) {
+      message = try scan(payload)
+    } catch {
+      // A text that is not JSON had no effect the first time.
+      return finish()
     }
-    // A text that is not JSON had no effect the first time.
-    guard let message else { return finish() }
+    guard let message else { return .underWay }
     return try execute(message, bytes: payload.count) ? finish() : .underWay
   }
 
@@ -69,22 +66,15 @@ final class ReceivedBatch {
 
   private func finish() -> Step {
     offset += length
-    long = nil
     // A daemon does this between turns for its own batches.
     if engine.catalog.hasManyChanges { engine.trimHistories() }
     return .executed
   }
 
-  /// Scans a part of a long text. Returns nil if more is left, and otherwise the text; nil in it is no JSON.
-  private func scanPart(_ payload: UnsafeRawBufferPointer) -> (view: JSONView?, Void)? {
-    let text = long ?? LongText(maxDepth: engine.limits.maxDepth + InternalRequest.depth)
-    long = text
-    do throws(JSONError) {
-      if !text.isComplete { try text.scan(payload, tokens: Self.tokensPerStep) }
-    } catch {
-      return (nil, ())
-    }
-    return text.isComplete ? (text.scanner.view(at: 0, of: payload), ()) : nil
+  /// Scans a text, or a part of a long one. Returns nil if more is left.
+  private func scan(_ payload: UnsafeRawBufferPointer) throws(JSONError) -> JSONView? {
+    if !LongTexts.isLong(payload.count) { return try scanner.scan(payload) }
+    return try scanner.scanPart(payload, tokens: Self.tokensPerStep)
   }
 
   /// Executes a request. Returns false if it takes another turn.
