@@ -252,42 +252,25 @@ extension Engine {
 
   private func delete(_ parameters: Parameters, of session: Session) throws(FeedError) {
     let target = try feed(parameters, of: session)
-    guard let feed = target.collection else {
-      let array = try identifiedArray(target, .delete)
-      switch try deletion(parameters) {
-      case .id(let id):
-        try checkElements(CollectionOfOne(id), ofDelete: parameters, in: target)
-        return try array.delete([id], in: commit)
-      case .ids(let ids):
-        try checkElements(ids.elements, ofDelete: parameters, in: target)
-        return try array.delete(Array(ids.elements), in: commit)
-      case .filter(let filter): return try array.delete(where: filter, in: commit)
-      }
-    }
-    switch try deletion(parameters) {
-    case .id(let id):
-      try checkElements(CollectionOfOne(id), ofDelete: parameters, in: target)
-      try feed.delete(id, in: commit)
-    case .ids(let ids):
-      try checkElements(ids.elements, ofDelete: parameters, in: target)
-      try feed.delete(ids: ids, in: commit)
-    case .filter(let filter): try feed.delete(where: filter, in: commit)
-    }
-  }
-
-  /// The elements that a `delete` names.
-  private enum Deletion {
-    case id(JSONView)
-    case ids(JSONView)
-    case filter(Filter)
-  }
-
-  private func deletion(_ parameters: Parameters) throws(FeedError) -> Deletion {
+    let collection = target.collection
+    let array = collection == nil ? try identifiedArray(target, .delete) : nil
     try parameters.refuseBoth("id", "ids")
-    if parameters.member("ids") != nil { return .ids(try parameters.array("ids", "an array of identities")) }
-    if let id = parameters.member("id") { return .id(id) }
-    if parameters.member("where") != nil { return .filter(try filter(parameters)) }
-    throw Parameters.refuse("id", "is missing: give \"id\", \"ids\" as an array, or \"where\" as a filter")
+    if parameters.member("ids") != nil {
+      let ids = try parameters.array("ids", "an array of identities")
+      try checkElements(ids.elements, ofDelete: parameters, in: target)
+      try collection?.delete(ids: ids, in: commit)
+      try array?.delete(Array(ids.elements), in: commit)
+    } else if let id = parameters.member("id") {
+      try checkElements(CollectionOfOne(id), ofDelete: parameters, in: target)
+      try collection?.delete(id, in: commit)
+      try array?.delete([id], in: commit)
+    } else if parameters.member("where") != nil {
+      let filter = try filter(parameters)
+      try collection?.delete(where: filter, in: commit)
+      try array?.delete(where: filter, in: commit)
+    } else {
+      throw Parameters.refuse("id", "is missing: give \"id\", \"ids\" as an array, or \"where\" as a filter")
+    }
   }
 
   /// Returns `feed` as an array with identity, for a method that changes elements by identity.
