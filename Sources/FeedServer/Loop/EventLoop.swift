@@ -237,15 +237,9 @@ package struct EventLoop: ~Copyable {
         message: "feedd cannot tell which changes are stored and ends; connect again when it is back.")
       return endDraining()
     }
-    if turn.failedBatches == 0, let report = health.didStore() {
-      log.write(.notice, report.line)
-      service.tell(.status(report.status))
-    }
-    while health.failedBatches < turn.failedBatches {
-      guard let report = health.didFail(turn.failureReason) else { continue }
-      log.write(.error, report.line)
-      service.tell(.status(report.status))
-    }
+    guard let report = health.note(failedBatches: turn.failedBatches, turn.failureReason) else { return }
+    log.write(report.isFailure ? .error : .notice, report.line)
+    service.tell(.status(report.status))
   }
 
   /// Writes an image, so that the next start has nothing to replay, and closes the log. Another signal to end cancels

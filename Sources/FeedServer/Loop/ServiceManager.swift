@@ -47,25 +47,24 @@ struct LogHealth {
   struct Report: Equatable {
     var line: String
     var status: String
+    var isFailure = true
   }
 
-  private(set) var failedBatches = 0
+  /// The batches that failed since the last one that was stored, as reported.
+  private var failedBatches = 0
 
-  /// Records that a batch was not stored.
-  /// - Returns: the report of the first failure; nil for the following ones.
-  mutating func didFail(_ reason: String) -> Report? {
-    failedBatches += 1
-    guard failedBatches == 1 else { return nil }
-    return Report(line: "\(reason); changes are refused until storing works again", status: "cannot store: \(reason)")
-  }
-
-  /// Records that a batch was stored. O(1), without allocation if there was no failure.
-  /// - Returns: the report of the recovery; nil if there was no failure.
-  mutating func didStore() -> Report? {
-    if failedBatches == 0 { return nil }
-    defer { failedBatches = 0 }
+  /// Takes the number of batches that failed since the last one that was stored, and why the last of them did. O(1), without
+  /// allocation if there was no failure.
+  mutating func note(failedBatches failed: Int, _ reason: @autoclosure () -> String) -> Report? {
+    let before = failedBatches
+    failedBatches = failed == 0 ? 0 : max(failed, before)
+    if (before == 0) == (failed == 0) { return nil }
+    if before == 0 {
+      return Report(
+        line: "\(reason()); changes are refused until storing works again", status: "cannot store: \(reason())")
+    }
     return Report(
-      line: "storing works again; \(failedBatches) \(failedBatches == 1 ? "batch was" : "batches were") refused",
-      status: "listening; storing works again")
+      line: "storing works again; \(before) \(before == 1 ? "batch was" : "batches were") refused",
+      status: "listening; storing works again", isFailure: false)
   }
 }

@@ -49,17 +49,16 @@ struct LogHealthTests {
   @Test("the first failure and the first success after it are reported")
   func reports() {
     var health = LogHealth()
-    expectEqual(health.didStore(), nil)
-    let failure = health.didFail("disk full")
+    expectEqual(health.note(failedBatches: 0, ""), nil)
     expectEqual(
-      failure,
+      health.note(failedBatches: 1, "disk full"),
       LogHealth.Report(
         line: "disk full; changes are refused until storing works again", status: "cannot store: disk full"))
-    expectEqual(health.didFail("disk full"), nil)
-    expectEqual(health.didStore()?.line, "storing works again; 2 batches were refused")
-    expectEqual(health.didStore(), nil)
-    #expect(health.didFail("disk full") != nil)
-    expectEqual(health.didStore()?.line, "storing works again; 1 batch was refused")
+    expectEqual(health.note(failedBatches: 2, "disk full"), nil)
+    expectEqual(health.note(failedBatches: 0, "disk full")?.line, "storing works again; 2 batches were refused")
+    expectEqual(health.note(failedBatches: 0, "disk full"), nil)
+    #expect(health.note(failedBatches: 1, "disk full") != nil)
+    expectEqual(health.note(failedBatches: 0, "disk full")?.line, "storing works again; 1 batch was refused")
   }
 }
 
