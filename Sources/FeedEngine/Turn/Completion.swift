@@ -349,9 +349,8 @@ struct Completion: ~Copyable {
     case .refused:
       let refusal = batch.refusal(entry)
       if let reason = refusal.endOfStream { return engine.endStream(of: session, reason: reason) }
-      refusal.id.withUnsafeBytes { id in
-        engine.refuse(engine.makeReply(to: session, id: refusal.hasID ? id : nil), refusal.error)
-      }
+      guard let id = refusal.id else { return engine.refuse(engine.makeReply(to: session, id: nil), refusal.error) }
+      id.withUnsafeBytes { engine.refuse(engine.makeReply(to: session, id: $0), refusal.error) }
     case .logged, .waiting, .internal: assertionFailure("\(entry.kind) is executed")
     }
   }

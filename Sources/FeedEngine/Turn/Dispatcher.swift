@@ -266,8 +266,10 @@ struct Dispatcher: ~Copyable {
   /// Writes an error response, after the answers of earlier requests.
   private mutating func refuse(_ session: Session, _ error: FeedError, id: JSONView?) {
     if session.line.isEmpty { return engine.refuse(engine.makeReply(to: session, id: id?.text), error) }
-    let refusal = RequestBatch.Refusal(
-      error: error, id: id.map { Array($0.text) } ?? [], hasID: id != nil, endOfStream: nil)
+    add(RequestBatch.Refusal(error: error, id: id.map { Array($0.text) }), of: session)
+  }
+
+  private mutating func add(_ refusal: RequestBatch.Refusal, of session: Session) {
     session.line.add(bytes: batches.open.addRefusal(refusal, of: session.handle), isRead: true, isHeld: false)
   }
 
@@ -275,9 +277,7 @@ struct Dispatcher: ~Copyable {
   private mutating func refuseStream(of session: Session, length: Int) {
     let reason = "a frame's length is \(grouped(length)) and must be 1 to \(grouped(engine.limits.maxFrame))"
     if session.line.isEmpty { return engine.endStream(of: session, reason: reason) }
-    let refusal = RequestBatch.Refusal(
-      error: .invalidRequest(reason: reason), id: [], hasID: false, endOfStream: reason)
-    session.line.add(bytes: batches.open.addRefusal(refusal, of: session.handle), isRead: true, isHeld: false)
+    add(RequestBatch.Refusal(error: .invalidRequest(reason: reason), endOfStream: reason), of: session)
     session.line.isCut = true
   }
 

@@ -29,16 +29,16 @@ final class RequestBatch {
 
     let session: SessionHandle
     let kind: Kind
-    let method: Method
+    var method = Method.ping
     /// The offset of the payload, in `frameBytes` if it is logged, otherwise in `waitingBytes`.
-    let start: UInt32
+    var start: UInt32 = 0
     /// The bytes of the payload; for a refusal, those of its id.
-    let length: UInt32
+    var length: UInt32 = 0
     /// The place of the message on the tape; for a refusal or an internal request, its `index`.
     let token: UInt32
     /// The tokens of its id and its parameters; `none` if absent.
-    let id: UInt32
-    let params: UInt32
+    var id = none
+    var params = none
     /// The size of the tape that a long text brought along, in tokens; 0 for other texts.
     var tape: UInt32 = 0
 
@@ -52,13 +52,11 @@ final class RequestBatch {
   /// An error response that is written after the answers of earlier requests.
   struct Refusal {
     let error: FeedError
-    /// The id as JSON text.
-    let id: [UInt8]
-    /// Whether there is an id; otherwise the response has `id` null.
-    let hasID: Bool
+    /// The id as JSON text; nil if there is none, so that the response has `id` null.
+    var id: [UInt8]?
     /// The reason why the stream cannot be parsed further and the connection is closed; nil for an error of one
     /// request.
-    let endOfStream: String?
+    var endOfStream: String?
   }
 
   /// The work of the clients' requests, and whose they are.
@@ -205,16 +203,16 @@ final class RequestBatch {
     waitingBytes.append(payload)
     append(
       Entry(
-        session: session, kind: .array, method: .ping, start: start, length: UInt32(truncatingIfNeeded: payload.count),
-        token: UInt32(truncatingIfNeeded: scanner.place(of: message)), id: Entry.none, params: Entry.none))
+        session: session, kind: .array, start: start, length: UInt32(truncatingIfNeeded: payload.count),
+        token: UInt32(truncatingIfNeeded: scanner.place(of: message))))
     kept = scanner.tokenCount
   }
 
   /// Adds an error response, after requests of its connection. Returns the memory to charge for it.
   func addRefusal(_ refusal: Refusal, of session: SessionHandle) -> Int {
     let entry = Entry(
-      session: session, kind: .refused, method: .ping, start: 0, length: UInt32(truncatingIfNeeded: refusal.id.count),
-      token: UInt32(truncatingIfNeeded: refusals.count), id: Entry.none, params: Entry.none)
+      session: session, kind: .refused, length: UInt32(truncatingIfNeeded: refusal.id?.count ?? 0),
+      token: UInt32(truncatingIfNeeded: refusals.count))
     append(entry)
     refusals.append(refusal)
     return entry.memory
@@ -229,10 +227,7 @@ final class RequestBatch {
   }
 
   private func add(_ request: InternalRequest) {
-    append(
-      Entry(
-        session: .none, kind: .internal, method: .ping, start: 0, length: 0,
-        token: UInt32(truncatingIfNeeded: internals.count), id: Entry.none, params: Entry.none))
+    append(Entry(session: .none, kind: .internal, token: UInt32(truncatingIfNeeded: internals.count)))
     internals.append(request)
   }
 
