@@ -10,42 +10,18 @@ struct SessionInput {
   var partialSince: Instant?
   /// The bytes of the incomplete frame when `partialSince` was set.
   private var partialBytes = 0
-  private var flags: UInt8 = 0
-
   /// The peer sends no more input.
-  var hasEnded: Bool {
-    get { flags & 1 != 0 }
-    set { set(1, newValue) }
-  }
+  var hasEnded = false
   /// The peer stopped reading: its output is discarded, its received requests are still executed.
-  var isDeaf: Bool {
-    get { flags & 2 != 0 }
-    set { set(2, newValue) }
-  }
+  var isDeaf = false
   /// The connection is not read, because its requests cannot be taken now.
-  var isPaused: Bool {
-    get { flags & 4 != 0 }
-    set { set(4, newValue) }
-  }
+  var isPaused = false
   /// This turn decodes some of the input.
-  var isInTurn: Bool {
-    get { flags & 8 != 0 }
-    set { set(8, newValue) }
-  }
+  var isInTurn = false
   /// The connection is listed as one that may be finished at the end of the turn.
-  var isNoted: Bool {
-    get { flags & 16 != 0 }
-    set { set(16, newValue) }
-  }
+  var isNoted = false
   /// The connection is in the queue of those whose input a turn takes.
-  var isQueued: Bool {
-    get { flags & 32 != 0 }
-    set { set(32, newValue) }
-  }
-
-  private mutating func set(_ bit: UInt8, _ isOn: Bool) {
-    if isOn { flags |= bit } else { flags &= ~bit }
-  }
+  var isQueued = false
 
   /// Records the progress of an incomplete frame.
   mutating func notePartial(_ bytes: Int, now: Instant) {
