@@ -95,7 +95,7 @@ package struct EventLoop: ~Copyable {
   package var isOver: Bool { shutdown.isOver }
 
   /// Whether the state cannot be continued, and is loaded again from the group by another start.
-  var mustRejoin: Bool { shutdown.mustRejoin }
+  private(set) var mustRejoin = false
 
   /// Waits for events, and does what they and the time require.
   package mutating func cycle() throws(SystemError) {
@@ -189,14 +189,8 @@ package struct EventLoop: ~Copyable {
 
   /// Begins the end, or ends at once if it has begun.
   package mutating func end(_ cause: String) {
-    guard shutdown.request(cause, now: time.now) else {
-      return log.write(.notice, "\(cause) again: ending at once")
-    }
-    if let cause = shutdown.begin(now: time.now) { drain(cause) }
-  }
-
-  /// Accepts only the connections that already wait, queues `bye` for all, and continues until all output is written.
-  private mutating func drain(_ cause: String) {
+    guard shutdown.request(now: time.now) else { return log.write(.notice, "\(cause) again: ending at once") }
+    // Accepts only the connections that already wait, queues `bye` for all, and continues until all output is written.
     link.endListening()
     let clients = counted(link.count, "connection")
     service.tell(.stopping, .status("ending; notifying \(clients)"))
@@ -224,7 +218,7 @@ package struct EventLoop: ~Copyable {
   private mutating func reportHealth() {
     if let reason = turn.lossReason, !isOver, member != nil {
       log.write(.error, "\(reason); the daemon stops serving and begins again from an image of the group")
-      shutdown.mustRejoin = true
+      mustRejoin = true
       member?.didLose(reason)
       turn.abandon(
         &link, reason: "shutdown", message: "feedd loads the state of its group again; connect again in a few seconds.")

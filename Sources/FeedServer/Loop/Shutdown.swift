@@ -8,7 +8,6 @@ import FeedSystem
 struct Shutdown {
   private enum Phase {
     case serving
-    case requested(cause: String)
     case draining(until: Instant)
     case over
   }
@@ -17,31 +16,22 @@ struct Shutdown {
   private var phase = Phase.serving
   /// Whether the end was requested more than once. Then nothing that takes time is done.
   private(set) var isHurried = false
-  /// Whether the daemon begins again from the state of its group.
-  var mustRejoin = false
 
   init(drainTimeout: Duration) { self.drainTimeout = drainTimeout }
 
-  /// Records a request to end.
+  /// Begins draining at the first request to end.
   /// - Returns: false if the daemon was already ending. It then ends immediately.
-  mutating func request(_ cause: String, now: Instant) -> Bool {
+  mutating func request(now: Instant) -> Bool {
     switch phase {
     case .serving:
-      phase = .requested(cause: cause)
+      phase = .draining(until: now.adding(nanoseconds: drainTimeout.clampedNanoseconds))
       return true
-    case .requested, .draining:
+    case .draining:
       isHurried = true
       phase = .draining(until: now)
       return false
     case .over: return false
     }
-  }
-
-  /// Begins draining if the end was requested. Returns the cause of the request; nil if there was none.
-  mutating func begin(now: Instant) -> String? {
-    guard case .requested(let cause) = phase else { return nil }
-    phase = .draining(until: now.adding(nanoseconds: drainTimeout.clampedNanoseconds))
-    return cause
   }
 
   /// Whether draining is over: no connection is left, or it timed out.

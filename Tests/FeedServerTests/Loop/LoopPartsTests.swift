@@ -13,14 +13,10 @@ struct ShutdownTests {
   @Test("draining begins once and ends when no connection is left or after the timeout")
   func drains() {
     var shutdown = Shutdown(drainTimeout: .seconds(5))
-    expectEqual(shutdown.begin(now: moment(1)), nil)
     #expect(!shutdown.isDue(openConnections: 0, now: moment(1)))
     expectEqual(shutdown.deadline, nil)
 
-    expectEqual(shutdown.request("SIGTERM", now: moment(10)), true)
-    #expect(!shutdown.isDue(openConnections: 0, now: moment(10)))
-    expectEqual(shutdown.begin(now: moment(10)), "SIGTERM")
-    expectEqual(shutdown.begin(now: moment(10)), nil)
+    expectEqual(shutdown.request(now: moment(10)), true)
     expectEqual(shutdown.deadline, moment(15))
     #expect(!shutdown.isDue(openConnections: 1, now: moment(14)))
     #expect(shutdown.isDue(openConnections: 0, now: moment(14)))
@@ -31,15 +27,14 @@ struct ShutdownTests {
     #expect(shutdown.isOver)
     expectEqual(shutdown.deadline, nil)
     #expect(!shutdown.isDue(openConnections: 0, now: moment(20)))
-    expectEqual(shutdown.request("SIGTERM", now: moment(20)), false)
+    expectEqual(shutdown.request(now: moment(20)), false)
   }
 
   @Test("a second request ends the draining at once")
   func secondRequest() {
     var shutdown = Shutdown(drainTimeout: .seconds(3600))
-    expectEqual(shutdown.request("SIGTERM", now: moment(1)), true)
-    _ = shutdown.begin(now: moment(1))
-    expectEqual(shutdown.request("SIGINT", now: moment(2)), false)
+    expectEqual(shutdown.request(now: moment(1)), true)
+    expectEqual(shutdown.request(now: moment(2)), false)
     #expect(shutdown.isDue(openConnections: 7, now: moment(2)))
   }
 }
