@@ -22,7 +22,7 @@ public struct Configuration: Sendable {
     }
   }
 
-  public let entries: [Entry]
+  public private(set) var entries: [Entry]
   /// The limits that the file sets, by name.
   public let limits: [String: Int]
   /// The access rules; nil if the file has none, so that every client may do everything.
@@ -44,11 +44,10 @@ public struct Configuration: Sendable {
   }
 
   /// The same configuration without definitions of feeds.
-  public var withoutFeeds: Configuration { Configuration(copying: self) }
-
-  private init(copying other: Configuration) {
-    (entries, limits, access, socket) = ([], other.limits, other.access, other.socket)
-    (group, remarks) = (other.group, other.remarks)
+  public var withoutFeeds: Configuration {
+    var copy = self
+    copy.entries = []
+    return copy
   }
 
   /// Sorts the definitions so that each follows those whose feeds it shows, and otherwise keeps their order.

@@ -16,15 +16,11 @@ public struct ConfigurationReport: Equatable, Sendable {
   /// Why nothing changed; nil if the file is in effect.
   public internal(set) var error: String?
 
-  /// - Parameter restart: the names of settings that take effect at the next start.
-  public init(file: String?, time: String, changes: ConfigurationChanges, restart: [String] = []) {
-    (self.file, self.time, self.changes, self.restart, error) = (file, time, changes, restart, nil)
-  }
-
-  /// The report of a file that was refused.
-  public init(file: String?, time: String, error: String) {
-    (self.file, self.time, self.error) = (file, time, error)
-    (changes, restart) = (ConfigurationChanges(), [])
+  public init(
+    file: String?, time: String, changes: ConfigurationChanges = ConfigurationChanges(), restart: [String] = [],
+    error: String? = nil
+  ) {
+    (self.file, self.time, self.changes, self.restart, self.error) = (file, time, changes, restart, error)
   }
 
   /// One line: the changes, and what needs a new start, or why nothing changed.

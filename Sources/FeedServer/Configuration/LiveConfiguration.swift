@@ -55,7 +55,7 @@ struct LiveConfiguration {
   mutating func reload(_ cause: String, _ engine: Engine, now: Instant) -> ConfigurationReport? {
     guard let file else {
       log.write(.notice, "\(cause): there is no configuration file to read again; start feedd with --config FILE")
-      engine.report(ConfigurationReport(file: nil, time: WallClock.text, changes: ConfigurationChanges()))
+      engine.report(ConfigurationReport(file: nil, time: WallClock.text))
       return nil
     }
     log.write(.notice, "\(cause): reading \(file.path) again")

@@ -30,7 +30,8 @@ struct Acceptor: ~Copyable {
   private var listener: UnixListener?
   /// Closed when no other descriptor is available.
   private var reserve: Descriptor?
-  private var resumesAt: Instant?
+  /// The time to call ``resume()`` if no connection is closed before; nil while accepting.
+  private(set) var deadline: Instant?
   /// The number of connections that may still be accepted in this turn.
   private var budget = 0
   /// Whether listening ends when the queue is empty or the budget is used up.
@@ -56,10 +57,7 @@ struct Acceptor: ~Copyable {
   var descriptor: Int32? { listener?.descriptor }
 
   /// Whether the descriptor must not be polled now.
-  var isPaused: Bool { resumesAt != nil }
-
-  /// The time to call ``resume()`` if no connection is closed before; nil while accepting.
-  var deadline: Instant? { resumesAt }
+  var isPaused: Bool { deadline != nil }
 
   /// Resets the number of connections that may be accepted in this turn.
   mutating func beginTurn() { budget = Self.perTurn }
@@ -69,19 +67,19 @@ struct Acceptor: ~Copyable {
     guard listener != nil else { return }
     budget = Self.longestQueue
     isEnding = true
-    resumesAt = nil
+    deadline = nil
     checkInvariants()
   }
 
   /// Ends a pause, because a descriptor may be available again.
-  mutating func resume() { resumesAt = nil }
+  mutating func resume() { deadline = nil }
 
   /// Accepts the next waiting connection. Does not block.
   /// - Parameter openConnections: the number of open connections, for the log.
   /// - Returns: nil if none waits, if the budget of this turn is used up, or while paused.
   mutating func next(now: Instant, openConnections: Int) -> Connection? {
     defer { checkInvariants() }
-    while let listener, resumesAt == nil, budget > 0 {
+    while let listener, deadline == nil, budget > 0 {
       budget -= 1
       switch accept(listener) {
       case .connection(let descriptor):
@@ -101,7 +99,7 @@ struct Acceptor: ~Copyable {
 
   private mutating func stop() {
     listener = nil
-    resumesAt = nil
+    deadline = nil
     isEnding = false
   }
 
@@ -136,14 +134,14 @@ struct Acceptor: ~Copyable {
   }
 
   private mutating func pause(_ now: Instant) {
-    if !isEnding { resumesAt = now.adding(nanoseconds: Self.pause) }
+    if !isEnding { deadline = now.adding(nanoseconds: Self.pause) }
     budget = 0
   }
 
   private static func makeReserve() -> Descriptor? { try? Descriptor(duplicating: StandardStreams.error) }
 
   private func checkInvariants() {
-    assert(resumesAt == nil || (listener != nil && !isEnding), "only a listener that goes on can be paused")
+    assert(deadline == nil || (listener != nil && !isEnding), "only a listener that goes on can be paused")
     assert(budget >= 0 && turnedAway >= 0)
   }
 }

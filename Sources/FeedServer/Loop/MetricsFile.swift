@@ -13,22 +13,20 @@ struct MetricsFile {
 
   private let path: String
   private let log: Log
-  private var due: Instant
+  /// The time to call ``write(_:now:)``.
+  private(set) var deadline: Instant
   private var hasFailed = false
 
   init(_ path: String, _ log: Log, now: Instant) {
     self.path = path
     self.log = log
-    due = now
+    deadline = now
   }
-
-  /// The time to call ``write(_:now:)``.
-  var deadline: Instant { due }
 
   /// Writes the file if it is time.
   mutating func write(_ engine: Engine, now: Instant) {
-    guard now >= due else { return }
-    due = now.adding(nanoseconds: Self.interval)
+    guard now >= deadline else { return }
+    deadline = now.adding(nanoseconds: Self.interval)
     var json = ByteBuffer()
     engine.appendStatistics(to: &json)
     var scanner = JSONScanner()

@@ -9,13 +9,14 @@ struct ServiceManager {
   private let log: Log
   /// Nanoseconds between two keep-alive messages, half of the watchdog's timeout; nil without a watchdog.
   private let interval: UInt64?
-  private var nextWatchdog: Instant?
+  /// The time of the next keep-alive message; nil without a watchdog.
+  private(set) var deadline: Instant?
 
   init(_ notify: Notify, _ log: Log, now: Instant) {
     self.notify = notify
     self.log = log
     interval = notify.watchdogInterval.map { $0.clampedNanoseconds / 2 }
-    nextWatchdog = interval == nil ? nil : now
+    deadline = interval == nil ? nil : now
   }
 
   /// Sends the messages as one notification.
@@ -27,14 +28,11 @@ struct ServiceManager {
     }
   }
 
-  /// The time of the next keep-alive message; nil without a watchdog.
-  var deadline: Instant? { nextWatchdog }
-
   /// Sends a keep-alive message if one is due.
   mutating func attend(now: Instant) {
-    assert((interval == nil) == (nextWatchdog == nil), "the watchdog has an interval and a next moment, or neither")
-    guard let interval, let moment = nextWatchdog, moment <= now else { return }
-    nextWatchdog = now.adding(nanoseconds: interval)
+    assert((interval == nil) == (deadline == nil), "the watchdog has an interval and a next moment, or neither")
+    guard let interval, let moment = deadline, moment <= now else { return }
+    deadline = now.adding(nanoseconds: interval)
     tell(.watchdog)
   }
 }
