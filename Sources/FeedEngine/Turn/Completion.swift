@@ -256,32 +256,41 @@ struct Completion: ~Copyable {
       engine.complete(request, failure: failure)
       return true
     }
-    guard session !== engine.sessions.nobody, !session.isClosing else {
-      // The client is gone.
-      let isDone = failure != nil || executeSilently(entry, of: batch)
-      if isDone { remove(entry) } else { chargeWork(of: entry) }
-      return isDone
-    }
-    guard entry.kind == .logged || entry.kind == .waiting else {
+    let isGone = session === engine.sessions.nobody || session.isClosing
+    if isGone {
+      // What changes feeds is executed nevertheless.
+      guard failure == nil, entry.kind == .logged || entry.kind == .waiting && entry.method.isLogged else {
+        remove(entry)
+        return true
+      }
+    } else if entry.kind != .logged && entry.kind != .waiting {
       Self.removeFromLine(entry, of: session)
       answer(entry, of: batch, session, &dispatcher)
       return true
     }
     let (id, parameters) = batch.request(entry)
     if failure == nil, let steps = steps(of: entry, parameters) {
-      return executeLong(entry, id, parameters, session, steps: steps)
+      return executeLong(entry, id, parameters, isGone ? nil : session, steps: steps)
     }
-    Self.removeFromLine(entry, of: session)
-    engine.execute(entry, id, parameters, session, failure: failure)
+    if isGone {
+      engine.performSilently(entry.method, id, parameters)
+      remove(entry)
+    } else {
+      Self.removeFromLine(entry, of: session)
+      engine.execute(entry, id, parameters, session, failure: failure)
+    }
     return true
   }
 
   /// Executes a request that may take several turns. Returns whether it is done.
+  ///
+  /// - Parameter session: nil if the client is gone.
   @inline(never)
   private mutating func executeLong(
-    _ entry: RequestBatch.Entry, _ id: JSONView?, _ parameters: Parameters, _ session: Session, steps: Int
+    _ entry: RequestBatch.Entry, _ id: JSONView?, _ parameters: Parameters, _ session: Session?, steps: Int
   ) -> Bool {
     let isDone = engine.longWork.run(steps: steps) { [engine] in
+      guard let session else { return engine.performSilently(entry.method, id, parameters) }
       engine.perform(entry.method, id, parameters, of: session, checksAccess: entry.kind == .waiting)
     }
     if isDone { remove(entry) } else { chargeWork(of: entry) }
@@ -293,19 +302,6 @@ struct Completion: ~Copyable {
     let bytes = Int(entry.length)
     guard engine.mayBeLong(entry.method, parameters, bytes: bytes) else { return nil }
     return engine.expectedSteps(of: entry.method, parameters, bytes: bytes)
-  }
-
-  /// Executes a request whose client is gone, if it changes feeds. Returns false if it takes another turn.
-  private func executeSilently(_ entry: RequestBatch.Entry, of batch: RequestBatch) -> Bool {
-    guard entry.kind == .logged || entry.kind == .waiting && entry.method.isLogged else { return true }
-    let (engine, (id, parameters)) = (engine, batch.request(entry))
-    if let steps = steps(of: entry, parameters) {
-      return engine.longWork.run(steps: steps) {
-        engine.performSilently(entry.method, id, parameters)
-      }
-    }
-    engine.performSilently(entry.method, id, parameters)
-    return true
   }
 
   /// Charges the user of a request for what its long work needs now.
