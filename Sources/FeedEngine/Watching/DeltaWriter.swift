@@ -14,8 +14,9 @@ extension Engine: CommitObserver {
     guard let channel = feed.watching else { return }
     if access.isBehind(catalog.structureVersion) { holdBackFromHidden(channel) }
     tell(channel, change, publication)
-    if let counting = channel.counting { tell(counting, change, publication) }
-    if let identified = channel.identified { tellIdentities(identified, change, publication) }
+    for other in channel.others {
+      if other.isCounting { tell(other, change, publication) } else { tellIdentities(other, change, publication) }
+    }
   }
 
   /// Encodes the delta of one row for all watches in step. Other watches are told as of any change.
@@ -94,7 +95,11 @@ extension Engine: CommitObserver {
   /// the end of the feed.
   public func didEnd(_ feed: Feed) {
     guard let channel = feed.watching else { return }
-    for watch in channel.allLive where watch.isLive { endTold(watch) }
+    for watch in channel.allLive where watch.isLive {
+      // A watch whose connection is full falls behind.
+      giveRest(watch)
+      if watch.isLive { end(watch) }
+    }
     releaseIfGone(channel)
   }
 

@@ -24,10 +24,8 @@ final class FeedChannel {
   private let head: [UInt8]
   /// Whether the watches get counts of rows instead of rows (Protocol/README.md, "Counts").
   let isCounting: Bool
-  /// The channel of the same feed for watches that get counts; nil until there is one. Owned by the channel for rows.
-  private(set) var counting: FeedChannel?
-  /// The channel of the same feed for watches that get identities; nil until there is one. Owned by the channel for rows.
-  private(set) var identified: FeedChannel?
+  /// The channels of the same feed for watches that get counts, or identities too. Owned by the channel for rows.
+  private(set) var others: [FeedChannel] = []
   /// The identities that the watches get beside deleted rows; nil if they get none (Protocol/README.md, "Identities").
   let identities: FeedIdentities?
   /// Incremented when the selection changes.
@@ -66,35 +64,24 @@ final class FeedChannel {
     return areThere
   }
 
-  /// Returns the channel of the same feed for watches that get counts. Creates it on the first call.
-  func makeCounting() -> FeedChannel {
-    precondition(!isCounting, "the channel of rows keeps the channel of counts")
-    if let counting { return counting }
-    let made = FeedChannel(feed, isCounting: true)
-    counting = made
-    return made
-  }
-
-  /// Returns the channel of the same feed for watches that get identities. Creates it on the first call.
-  func makeIdentified() -> FeedChannel {
-    precondition(!isCounting && identities == nil, "the channel of rows keeps the channel of identities")
-    if let identified { return identified }
-    let made = FeedChannel(feed, identities: FeedIdentities(of: feed))
-    identified = made
+  /// Returns the channel of the same feed for watches that get counts, or else identities. Creates it on the first call.
+  func other(isCounting: Bool) -> FeedChannel {
+    precondition(!self.isCounting && identities == nil, "the channel of rows keeps the others")
+    if let known = others.first(where: { $0.isCounting == isCounting }) { return known }
+    let identities = isCounting ? nil : FeedIdentities(of: feed)
+    let made = FeedChannel(feed, isCounting: isCounting, identities: identities)
+    others.append(made)
     return made
   }
 
   /// Whether no other channel of the feed follows its changes.
-  var isOnlyChannel: Bool { !(counting?.isFollowing ?? false) && !(identified?.isFollowing ?? false) }
+  var isOnlyChannel: Bool { others.isEmpty || !others.contains { $0.isFollowing } }
 
   /// Whether the channel has watches, or keeps identities for one that resumes.
   private var isFollowing: Bool { watchCount > 0 || !(identities?.isForgotten ?? true) }
 
-  /// The channels for watches that do not get rows alone.
-  var others: [FeedChannel] { [counting, identified].compactMap { $0 } }
-
   /// The number of all watches of the feed.
-  var totalWatchCount: Int { watchCount + (counting?.watchCount ?? 0) + (identified?.watchCount ?? 0) }
+  var totalWatchCount: Int { others.reduce(watchCount) { $0 + $1.watchCount } }
 
   /// The live watches of the feed. O(live watches).
   var allLive: [Watch] { live + others.flatMap(\.live) }

@@ -26,7 +26,7 @@ extension Engine {
     try answerWatch(reply, feed, revision: isCurrent ? from : feed.revision, resumed: resumed)
     if let known { end(known) }
     let rows = channel(of: feed)
-    let channel = wantsIdentities ? rows.makeIdentified() : wantsElements ? rows : rows.makeCounting()
+    let channel = wantsElements && !wantsIdentities ? rows : rows.other(isCounting: !wantsElements)
     let watch = Watch(
       session: session, number: watches.nextNumber(), channel: channel, revision: from,
       throttle: UInt64(min(throttle, 86_400_000)) * 1_000_000,

@@ -231,13 +231,6 @@ extension Engine {
     recount(session)
   }
 
-  /// Ends a live watch of a feed that was undefined. A watch whose connection is full falls behind, and ends after it
-  /// was sent the end.
-  func endTold(_ watch: Watch) {
-    giveRest(watch)
-    if watch.isLive { end(watch) }
-  }
-
   /// Removes a watch from its feed. The caller removes it from the session.
   func remove(_ watch: Watch) {
     let uid = watch.session.peer.uid
