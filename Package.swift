@@ -104,8 +104,8 @@ let package = Package(
     module(
       "FeedServer",
       [
-        "CLinux", "FeedJSON", "FeedChange", "FeedEngine", "FeedGroup", "FeedModel", "FeedSources", "FeedStorage",
-        "FeedWire", "FeedSystem",
+        "CLinux", "FeedJSON", "FeedChange", "FeedClient", "FeedEngine", "FeedGroup", "FeedModel", "FeedSources",
+        "FeedStorage", "FeedWire", "FeedSystem",
       ],
       settings: daemonSettings, isHot: false),
     module("FeedClient", ["FeedJSON", "FeedChange", "FeedWire", "FeedSystem"], isHot: false),

@@ -1,8 +1,6 @@
-import FeedEngine
+import FeedClient
 import FeedJSON
-import FeedModel
 import FeedSystem
-import FeedWire
 
 extension Daemon {
   /// `--reload` and `--check-reload`: verify the configuration file with which a running daemon was started. `--reload`
@@ -93,75 +91,52 @@ private final class DaemonStatistics {
     let status: String
     let text: String
     let file: String?
+
+    init(_ result: JSONView) {
+      let report = result.member("configuration")
+      pid = result.member("pid")?.int
+      reads = report?.member("reads")?.int ?? 0
+      status = report?.member("status")?.string ?? ""
+      text = report?.member("text")?.string ?? ""
+      file = report?.member("file")?.string
+    }
   }
 
   /// The maximum time to wait for an answer, and for a configuration to take effect.
   private static let patience = Duration.seconds(60)
-  /// The time between two questions.
-  private static let pause = Duration.milliseconds(10)
-  private static let maxFrame = 16 << 20
+  /// Nanoseconds between two questions.
+  private static let pause: UInt64 = 10_000_000
 
-  private let stream: UnixStream
-  private var input: [UInt8] = []
-  private var scanner = JSONScanner()
+  private let connection: Connection
 
   /// Connects to the socket.
   /// - Throws: if it is not the socket of process `pid`.
   init(_ path: String, _ pid: Int) throws {
-    stream = try UnixStream.connect(path: path, timeout: Self.patience)
+    connection = try Connection.open(path: path, timeout: Self.patience)
     guard try configuration().pid == pid else { throw ReloadError("\(path) is the socket of another process") }
   }
 
+  private static var deadline: UInt64 { MonotonicClock.now + patience.clampedNanoseconds }
+
   /// Asks for the present report.
   func configuration() throws -> Report {
-    var request = ByteBuffer()
-    let start = request.beginFrame()
-    request.append(#"{"jsonrpc":"2.0","id":1,"method":"stats","params":{}}"#)
-    request.endFrame(at: start)
-    try stream.writeAll(request.bytes, timeout: Self.patience)
-    while true {
-      let frame: (payload: Int, report: Report?)? = try input.withUnsafeBytes { bytes in
-        switch Frame.first(in: bytes, maxFrame: Self.maxFrame) {
-        case .complete(let payload): return (payload.count, try read(payload))
-        case .incomplete: return nil
-        case .badLength: throw ReloadError("the answer is no frame")
-        }
-      }
-      if let frame { input.removeFirst(Frame.headerLength + frame.payload) } else { try receive() }
-      if let report = frame?.report { return report }
+    do throws(ClientError) {
+      return try connection.call("stats", deadline: Self.deadline) { Report($0) }
+    } catch .timedOut {
+      throw ReloadError("timed out after 60 s")
+    } catch .refused(let error) {
+      throw ReloadError(error.message)
     }
-  }
-
-  /// Reads the report in an answer; nil if the message is none.
-  private func read(_ payload: UnsafeRawBufferPointer) throws -> Report? {
-    let message = try scanner.scan(payload)
-    if let error = message.member("error")?.member("message")?.string { throw ReloadError(error) }
-    guard let result = message.member("result") else { return nil }
-    let report = result.member("configuration")
-    return Report(
-      pid: result.member("pid")?.int, reads: report?.member("reads")?.int ?? 0,
-      status: report?.member("status")?.string ?? "",
-      text: report?.member("text")?.string ?? "", file: report?.member("file")?.string)
   }
 
   /// Waits for the report of a later reading, until its changes are stored.
   func configuration(after reads: Int) throws -> Report {
-    let end = MonotonicClock.now + Self.patience.clampedNanoseconds
+    let end = Self.deadline
     while MonotonicClock.now < end {
       let report = try configuration()
       if report.reads > reads && report.status != "storing" { return report }
-      _ = try stream.wait(for: .readable, timeout: Self.pause)
+      _ = try connection.wait(until: MonotonicClock.now + Self.pause)
     }
     throw ReloadError("timed out after 60 s; see the log of the daemon")
-  }
-
-  private func receive() throws {
-    guard try !stream.wait(for: .readable, timeout: Self.patience).isEmpty else {
-      throw ReloadError("timed out after 60 s")
-    }
-    var space = [UInt8](repeating: 0, count: 64 << 10)
-    let count = try space.withUnsafeMutableBytes { try stream.read(into: $0) } ?? 0
-    if count == 0 { throw ReloadError("the daemon closed the connection") }
-    input += space[..<count]
   }
 }
