@@ -1,4 +1,3 @@
-import FeedJSON
 import Glibc
 import TestSupport
 import Testing
@@ -11,30 +10,6 @@ import Testing
     var text: String
     var weight: Double?
     var tags: [String]?
-  }
-
-  private func encode(_ value: some Encodable) throws -> String {
-    var text = ByteBuffer()
-    try JSONTextEncoder.encode(value, to: &text)
-    return String(decoding: text.bytes, as: UTF8.self)
-  }
-
-  @Test("values are encoded as compact JSON and decoded again") func coding() throws {
-    let item = Item(id: 1, text: "a \"b\"\n", weight: 1.5, tags: ["x", "y"])
-    try expectEqual(encode(item), "{\"id\":1,\"text\":\"a \\\"b\\\"\\n\",\"weight\":1.5,\"tags\":[\"x\",\"y\"]}")
-    try expectEqual(encode([Item(id: 2, text: "")]), "[{\"id\":2,\"text\":\"\"}]")
-    try expectEqual(encode(["a": [1: true]]), "{\"a\":{\"1\":true}}")
-    try expectEqual(encode([nil, 3]), "[null,3]")
-    try expectEqual(encode("text"), "\"text\"")
-    #expect(throws: EncodingError.self) { try encode(Double.nan) }
-    let row = Row(element: Array(try encode(item).utf8))
-    try expectEqual(row.decode(Item.self), item)
-    try expectEqual(Row(element: Array("[null,1.0,1e2]".utf8)).decode([Int?].self), [nil, 1, 100])
-    // More digits than a double has.
-    let large = Row(element: Array("[9007199254740993.0,9.007199254740993e15]".utf8))
-    try expectEqual(large.decode([Int].self), [9_007_199_254_740_993, 9_007_199_254_740_993])
-    #expect(throws: DecodingError.self) { try Row(element: Array("{\"id\":\"x\"}".utf8)).decode(Item.self) }
-    #expect(throws: DecodingError.self) { try Row(element: Array("{\"id\":1}".utf8)).decode(Item.self) }
   }
 
   @Test("items are pushed, changed in a transaction and watched") func example() async throws {

@@ -22,6 +22,25 @@ private final class Slot {
 
   var content = Content.nothing
 
+  /// Makes the content an object, unless it is one: a value may write its members through several containers, such as those of
+  /// its superclass and its own.
+  func beginObject() {
+    if case .object = content { return }
+    content = .object([])
+  }
+
+  /// Makes the content an array, unless it is one.
+  func beginArray() {
+    if case .array = content { return }
+    content = .array([])
+  }
+
+  /// The number of items of an array.
+  var count: Int {
+    guard case .array(let items) = content else { return 0 }
+    return items.count
+  }
+
   func append() -> Slot {
     let slot = Slot()
     if case .array(var items) = content {
@@ -76,7 +95,7 @@ private struct TreeEncoder: Encoder, SingleValueEncodingContainer, UnkeyedEncodi
   let codingPath: [any CodingKey]
   /// Whether each value is an item of an array.
   var isList = false
-  private(set) var count = 0
+  var count: Int { slot.count }
 
   init(slot: Slot, codingPath: [any CodingKey]) {
     self.slot = slot
@@ -86,12 +105,12 @@ private struct TreeEncoder: Encoder, SingleValueEncodingContainer, UnkeyedEncodi
   var userInfo: [CodingUserInfoKey: Any] { [:] }
 
   func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
-    slot.content = .object([])
+    slot.beginObject()
     return KeyedEncodingContainer(Keyed<Key>(slot: slot, codingPath: codingPath))
   }
 
   func unkeyedContainer() -> any UnkeyedEncodingContainer {
-    slot.content = .array([])
+    slot.beginArray()
     var list = self
     list.isList = true
     return list
@@ -99,10 +118,8 @@ private struct TreeEncoder: Encoder, SingleValueEncodingContainer, UnkeyedEncodi
 
   func singleValueContainer() -> any SingleValueEncodingContainer { self }
 
-  private mutating func next() -> Slot {
-    guard isList else { return slot }
-    count += 1
-    return slot.append()
+  private func next() -> Slot {
+    isList ? slot.append() : slot
   }
 
   mutating func encodeNil() { next().content = .scalar("null") }

@@ -12,6 +12,11 @@ enum JSONViewDecoder {
   }
 }
 
+/// The member that an encoder writes for a superclass, unless it is given another one.
+private enum SuperKey: CodingKey {
+  case `super`
+}
+
 private struct ViewDecoder: Decoder, SingleValueDecodingContainer {
   let view: JSONView
   let codingPath: [any CodingKey]
@@ -46,8 +51,11 @@ private struct ViewDecoder: Decoder, SingleValueDecodingContainer {
     return value
   }
 
-  private func number<T: LosslessStringConvertible>(_ type: T.Type) throws -> T {
-    guard view.kind == .number, let value = T(String(decoding: view.text, as: UTF8.self)) else { throw mismatch(type) }
+  /// Refuses a number that is too large for the type.
+  private func number<T: BinaryFloatingPoint & LosslessStringConvertible>(_ type: T.Type) throws -> T {
+    guard view.kind == .number, let value = T(String(decoding: view.text, as: UTF8.self)), value.isFinite else {
+      throw mismatch(type)
+    }
     return value
   }
 
@@ -103,7 +111,7 @@ private struct ViewDecoder: Decoder, SingleValueDecodingContainer {
       try decoder(key).unkeyedContainer()
     }
 
-    func superDecoder() throws -> any Decoder { ViewDecoder(view: view, codingPath: codingPath) }
+    func superDecoder() throws -> any Decoder { try decoder(SuperKey.super) }
     func superDecoder(forKey key: Key) throws -> any Decoder { try decoder(key) }
   }
 
