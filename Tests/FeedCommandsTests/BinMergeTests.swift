@@ -33,4 +33,13 @@ import Testing
     let merged = merge.merged().map { String(decoding: $0, as: UTF8.self) }
     expectEqual(merged, ["d", "b", "a", "c"])
   }
+
+  // The cost of each such element must not grow with their number.
+  @Test("of unsorted bins that contradict each other, the order of the first one is kept") func contradiction() {
+    let rows = (0..<100_000).map { Array("\($0)".utf8) }
+    var merge = BinMerge(isSorted: [false, false])
+    for row in rows { merge.add(row, bin: 0) }
+    for row in rows.reversed() { merge.add(row, bin: 1) }
+    #expect(merge.merged() == rows)
+  }
 }

@@ -94,8 +94,9 @@ struct ExportedFeed {
 
 /// Merges the bins of a collection into one order that reproduces the same bins.
 ///
-/// A bin without sort keeps the order of arrival, so its order is kept. The order of a sorted bin matters only for rows
-/// with equal keys; it is kept unless it contradicts the other bins.
+/// A bin without sort keeps the order of arrival, so its order is kept, unless such bins contradict each other: an element may
+/// have come into one bin before another element, and into the next one after it. The order of a sorted bin matters only for
+/// rows with equal keys; it is kept unless it contradicts the other bins.
 struct BinMerge {
   private var elements: [[UInt8]] = []
   private var chains: [[Int]]
@@ -145,9 +146,16 @@ struct BinMerge {
       if !isSorted[bin] { waits[element].unsorted -= 1 }
       if waits[element].all == 0 { ready.append(element) }
     }
+    // Every element before it is in the result.
+    var first = 0
+    /// The first element that is not in the result. All calls together are O(rows).
+    func firstLeft() -> Int {
+      while isOut[first] { first += 1 }
+      return first
+    }
     for bin in chains.indices { advance(bin) }
     while result.count < elements.count {
-      let next = ready.popLast() ?? firstOfUnsorted(heads, waits) ?? isOut.firstIndex(of: false) ?? 0
+      let next = ready.popLast() ?? firstOfUnsorted(heads, waits) ?? firstLeft()
       isOut[next] = true
       result.append(elements[next])
       for bin in places[next] where heads[bin] < chains[bin].count && chains[bin][heads[bin]] == next { advance(bin) }
