@@ -107,6 +107,22 @@ import Testing
     expectEqual(revisions.sorted(), [2, 3])
   }
 
+  @Test("a request above maxFrame is refused and not sent, and those around it are answered")
+  func tooLong() async throws {
+    let daemon = try DaemonProcess(["--max-frame", "64KiB"])
+    let client = Client(socket: daemon.socketPath)
+    try await client.call("define", ["feed": "inbox", "kind": "collection"])
+    async let before = client.push(Item(id: 1, text: "a"), to: "inbox")
+    async let after = client.push(Item(id: 3, text: "b"), to: "inbox")
+    let error = await #expect(throws: ClientError.self) {
+      try await client.push(Item(id: 2, text: String(repeating: "x", count: 65_536)), to: "inbox")
+    }
+    guard case .refused(let refusal) = error else { throw TestFailure("\(error as Any)") }
+    expectEqual(refusal.code, -32600)
+    let revisions = try await [before, after]
+    expectEqual(revisions.sorted(), [2, 3])
+  }
+
   /// Nested arrays.
   private struct Nest: Encodable {
     var levels: Int

@@ -105,10 +105,7 @@ final class ClientWorker: Sendable {
         // Reopens a connection that was lost while it was idle.
         if sent.isEmpty, let idle = connection, isLost(idle) { connection = nil }
         if !requests.isEmpty, connection == nil { connection = try open() }
-        for request in requests {
-          let id = connection?.send(request.method) { params in request.params.withUnsafeBytes { params.append($0) } }
-          if let id { sent[id] = request.ticket }
-        }
+        for request in requests { if let connection { send(request, over: connection, &sent) } }
         try connection?.flush()
         while let message = try connection?.next() { process(message, &sent) }
         try wait(connection)
@@ -136,6 +133,17 @@ final class ClientWorker: Sendable {
     let connection = try Connection.open(path: path, timeout: .seconds(5))
     _ = try connection.hello(client: name, deadline: MonotonicClock.now &+ 30_000_000_000)
     return connection
+  }
+
+  private func send(_ request: Request, over connection: Connection, _ sent: inout [Int: UInt64]) {
+    do throws(ClientError) {
+      let id = try connection.sendIfAccepted(request.method) { params in
+        request.params.withUnsafeBytes { params.append($0) }
+      }
+      sent[id] = request.ticket
+    } catch {
+      answer(request.ticket, .failure(error))
+    }
   }
 
   private func process(_ message: Message, _ sent: inout [Int: UInt64]) {

@@ -1,3 +1,4 @@
+import FeedChange
 import FeedJSON
 import FeedSystem
 import FeedWire
@@ -11,9 +12,11 @@ public final class Connection {
   private let stream: UnixStream
   private var input = FrameBuffer(limit: Connection.maxMessage)
   private var scanner = JSONScanner(maxDepth: Connection.maxDepth)
-  private var output = ByteBuffer()
-  private var written = 0
+  /// The requests that were not written yet. Written bytes leave it although later requests keep it from becoming empty.
+  private var output = ByteQueue(capacity: 4096)
   private var lastID = 0
+  /// The maximum bytes of a request, as the answer to `hello` tells it.
+  private var maxFrame = Int.max
   /// Notifications received while waiting for a response, oldest first.
   private var deferred = FrameBuffer(capacity: 256)
   private var hasEnded = false
@@ -54,10 +57,10 @@ public final class Connection {
   public var interest: Readiness { hasOutput ? [.readable, .writable] : .readable }
 
   /// Whether there are queued bytes that were not written yet.
-  public var hasOutput: Bool { written < output.count }
+  public var hasOutput: Bool { output.count > 0 }
 
   /// The number of queued bytes that were not written yet.
-  public var outputCount: Int { output.count - written }
+  public var outputCount: Int { output.count }
 
   // MARK: Sending
 
@@ -66,19 +69,38 @@ public final class Connection {
   /// - Returns: the id of the request, which its response repeats.
   @discardableResult
   public func send(_ method: String, params: (inout ByteBuffer) -> Void = { $0.append("{}") }) -> Int {
-    lastID += 1
-    if written == output.count {
-      output.removeAll(keepingCapacity: true)
-      written = 0
+    queue(frame(method, params))
+  }
+
+  /// Queues a request like ``send(_:params:)``, unless it is longer than the daemon accepts. The daemon would close the
+  /// connection, and the other requests on it would get no answers.
+  func sendIfAccepted(_ method: String, params: (inout ByteBuffer) -> Void) throws(ClientError) -> Int {
+    let frame = frame(method, params)
+    let count = frame.count - Frame.headerLength
+    guard count <= maxFrame else {
+      let sizes = "\(counted(count, "byte")); the maxFrame of this daemon is \(grouped(maxFrame))"
+      let error = FeedError.invalidRequest(reason: "\(method) has \(sizes)")
+      throw .refused(RemoteError(code: error.code, message: error.message))
     }
-    let start = output.count
-    output.appendUInt32BigEndian(0)
-    output.append("{\"jsonrpc\":\"2.0\",\"id\":", integer: lastID)
-    output.append(",\"method\":", quoted: method)
-    output.append(",\"params\":")
-    params(&output)
-    output.append(UInt8(ascii: "}"))
-    output.overwriteUInt32BigEndian(at: start, UInt32(truncatingIfNeeded: output.count - start - 4))
+    return queue(frame)
+  }
+
+  /// The frame of the next request.
+  private func frame(_ method: String, _ params: (inout ByteBuffer) -> Void) -> ByteBuffer {
+    var frame = ByteBuffer()
+    frame.appendUInt32BigEndian(0)
+    frame.append("{\"jsonrpc\":\"2.0\",\"id\":", integer: lastID + 1)
+    frame.append(",\"method\":", quoted: method)
+    frame.append(",\"params\":")
+    params(&frame)
+    frame.append(UInt8(ascii: "}"))
+    frame.overwriteUInt32BigEndian(at: 0, UInt32(truncatingIfNeeded: frame.count - Frame.headerLength))
+    return frame
+  }
+
+  private func queue(_ frame: borrowing ByteBuffer) -> Int {
+    lastID += 1
+    output.append(frame.bytes)
     return lastID
   }
 
@@ -87,11 +109,11 @@ public final class Connection {
   public func flush() throws(ClientError) {
     while hasOutput {
       do throws(SystemError) {
-        guard let count = try stream.write(UnsafeRawBufferPointer(rebasing: output.bytes[written...])) else { return }
-        written += count
+        guard let count = try stream.write(output.bytes) else { return }
+        output.consume(count)
       } catch {
         guard error.code == EPIPE || error.code == ECONNRESET else { throw .system(error) }
-        written = output.count
+        output.consume(output.count)
       }
     }
   }
@@ -205,9 +227,11 @@ extension Connection {
   /// Sends `hello`, the first request of a connection.
   /// - Parameter client: the client's name in the daemon's log and in `clients`.
   public func hello(client: String, deadline: UInt64? = nil) throws(ClientError) -> ServerHello {
-    try call("hello", params: { Self.appendHello(client: client, to: &$0) }, deadline: deadline) {
+    let hello = try call("hello", params: { Self.appendHello(client: client, to: &$0) }, deadline: deadline) {
       result throws(MalformedMessage) in try ServerHello(result)
     }
+    maxFrame = hello.maxFrame
+    return hello
   }
 
   /// Appends the parameters of `hello`.
@@ -243,10 +267,8 @@ struct FrameBuffer: ~Copyable {
 
   /// Adds a frame.
   mutating func append(_ json: UnsafeRawBufferPointer) {
-    let room = queue.room(atLeast: 4 + json.count)
-    room.storeBytes(of: UInt32(truncatingIfNeeded: json.count).bigEndian, as: UInt32.self)
-    UnsafeMutableRawBufferPointer(rebasing: room[4...]).copyMemory(from: json)
-    queue.didFill(4 + json.count)
+    withUnsafeBytes(of: UInt32(truncatingIfNeeded: json.count).bigEndian) { queue.append($0) }
+    queue.append(json)
   }
 
   /// Returns the JSON of the next complete frame, valid until the next ``room()``; nil if more bytes are needed.
@@ -298,6 +320,12 @@ package struct ByteQueue: ~Copyable {
       (head, tail) = (0, tail - head)
     }
     return UnsafeMutableRawBufferPointer(start: block + tail, count: capacity - tail)
+  }
+
+  /// Adds bytes that are not in the queue.
+  package mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    room(atLeast: bytes.count).copyMemory(from: bytes)
+    didFill(bytes.count)
   }
 
   /// Adds the first `count` bytes of the last ``room(atLeast:)``.

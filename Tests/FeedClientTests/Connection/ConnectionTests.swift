@@ -102,4 +102,26 @@ import Testing
     expectEqual(taken, expected)
     #expect(!client.hasOutput)
   }
+
+  @Test("a request above the daemon's maxFrame is refused and not queued") func tooLong() throws {
+    let (client, daemon) = try pair()
+    let hello = "{\"protocol\":1,\"epoch\":\"e\",\"revision\":0,\"limits\":{\"maxFrame\":100}}"
+    try daemon.send("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\(hello)}")
+    _ = try client.hello(client: "test")
+    _ = try daemon.receive()
+    func request(_ id: Int, _ text: String) -> String {
+      "{\"jsonrpc\":\"2.0\",\"id\":\(id),\"method\":\"put\",\"params\":\"\(text)\"}"
+    }
+    func send(_ text: String) throws -> Int {
+      try client.sendIfAccepted("put") { $0.append(string: "\"\(text)\"") }
+    }
+    let longest = String(repeating: "x", count: 100 - request(2, "").utf8.count)
+    let refusal = RemoteError(
+      code: -32600, message: "invalid request: put has 101 bytes; the maxFrame of this daemon is 100")
+    #expect(throws: ClientError.refused(refusal)) { try send(longest + "x") }
+    #expect(!client.hasOutput)
+    try expectEqual(send(longest), 2)
+    try client.flush()
+    try expectEqual(daemon.receive(), request(2, longest))
+  }
 }

@@ -57,4 +57,18 @@ import Testing
     feed(length[...], &buffer)
     #expect(throws: MalformedMessage.self) { try drain(&buffer) }
   }
+
+  @Test("a queue that never becomes empty keeps no room for what has left it") func refilled() {
+    var queue = ByteQueue(capacity: 16)
+    let piece = Array("0123456789".utf8)
+    piece.withUnsafeBytes { queue.append($0) }
+    for _ in 0..<10_000 {
+      piece.withUnsafeBytes { queue.append($0) }
+      expectEqual(Array(queue.bytes.prefix(piece.count)), piece)
+      queue.consume(piece.count)
+    }
+    expectEqual(Array(queue.bytes), piece)
+    // At least a quarter of the block is room.
+    #expect(queue.room().count <= 64)
+  }
 }
