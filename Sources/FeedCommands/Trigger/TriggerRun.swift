@@ -92,7 +92,7 @@ final class TriggerRun {
     list.add(arrivals.descriptor, .readable)
     var due: [UInt64?] = []
     if ending == nil {
-      due = [deadline, queue.deadline]
+      due = [deadline, mayStart ? queue.deadline : nil]
       if hasRoomForChanges {
         due.append(follower.deadline)
         if let descriptor = follower.descriptor { list.add(descriptor, follower.interest) }
@@ -127,9 +127,11 @@ final class TriggerRun {
 }
 
 extension TriggerRun {
+  /// Whether a command may be started. A file that has become too long is replaced first, when no command runs.
+  private var mayStart: Bool { programs.isEmpty || !state.isTooLong }
+
   private func startCommands(_ now: UInt64) throws(Failure) {
-    // A file that has become too long is replaced when no command runs.
-    while programs.isEmpty || !state.isTooLong, let item = queue.next(now: now) {
+    while mayStart, let item = queue.next(now: now) {
       do throws(SystemError) {
         let program = try ChildProgram(
           settings.command, input: item.input + [UInt8(ascii: "\n")],
