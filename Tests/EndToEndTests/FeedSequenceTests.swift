@@ -41,6 +41,33 @@ struct FeedSequenceTests {
     while rows(last) != ["{\"id\":9}"] { last = try await updates.next() }
   }
 
+  @Test("the delta that ends a feed is delivered before the interruption or the error", arguments: [true, false])
+  func lastDelta(reconnects: Bool) async throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    try expectEqual(client.run("push", "f", "--define", "{\"id\":1}").code, 0)
+    var updates = Feed("f", socket: client.socket, reconnects: reconnects).makeAsyncIterator()
+    try await expectEqual(rows(updates.next()), ["{\"id\":1}"])
+    try expectEqual(client.run("undefine", "f").code, 0)
+    let last = try await updates.next()
+    guard case .delta(let delta) = last?.cause else {
+      throw TestFailure("expected a delta: \(String(describing: last))")
+    }
+    expectEqual(delta.change.sectionsDeleted, [0])
+    expectEqual(last?.mirror?.sections.count, 0)
+    guard reconnects else {
+      await #expect(throws: ClientError.self) { try await updates.next() }
+      return
+    }
+    guard case .interrupted = try await updates.next()?.cause else { throw TestFailure("no interruption") }
+    try expectEqual(client.run("push", "f", "--define", "{\"id\":2}").code, 0)
+    var next = try await updates.next()
+    guard case .snapshot = next?.cause else {
+      throw TestFailure("expected a snapshot: \(String(describing: next))")
+    }
+    while rows(next) != ["{\"id\":2}"] { next = try await updates.next() }
+  }
+
   @Test func cancellationEndsTheLoop() async throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)

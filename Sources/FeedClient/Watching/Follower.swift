@@ -41,6 +41,8 @@ public final class Follower {
   private var restsUntil: UInt64?
   private var hasStarted = false
   private var isPaused = false
+  /// Whether the handler paused at the notification that ended the feed. The end is an event of its own.
+  private var hasEnded = false
   /// Whether the daemon closed a connection because of a quota. The identities of a long feed take much of it, so later watches do
   /// not ask for them.
   private var isOverQuota = false
@@ -79,12 +81,12 @@ public final class Follower {
   public var asksForSnapshot: Bool { watcher.asksForSnapshot }
 
   /// Whether the watch is running.
-  public var isWatching: Bool { watcher.isWatching }
+  public var isWatching: Bool { watcher.isWatching && !hasEnded }
 
   /// Sends another request over the connection of the watch. Its response is reported as an event.
   /// - Returns: the id; nil while the watch is not running.
   public func request(_ method: String, params: (inout ByteBuffer) -> Void) throws(ClientError) -> Int? {
-    guard let connection, watcher.isWatching else { return nil }
+    guard let connection, isWatching else { return nil }
     let id = connection.send(method, params: params)
     try connection.flush()
     return id
@@ -97,6 +99,8 @@ public final class Follower {
       hasStarted = true
       try perform(.connect, handle)
     }
+    // The next events wait for the next call, because the handler may pause at this one.
+    if hasEnded { return try end(handle) }
     if let end = restsUntil, MonotonicClock.now >= end {
       restsUntil = nil
       try perform(watcher.rested(), handle)
@@ -237,12 +241,17 @@ extension Follower {
       guard notification.kind == .bye || notification.concerns(watcher.options.feed) else { return .proceed }
       guard watcher.isWatching || notification.kind == .bye else { return .proceed }
       let verdict = try handle(.notification(notification, try record(notification)))
-      if notification.endsFeed {
-        let reason = RemoteError(code: RemoteError.unknownFeed, message: "the feed was undefined")
-        try perform(watcher.ended(), cause: .refused(reason), handle)
-      }
+      hasEnded = notification.endsFeed
+      if hasEnded, verdict == .proceed { try end(handle) }
       return verdict
     }
+  }
+
+  /// Ends the watch of a feed that was undefined, after the handler has its last notification.
+  private func end(_ handle: Handler) throws(ClientError) {
+    hasEnded = false
+    let reason = RemoteError(code: RemoteError.unknownFeed, message: "the feed was undefined")
+    try perform(watcher.ended(), cause: .refused(reason), handle)
   }
 
   /// Processes the response to `hello` or `watch`.
