@@ -241,6 +241,20 @@ struct ClientTransferTests {
     #expect(list.code == 2 && list.errors.contains("'$feeds' cannot be exported"), "\(list.errors)")
   }
 
+  @Test("definitions that are too long for one request are sent one after another") func longDefinitions() throws {
+    let client = ClientCommand(try DaemonProcess(["--max-frame", "4096", "--max-element-bytes", "1024"]))
+    let filter = Array(repeating: "@.a", count: 100).joined(separator: " || ")
+    let names = (0..<10).map { "f\($0)" }
+    let lines = names.enumerated().flatMap { number, name in
+      let bins = "\"bins\":[{\"name\":\"all\",\"filter\":\"\(filter)\"}]"
+      let following = number < 9 ? ",\"following\":\(9 - number)" : ""
+      return ["{\"feed\":\"\(name)\",\"kind\":\"collection\",\(bins),\"count\":1\(following)}", "{\"id\":1,\"a\":1}"]
+    }
+    let imported = try client.run("import", input: lines.joined(separator: "\n"))
+    expectEqual(imported.output, "{\"feeds\":10,\"elements\":10,\"refused\":0}\n")
+    for name in names { try expectEqual(client.run("describe", name).json["count"].int, 1) }
+  }
+
   @Test("a large single is queried like a small one") func largeSingle() throws {
     let client = ClientCommand(try DaemonProcess(["--max-query-bytes", "4K"]))
     try expectEqual(client.run("define", "one", "--kind", "single").code, 0)

@@ -78,8 +78,9 @@ public final class Connection {
     let frame = frame(method, params)
     let count = frame.count - Frame.headerLength
     guard count <= maxFrame else {
-      let sizes = "\(counted(count, "byte")); the maxFrame of this daemon is \(grouped(maxFrame))"
-      let error = FeedError.invalidRequest(reason: "\(method) has \(sizes)")
+      let sizes = "\(method) has \(counted(count, "byte")), and the daemon accepts \(grouped(maxFrame))"
+      let error = FeedError.invalidRequest(
+        reason: "\(sizes); send less at once, or start feedd with a larger --max-frame")
       throw .refused(RemoteError(code: error.code, message: error.message))
     }
     return queue(frame)
@@ -185,7 +186,8 @@ extension Connection {
     }
   }
 
-  /// Sends a request and waits for its response. ``next()`` returns the notifications that arrive meanwhile.
+  /// Sends a request and waits for its response. ``next()`` returns the notifications that arrive meanwhile. A request that is
+  /// longer than the daemon accepts is refused and not sent.
   /// - Parameters:
   ///   - params: writes the JSON object of the parameters.
   ///   - deadline: in nanoseconds of ``MonotonicClock``; nil for no limit.
@@ -194,7 +196,7 @@ extension Connection {
     _ method: String, params: (inout ByteBuffer) -> Void = { $0.append("{}") }, deadline: UInt64? = nil,
     _ read: (JSONView) throws(MalformedMessage) -> Result
   ) throws(ClientError) -> Result {
-    let id = send(method, params: params)
+    let id = try sendIfAccepted(method, params: params)
     while true {
       try flush()
       while let message = try nextFromSocket() {

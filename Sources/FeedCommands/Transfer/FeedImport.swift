@@ -121,12 +121,16 @@ final class FeedImport {
     let operations = definitions.map { "{\"method\":\"define\",\"params\":\($0)}" }
     var params = ParameterWriter()
     params.add("ops", json: "[\(operations.joined(separator: ","))]")
-    do throws(Failure) {
-      try invocation.call(connection, "transaction", params.finish(), deadline: invocation.deadline()) { _ in }
-    } catch {
-      guard error.exceeds(Self.limits) else { throw error }
-      for definition in definitions { try redefine(definition) }
+    let all = params.finish()
+    // The frame has a few more members.
+    if all.utf8.count <= maxFrame - 256 {
+      do throws(Failure) {
+        return try invocation.call(connection, "transaction", all, deadline: invocation.deadline()) { _ in }
+      } catch {
+        guard error.exceeds(Self.limits) else { throw error }
+      }
     }
+    for definition in definitions { try redefine(definition) }
   }
 
   private func redefine(_ definition: String) throws(Failure) {

@@ -117,8 +117,13 @@ import Testing
     }
     let longest = String(repeating: "x", count: 100 - request(2, "").utf8.count)
     let refusal = RemoteError(
-      code: -32600, message: "invalid request: put has 101 bytes; the maxFrame of this daemon is 100")
+      code: -32600,
+      message: "invalid request: put has 101 bytes, and the daemon accepts 100; "
+        + "send less at once, or start feedd with a larger --max-frame")
     #expect(throws: ClientError.refused(refusal)) { try send(longest + "x") }
+    #expect(throws: ClientError.refused(refusal)) {
+      try client.call("put", params: { $0.append(string: "\"\(longest)x\"") }) { _ in }
+    }
     #expect(!client.hasOutput)
     try expectEqual(send(longest), 2)
     try client.flush()
