@@ -241,6 +241,24 @@ struct ClientTransferTests {
     #expect(list.code == 2 && list.errors.contains("'$feeds' cannot be exported"), "\(list.errors)")
   }
 
+  @Test("feeds are exported although the list of all sections does not fit a frame") func manySections() throws {
+    let client = ClientCommand(try DaemonProcess(["--max-frame", "4096", "--max-element-bytes", "1024"]))
+    for feed in ["a", "b"] {
+      try expectEqual(client.run("define", feed, "--section", "$.id").code, 0)
+      let rows = (100..<140).map { "{\"id\":\($0)}" }
+      try expectEqual(client.run("push", feed, input: rows.joined(separator: "\n")).code, 0)
+    }
+    try expectEqual(client.run("define", "home", "--kind", "composed", "--child", "b").code, 0)
+    try expectEqual(client.run("feeds").code, 1)
+    let home = try client.run("export", "home")
+    expectEqual(home.lines.count, 42)
+    let all = try client.run("export", "--all")
+    expectEqual([all.lines.count, Int(all.code)], [83, 0])
+    let copy = ClientCommand(try DaemonProcess())
+    try expectEqual(copy.run("import", input: all.output).code, 0)
+    try expectEqual(copy.run("export", "--all").output, all.output)
+  }
+
   @Test("definitions that are too long for one request are sent one after another") func longDefinitions() throws {
     let client = ClientCommand(try DaemonProcess(["--max-frame", "4096", "--max-element-bytes", "1024"]))
     let filter = Array(repeating: "@.a", count: 100).joined(separator: " || ")

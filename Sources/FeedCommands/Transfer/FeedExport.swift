@@ -1,3 +1,4 @@
+import FeedChange
 import FeedClient
 import FeedJSON
 import FeedSystem
@@ -44,10 +45,26 @@ final class FeedExport {
     if let progress { console.sayRaw(progress.summary("exported", written)) }
   }
 
+  /// The definitions of all feeds.
   private func definitions(_ connection: Connection) throws(Failure) -> [ExportedFeed] {
-    try invocation.call(connection, "feeds", deadline: invocation.deadline()) { result in
-      (result.member("feeds") ?? result).elements.map(ExportedFeed.init)
+    do throws(Failure) {
+      return try invocation.call(connection, "feeds", deadline: invocation.deadline()) { result in
+        (result.member("feeds") ?? result).elements.map(ExportedFeed.init)
+      }
+    } catch {
+      guard error.exceeds(["maxFrame"]) else { throw error }
     }
+    // The list of feeds is sent in parts, and without their sections, which may be many.
+    var feeds: [ExportedFeed] = []
+    try SnapshotStream(invocation).read(FeedName.feeds) { row throws(Failure) in
+      if let definition = row.element.member("definition"), !definition.isNull {
+        return feeds.append(ExportedFeed(definition))
+      }
+      let name = ParameterWriter(feed: row.element.member("feed")?.string ?? "").finish()
+      feeds.append(
+        try invocation.call(connection, "describe", name, deadline: invocation.deadline()) { ExportedFeed($0) })
+    }
+    return feeds
   }
 
   /// Throws if a definition changed after it was read.
