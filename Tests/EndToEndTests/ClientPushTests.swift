@@ -64,6 +64,19 @@ struct ClientPushTests {
     try expectEqual(client.run("snapshot", "f").json["sections"].elements.map { $0["count"].int }, [0])
   }
 
+  @Test("elements are pushed although the sections of their feed do not fit a frame") func manySections() throws {
+    let client = ClientCommand(try DaemonProcess(["--max-frame", "4096", "--max-element-bytes", "1024"]))
+    try expectEqual(client.run("define", "f", "--section", "$.id").code, 0)
+    let rows = (100..<300).map { "{\"id\":\($0)}" }.joined(separator: "\n")
+    try expectEqual(client.run("push", "f", input: rows).code, 0)
+    try expectEqual(client.run("describe", "f").code, 1)
+    try expectEqual(client.run("push", "f", "{\"id\":100,\"x\":1}").json["updated"], "[[0,0]]")
+    let pushed = try client.run("push", "f", input: "{\"id\":101,\"x\":1}\n{\"x\":2}")
+    expectEqual(pushed.code, 1)
+    try expectEqual(pushed.json["pushed"].int, 1)
+    try expectEqual(client.run("get", "f", "101").json["element"], #"{"id":101,"x":1}"#)
+  }
+
   @Test("an undefined feed is refused, or defined with --define") func undefinedFeeds() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)

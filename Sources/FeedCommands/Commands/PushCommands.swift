@@ -1,3 +1,4 @@
+import FeedChange
 import FeedClient
 import FeedJSON
 import FeedSystem
@@ -148,6 +149,15 @@ extension Invocation {
     return target
   }
 
+  /// Reads the definition of the feed in the list of feeds, which has no sections: those of some feeds do not fit a frame.
+  private func listedTarget(_ connection: Connection, deadline: UInt64) throws(Failure) -> PushTarget? {
+    var params = ParameterWriter(feed: FeedName.feeds)
+    params.add("id", operand(0))
+    return try call(connection, "get", params.finish(), deadline: deadline) { found in
+      found.member("element")?.member("definition").flatMap { $0.isNull ? nil : PushTarget($0) }
+    }
+  }
+
   /// Describes the feed. With `--define`, defines it first if it is unknown.
   private func describedTarget(_ connection: Connection, deadline: UInt64) throws(Failure) -> PushTarget {
     let feed = operand(0)
@@ -155,6 +165,7 @@ extension Invocation {
     do throws(Failure) {
       return try call(connection, "describe", params, deadline: deadline) { PushTarget($0) }
     } catch {
+      if error.exceeds(["maxFrame"]), let target = try listedTarget(connection, deadline: deadline) { return target }
       guard case .client(.refused(let refusal)) = error, refusal.code == RemoteError.unknownFeed else { throw error }
       if let slash = feed.firstIndex(of: "/") {
         console.say("there is no bin '\(feed)'; push to \(feed[..<slash]), whose bins select its elements")
