@@ -299,6 +299,18 @@ struct ClientWatchTests {
     #expect(outcome.errors.contains("was undefined"))
   }
 
+  @Test("a watch whose last wanted change removes its feed has succeeded") func countedEnd() throws {
+    let daemon = try DaemonProcess()
+    let client = try feed(daemon, elements: 1)
+    let watcher = try client.start("watch", "f", "--count", "2")
+    try watcher.output.wait(lines: 1)
+    try expectEqual(client.run("undefine", "f").code, 0)
+    let outcome = try ClientCommand.finish(watcher)
+    expectEqual(outcome.code, 0)
+    expectEqual(outcome.errors, "")
+    try expectEqual(JSONValue(outcome.lines.last)["params"]["ended"].bool, true)
+  }
+
   @Test("--print shows the first rows as text after every change") func printedRows() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
