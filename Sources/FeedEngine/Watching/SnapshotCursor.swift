@@ -46,6 +46,9 @@ final class SnapshotCursor {
     }
   }
 
+  /// Whether the list of sections of a reset leaves a frame of `limit` bytes room for the rest.
+  func fits(_ limit: Int) -> Bool { head.count &+ (resetList?.count ?? 0) &+ 2 &* Self.tail <= limit }
+
   /// Encodes the next parts, at least one: whole frames, each with rows of one section unless parts may span sections. Stops
   /// after about `target` bytes of elements. A part with several rows takes at most `limit` bytes.
   func writeParts(to out: inout ByteBuffer, target: Int, limit: Int) {

@@ -310,7 +310,15 @@ extension Engine {
     }
   }
 
+  /// Queues the next parts of a snapshot. Closes the connection if the sections of a reset do not fit a frame: nothing else can tell
+  /// its client that the copy it has is old.
   private func sendParts(of cursor: SnapshotCursor, to watch: Watch, _ budget: inout Int) {
+    guard cursor.fits(limits.maxFrame) else {
+      let message =
+        "the list of the sections of \(watch.channel.feed.name) does not fit a frame (limit maxFrame, \(grouped(limits.maxFrame)) bytes); "
+        + "watch it when it has fewer sections, or raise the limit"
+      return close(watch.session, reason: "maxFrame", message: message, level: .warning)
+    }
     let start = answers.bytes.count
     cursor.writeParts(to: &answers.bytes, target: Self.partSize, limit: limits.maxFrame)
     budget -= answers.bytes.count - start

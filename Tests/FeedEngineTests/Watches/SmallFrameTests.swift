@@ -77,6 +77,31 @@ import Testing
       harness.ask(pusher, "verify", #"{"feed":"c"}"#).first?.json?["result"]?["digest"]?.string, mirror.digest)
   }
 
+  /// A reset lists the sections in its first part. If the list does not fit a frame, the connection ends instead.
+  @Test(arguments: [false, true]) func resetWhoseSectionsExceedAFrameEndsTheConnection(isCounting: Bool) throws {
+    var limits = Limits()
+    limits.maxFrame = 4096
+    let harness = EngineHarness(limits: limits)
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection","section":"$.k","bins":[{"name":"a"}]}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"c","elements":\#(!isCounting)}"#)
+    harness.stopped = [watcher]
+    let name = String(repeating: "k", count: 100)
+    for number in 0..<60 {
+      let answer = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":\#(number),"k":"\#(name)\#(number)"}}"#)
+      #expect(answer.first?.json?["error"] == nil)
+    }
+    harness.stopped = []
+    harness.turn()
+    let frames = harness.take(watcher)
+    #expect(frames.allSatisfy { $0.utf8.count <= limits.maxFrame })
+    let last = try #require(frames.last?.json)
+    expectEqual(last["method"]?.string, "bye")
+    expectEqual(last["params"]?["reason"]?.string, "maxFrame")
+    #expect(!harness.isOpen(watcher))
+    expectEqual(harness.ask(pusher, "ping").first?.json?["result"] != nil, true)
+  }
+
   /// A mutation whose answer does not fit a frame is refused without a change. A redefinition or a notification, whose answer
   /// does not list the change, is executed.
   @Test func mutationWhoseAnswerExceedsAFrameIsRefused() {
