@@ -119,7 +119,9 @@ public final class SystemDirectory: LogDirectory {
     guard number >= 0 else { throw .last("create", path) }
     let file = SystemFile(Descriptor(owning: number), path, in: self.path)
     do throws(SystemError) {
-      let code = posix_fallocate(number, 0, off_t(size))
+      // Unlike other calls, it returns its error. Stopping and continuing the process interrupts it.
+      var code = EINTR
+      while code == EINTR { code = posix_fallocate(number, 0, off_t(size)) }
       guard code == 0 else { throw SystemError(code: code, operation: "allocate \(size) bytes for", path: path) }
       if isZeroed {
         try file.writeZeros(0..<size)
@@ -149,7 +151,9 @@ public final class SystemDirectory: LogDirectory {
     guard statvfs(path, &status) == 0 else { return .max }
     // The administrator may use what is reserved, as fallocate does.
     let blocks = geteuid() == 0 ? status.f_bfree : status.f_bavail
-    return Int(clamping: UInt64(blocks)) * Int(status.f_frsize)
+    // A file system without a limit of its own may report any number.
+    let (bytes, isTooMany) = UInt64(blocks).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+    return isTooMany ? .max : Int(clamping: bytes)
   }
 }
 
