@@ -90,24 +90,18 @@ struct Recovery: ~Copyable {
 
   private mutating func readImage(_ database: Database, _ limits: inout StoredLimits) throws(StorageError) {
     let path = database.path
-    let checksum = state.schema >= 2 ? "checksum" : "NULL"
-    let find = try database.reading(
-      "SELECT id, revision, at, journal, limits, bytes, \(checksum) FROM image WHERE complete ORDER BY id DESC LIMIT 1")
-    guard try find.next(path) else { return }
-    let head = ImageHead(
-      id: find.integer(0), revision: find.unsigned(1), at: find.unsigned(2), journal: find.integer(3),
-      limits: find.integer(4))
-    image = Image(id: head.id, journal: head.journal, bytes: Int(clamping: find.integer(5)), at: head.at)
+    guard let (head, bytes, checksum) = try ImageHead.newest(in: database, version: state.schema) else { return }
+    image = Image(id: head.id, journal: head.journal, bytes: Int(clamping: bytes), at: head.at)
     progress.imageRevision = head.revision
     progress.newestMoment = head.at
     let (json, checksumOfLimits) = try limits.text(of: head.limits)
     try use(json, path)
-    let isChecked = find.type(of: 6) != .null || (state.schema >= 2 && head.journal > state.facts.unchecked)
+    let isChecked = checksum != nil || (state.schema >= 2 && head.journal > state.facts.unchecked)
     let feeds = FeedRecovery(database, target.catalog, isChecked: isChecked, note)
     var sum = head.checksum(limits: checksumOfLimits)
     try feeds.read(image: head.id, into: &sum, &progress)
-    sum.add(Int64(image.bytes))
-    guard !isChecked || find.integer(6) == sum.value else {
+    sum.add(bytes)
+    guard !isChecked || checksum == sum.value else {
       throw StorageError(.corrupt, path: path, reason: "image \(head.id) does not match its checksum")
     }
     do throws(RestoreError) {

@@ -14,16 +14,14 @@ struct ImageCheck {
   static func verify(_ database: Database, version: Int64) throws(StorageError) {
     guard version > Schema.lastWithJournal else { return }
     _ = try StoredState.covered(by: database)
-    try ImageCheck(database: database, path: database.path).verify()
+    guard let (head, bytes, sum) = try ImageHead.newest(in: database, version: version) else { return }
+    try ImageCheck(database: database, path: database.path).verify(head, bytes: bytes, checksum: sum)
   }
 
-  private func verify() throws(StorageError) {
-    let find = try database.reading(
-      "SELECT id, revision, at, journal, limits, bytes, checksum FROM image WHERE complete ORDER BY id DESC LIMIT 1")
-    guard try find.next(path) else { return }
-    let head = ImageHead(
-      id: find.integer(0), revision: find.unsigned(1), at: find.unsigned(2), journal: find.integer(3),
-      limits: find.integer(4))
+  /// - Parameters:
+  ///   - bytes: the size in the row of the image.
+  ///   - stored: the checksum in that row.
+  private func verify(_ head: ImageHead, bytes: Int64, checksum stored: Int64?) throws(StorageError) {
     var limits = StoredLimits(database)
     var sum = head.checksum(limits: try limits.text(of: head.limits).checksum)
     let feeds = try database.reading(
@@ -42,8 +40,8 @@ struct ImageCheck {
       }
       sum.add(value)
     }
-    sum.add(find.integer(5))
-    guard find.integer(6) == sum.value else {
+    sum.add(bytes)
+    guard stored == sum.value else {
       throw StorageError(.corrupt, path: path, reason: "image \(head.id) does not match its checksum")
     }
   }

@@ -1,5 +1,6 @@
 import FeedJSON
 import FeedModel
+import FeedSQLite
 
 /// A part of an image on its way from the engine's thread to the thread that writes images: rows for the tables of an image, in
 /// order.
@@ -158,5 +159,20 @@ struct ImageHead: Equatable, Sendable {
     checksum.add(limits)
     checksum.add(text)
     return checksum
+  }
+
+  /// Reads the row of the newest complete image in a file of a schema version; nil if there is none.
+  /// - Returns: also the size and the checksum in that row; no checksum for a row that was written without one.
+  static func newest(
+    in database: Database, version: Int64
+  ) throws(StorageError) -> (head: ImageHead, bytes: Int64, checksum: Int64?)? {
+    let checksum = version >= 2 ? "checksum" : "NULL"
+    let row = try database.reading(
+      "SELECT id, revision, at, journal, limits, bytes, \(checksum) FROM image WHERE complete ORDER BY id DESC LIMIT 1")
+    guard try row.next(database.path) else { return nil }
+    let head = ImageHead(
+      id: row.integer(0), revision: row.unsigned(1), at: row.unsigned(2), journal: row.integer(3),
+      limits: row.integer(4))
+    return (head, row.integer(5), row.type(of: 6) == .null ? nil : row.integer(6))
   }
 }
