@@ -149,7 +149,7 @@ struct Recovery: ~Copyable {
         try replay(batch, segment.header, path)
       }
       end.segments.append((segment.header.number, segment.header.firstBatch, segment.header.fileBytes))
-      if let problem = problem(reader, next: next, segment, path) {
+      if let problem = chain.problem(after: reader, at: place, wanting: end.nextBatch) {
         guard chain.mayBeCut else { throw problem }
         chain.cut(behind: place)
       }
@@ -162,27 +162,6 @@ struct Recovery: ~Copyable {
     end.isCut = chain.isCut
     end.highest = chain.isCut ? end.segments.last?.number ?? 0 : max(chain.highest, end.segments.last?.number ?? 0)
     if case .backup = state.beginning { (end.segments, end.last) = ([], nil) }
-  }
-
-  /// The reason why the end of a segment is not what it should be; nil if it is.
-  /// - Parameter next: the first batch of the next segment.
-  private func problem(
-    _ reader: SegmentReader, next: UInt64?, _ segment: SegmentChain.Segment, _ path: String
-  ) -> StorageError? {
-    if let next {
-      if reader.nextBatch >= next || next <= end.nextBatch { return nil }
-    } else {
-      switch reader.ending {
-      case .clean, .stopped, .torn: return nil
-      case .next:
-        let missing = SegmentHeader.name(of: segment.header.number + 1)
-        return StorageError(.lost, path: "\(state.directory)/\(missing)", reason: "the segment is missing")
-      case .damaged: break
-      }
-    }
-    return StorageError(
-      .brokenLog, path: path,
-      reason: "batch \(grouped(reader.nextBatch)) of the log does not match its checksum, or is missing")
   }
 
   private mutating func replay(

@@ -107,9 +107,6 @@ public enum StateBackup {
     }
   }
 
-  /// Attempts to read a state whose files a daemon replaces meanwhile.
-  private static let attempts = 20
-
   /// Copies the image and the segments of a directory into an empty file.
   private static func copyState(
     _ directory: String, to file: String, for copy: String, _ isCancelled: @escaping () -> Bool
@@ -121,33 +118,22 @@ public enum StateBackup {
       }
     }
     let files = SystemDirectory(directory, isReadOnly: true)
-    var attempt = 0
-    while true {
-      attempt += 1
-      let log: [(number: UInt64, bytes: SegmentBytes, count: Int)]
-      let state: StoredState
-      do throws(StorageError) {
-        state = try StoredState(directory, files, access: .locked, boot: BootIdentity.current)
-        log = try state.chain.readLog(in: directory, boot: state.boot)
-      } catch {
-        // A segment may be removed, and a batch half written, at the moment at which they are read.
-        guard attempt < attempts, !isCancelled() else { throw error }
-        usleep(2000)
-        continue
+    let (state, log) = try LiveState.read(directory, unless: isCancelled) { () throws(StorageError) in
+      let state = try StoredState(directory, files, access: .locked, boot: BootIdentity.current)
+      return (state, try state.chain.readLog(in: directory, boot: state.boot))
+    }
+    if state.database == nil && log.isEmpty { throw .absent(directory) }
+    if let database = state.database { try vacuum(database, into: file, for: copy, isCancelled) }
+    if state.journal != nil { return }
+    try StorageError.naming(copy) { () throws(SQLiteError) in
+      let made = try Database(path: file, access: .readWrite)
+      if state.database == nil {
+        try ImageFile.makeTables(made, StateFacts(epoch: state.epoch ?? "", software: state.software ?? ""))
+      } else {
+        try made.execute("BEGIN")
       }
-      if state.database == nil && log.isEmpty { throw .absent(directory) }
-      if let database = state.database { try vacuum(database, into: file, for: copy, isCancelled) }
-      if state.journal != nil { return }
-      return try StorageError.naming(copy) { () throws(SQLiteError) in
-        let made = try Database(path: file, access: .readWrite)
-        if state.database == nil {
-          try ImageFile.makeTables(made, StateFacts(epoch: state.epoch ?? "", software: state.software ?? ""))
-        } else {
-          try made.execute("BEGIN")
-        }
-        try add(log, to: made)
-        try made.execute("COMMIT")
-      }
+      try add(log, to: made)
+      try made.execute("COMMIT")
     }
   }
 

@@ -29,35 +29,22 @@ public enum StateCheck {
     public let firstBatch: UInt64
   }
 
-  /// Attempts to read a state whose files a daemon replaces meanwhile.
-  private static let attempts = 20
-
   /// Checks the structure and the checksums of all files, restores the image into a target and replays the log.
   /// - Parameter makeTarget: returns a new target; it is called again if a daemon changed the files meanwhile.
   /// - Throws: the first fault, including every fault that would prevent a start.
   public static func run<Target: RecoveryTarget>(
     _ directory: String, into makeTarget: () -> Target
   ) throws(StorageError) -> (found: Findings, target: Target) {
-    var attempt = 0
-    while true {
-      attempt += 1
-      let before = Stamp(directory)
-      do throws(StorageError) {
-        let target = makeTarget()
-        let found = try check(directory, target)
-        return (found, target)
-      } catch {
-        // A batch may be half written, and a segment removed, at the moment at which they are read.
-        guard attempt < attempts, before != Stamp(directory) || attempt == 1 else { throw error }
-        usleep(2000)
-      }
+    try LiveState.read(directory) { () throws(StorageError) in
+      let target = makeTarget()
+      return (try check(directory, target), target)
     }
   }
 
   private static func check(_ directory: String, _ target: any RecoveryTarget) throws(StorageError) -> Findings {
     let path = StateFile.path(in: directory)
     let reading = JournalDatabase.Access.quiet(path)
-    let before = Stamp(directory)
+    let before = LiveState.Stamp(directory)
     let state = try StoredState(
       directory, SystemDirectory(directory, isReadOnly: true), access: reading, boot: BootIdentity.current)
     guard state.database != nil || !state.chain.segments.isEmpty else {
@@ -71,7 +58,7 @@ public enum StateCheck {
     var recovery = Recovery(state, into: target)
     try recovery.run()
     if state.journal != nil {
-      guard reading == .locked || before == Stamp(directory) else {
+      guard reading == .locked || before == LiveState.Stamp(directory) else {
         throw StorageError(.busy, path: path, reason: "a daemon was started during the check")
       }
     }
@@ -82,20 +69,6 @@ public enum StateCheck {
         Segment(name: $0.name, bytes: $0.header.fileBytes, firstBatch: $0.header.firstBatch)
       },
       imagedAt: recovery.image.at)
-  }
-
-  /// The stamps of the files. Equal stamps before and after show that nothing was written meanwhile.
-  private struct Stamp: Equatable {
-    private let files: [String: FileStamp]
-
-    init(_ directory: String) {
-      var files: [String: FileStamp] = [:]
-      for name in (try? SystemDirectory(directory).names()) ?? []
-      where name.hasPrefix("log-") || name.hasPrefix("feedd.sqlite") {
-        files[name] = FileStamp(at: "\(directory)/\(name)")
-      }
-      self.files = files
-    }
   }
 
   private static func checkStructure(_ database: Database, _ path: String) throws(StorageError) {

@@ -180,9 +180,7 @@ extension SegmentChain {
       var reader = SegmentReader(
         bytes.bytes, segment.header, checksum: segment.checksum, trust: trust(of: segment, boot: boot))
       while reader.nextBatch != next, reader.next() != nil {}
-      guard next == nil ? reader.ending != .damaged && reader.ending != .next : reader.nextBatch == next else {
-        throw StorageError(.brokenLog, path: path, reason: "batch \(reader.nextBatch) of the log does not verify")
-      }
+      if let problem = problem(after: reader, at: place, wanting: segment.header.firstBatch) { throw problem }
       found.append((segment.header.number, bytes, reader.offset))
     }
     return found

@@ -200,6 +200,41 @@ struct SegmentChain {
     return nil
   }
 
+  /// The reason why a segment does not end as it should; nil if it does.
+  ///
+  /// A daemon may write the log while it is read. That the log goes on behind the last segment is then no fault: the segments hold
+  /// what it had stored when their names were read.
+  /// - Parameters:
+  ///   - reader: the reader of the segment, at the end of its batches.
+  ///   - place: the index of the segment.
+  ///   - nextBatch: the batch that is wanted next.
+  func problem(after reader: SegmentReader, at place: Int, wanting nextBatch: UInt64) -> StorageError? {
+    if place + 1 < segments.count {
+      let next = segments[place + 1].header.firstBatch
+      if reader.nextBatch >= next || next <= nextBatch { return nil }
+    } else {
+      switch reader.ending {
+      case .clean, .stopped, .torn: return nil
+      case .next:
+        let missing = SegmentHeader.name(of: segments[place].header.number + 1)
+        if isContinued(at: reader.nextBatch) { return nil }
+        return StorageError(.lost, path: "\(directory)/\(missing)", reason: "the segment is missing")
+      case .damaged: break
+      }
+    }
+    return StorageError(
+      .brokenLog, path: "\(directory)/\(segments[place].name)",
+      reason: "batch \(grouped(reader.nextBatch)) of the log does not match its checksum, or is missing")
+  }
+
+  /// Whether the segment behind the last one exists by now, and begins with a batch.
+  private func isContinued(at batch: UInt64) -> Bool {
+    guard let last = segments.last, case .file(let files) = last.content,
+      let next = try? Self.read(files, last.header.number + 1, directory).0?.header
+    else { return false }
+    return next.previousEpoch == last.header.epoch && next.firstBatch == batch
+  }
+
   /// Adds the copy of a segment in a backup. The copy ends with the last record.
   mutating func addCopy(_ number: Int64, _ bytes: UnsafeRawBufferPointer, _ path: String) throws(StorageError) {
     guard case .some(let (header, checksum)) = try? SegmentHeader.decode(bytes),
