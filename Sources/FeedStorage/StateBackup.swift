@@ -4,13 +4,6 @@ import Glibc
 
 /// Copies a state, even while the daemon writes to it, into one file: the image, and the segments of the log in a table.
 public enum StateBackup {
-  /// What is copied.
-  private enum Source {
-    case directory(String)
-    /// A backup.
-    case file(String)
-  }
-
   /// Copies the state in a directory, at one revision, to a new file. The copy is marked as a backup. A daemon that opens it
   /// begins a new epoch, because watchers may know revisions that the copy does not have.
   ///
@@ -25,9 +18,8 @@ public enum StateBackup {
     _ state: String, to copy: String, isCancelled: @escaping () -> Bool = { false }
   ) throws(StorageError) {
     let directory = FilePath.directory(of: copy)
-    let source = Source.directory(state)
     if PrivateDirectory.protectsNames(directory) {
-      return try self.copy(source, to: copy, by: directory, isCancelled)
+      return try self.copy(state, to: copy, by: directory, isCancelled)
     }
     try check(copy)
     do throws(SystemError) {
@@ -47,7 +39,7 @@ public enum StateBackup {
       throw StorageError(.other, path: copy, reason: "\(error)")
     }
     defer { unlink(temporary) }
-    try self.copy(source, to: temporary, by: staging, isCancelled)
+    try self.copy(state, to: temporary, by: staging, isCancelled)
     do throws(SystemError) {
       try FileCopy.create(copy, from: InputFile(temporary), isCancelled: isCancelled)
     } catch {
@@ -70,23 +62,19 @@ public enum StateBackup {
 
   /// - Parameter directory: that of `copy`, in which no other user can replace the file while SQLite writes it.
   private static func copy(
-    _ source: Source, to copy: String, by directory: String, _ isCancelled: @escaping () -> Bool
+    _ state: String, to copy: String, by directory: String, _ isCancelled: @escaping () -> Bool
   ) throws(StorageError) {
     try check(copy)
-    let temporary = try newFile(in: FilePath.resolved(directory) ?? directory, for: copy)
-    defer { for end in ["", "-wal", "-journal", "-shm"] { unlink(temporary + end) } }
-    switch source {
-    case .directory(let state): try copyState(state, to: temporary, for: copy, isCancelled)
-    case .file(let path):
-      guard let (database, _) = try StateFile.open(path) else { throw .absent(path) }
-      try vacuum(database, into: temporary, for: copy, isCancelled)
+    let temporary: String
+    do throws(SystemError) {
+      temporary = try FilePath.temporary(for: copy, in: FilePath.resolved(directory) ?? directory)
+    } catch {
+      throw StorageError(.forbidden, path: copy, reason: "\(error)")
     }
-    try StorageError.naming(copy) { () throws(SQLiteError) in
-      let made = try Database(path: temporary, access: .readWrite)
-      try made.execute("PRAGMA journal_mode = DELETE; INSERT OR REPLACE INTO meta VALUES ('backup', 1)")
-      made.syncFile()
-    }
-    if isCancelled() { throw StorageError(.other, path: copy, reason: "the copy was cancelled") }
+    defer { discard(temporary) }
+    try create(temporary, for: copy)
+    try copyState(state, to: temporary, for: copy, isCancelled)
+    try complete(temporary, for: copy, isCancelled)
     // link(2) creates the name or fails; unlike rename(2) it replaces nothing.
     guard link(temporary, copy) == 0 else {
       throw errno == EEXIST
@@ -94,6 +82,23 @@ public enum StateBackup {
         : StorageError(.inputOutput, path: copy, reason: "cannot create the file: \(String(cString: strerror(errno)))")
     }
     try? PrivateDirectory.sync(directory)
+  }
+
+  /// Marks a copy as a backup and syncs it.
+  private static func complete(
+    _ file: String, for copy: String, _ isCancelled: () -> Bool
+  ) throws(StorageError) {
+    try StorageError.naming(copy) { () throws(SQLiteError) in
+      let made = try Database(path: file, access: .readWrite)
+      try made.execute("PRAGMA journal_mode = DELETE; INSERT OR REPLACE INTO meta VALUES ('backup', 1)")
+      made.syncFile()
+    }
+    if isCancelled() { throw StorageError(.other, path: copy, reason: "the copy was cancelled") }
+  }
+
+  /// Removes a copy that is not complete, with the files that SQLite made beside it.
+  private static func discard(_ file: String) {
+    for end in ["", "-wal", "-journal", "-shm"] { unlink(file + end) }
   }
 
   /// Copies the content of a database into an empty file.
@@ -154,17 +159,13 @@ public enum StateBackup {
     }
   }
 
-  /// Creates an empty file with an unguessable name in a directory.
-  private static func newFile(in directory: String, for copy: String) throws(StorageError) -> String {
-    do throws(SystemError) {
-      let path = try FilePath.temporary(for: copy, in: directory)
-      let number = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-      guard number >= 0 else { throw SystemError(code: errno, operation: "create", path: path) }
-      close(number)
-      return path
-    } catch {
-      throw StorageError(.forbidden, path: copy, reason: "\(error)")
+  /// Creates an empty file.
+  private static func create(_ path: String, for copy: String) throws(StorageError) {
+    let number = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+    guard number >= 0 else {
+      throw StorageError(.forbidden, path: copy, reason: "\(SystemError(code: errno, operation: "create", path: path))")
     }
+    close(number)
   }
 }
 
@@ -186,13 +187,16 @@ extension StateBackup {
     guard replaces || FileSize.of(path) == nil && segments.isEmpty else {
       throw StorageError(.occupied, path: path, reason: "there is a state already")
     }
-    let fresh = "\(directory)/\(StateFile.freshName)"
-    unlink(fresh)
+    // If this process is killed, the next start removes the file under this name.
+    let fresh = "\(FilePath.resolved(directory) ?? directory)/\(StateFile.freshName)"
+    discard(fresh)
     do throws(StorageError) {
-      try Self.copy(.file(copy), to: fresh, by: directory, isCancelled)
+      try create(fresh, for: path)
+      try vacuum(database, into: fresh, for: path, isCancelled)
+      try complete(fresh, for: path, isCancelled)
       try put(fresh, at: path, in: directory)
     } catch {
-      unlink(fresh)
+      discard(fresh)
       throw error
     }
     // A start ignores them, because the file is marked as a backup.
@@ -225,6 +229,8 @@ extension StateBackup {
     do throws(SystemError) {
       try PrivateDirectory.make(directory)
       if let lock = try DirectoryLock.acquire(directory), let file = try FileLock.acquire(lockPath) {
+        // If this process is killed, the daemon's user must still be able to lock the file.
+        try file.give(toOwnerOf: directory)
         return Lock(directory: lock, file: file)
       }
     } catch {
@@ -241,7 +247,7 @@ extension StateBackup {
     }
     var owner = stat()
     if stat(path, &owner) != 0, stat(directory, &owner) != 0 { throw refuse("examine") }
-    if owner.st_uid != geteuid(), chown(fresh, owner.st_uid, owner.st_gid) != 0 { throw refuse("give away") }
+    if owner.st_uid != geteuid(), lchown(fresh, owner.st_uid, owner.st_gid) != 0 { throw refuse("give away") }
     // Older schemas had a WAL and a mark. They belong to the database that is replaced.
     for other in ["\(path)-wal", "\(path)-shm", StateMark.path(of: path)]
     where unlink(other) != 0 && errno != ENOENT {

@@ -51,6 +51,21 @@ import Testing
     try expectEqual(difference(DurableEngine(path, epoch: "second", boot: "second").engine.content, state), nil)
   }
 
+  /// A directory that a daemon can use can be restored. What a restore that was killed left behind does no harm.
+  @Test func directoryWithTheLongestPath() throws {
+    let state = try makeBackup()
+    let middle = directory.file(String(repeating: "m", count: 240))
+    let name = String(repeating: "n", count: StateFile.maxDirectoryBytes - middle.utf8.count - 1)
+    let long = "\(middle)/\(name)"
+    try PrivateDirectory.make(long)
+    for left in [StateFile.freshName, "\(StateFile.freshName)-journal"] {
+      try SmallFile.replace("\(long)/\(left)", with: [1, 2, 3])
+    }
+    try StateBackup.restore(backup, to: long, replacing: false)
+    try expectEqual(SystemDirectory(long).names().sorted(), [".", "..", StateFile.name])
+    try expectEqual(difference(DurableEngine(long, epoch: "second", boot: "second").engine.content, state), nil)
+  }
+
   @Test("a damaged backup replaces nothing", arguments: ["in the image", "in the log", "behind it"])
   func damagedBackup(_ place: String) throws {
     _ = try makeBackup()

@@ -38,6 +38,18 @@ import Testing
     expectEqual(refused?.code, EACCES)
   }
 
+  @Test("root gives a lock file to the owner of its directory", .enabled(if: geteuid() == 0))
+  func lockFileForAnotherUser() throws {
+    let directory = try TemporaryDirectory()
+    expectEqual(chown(directory.path, 1234, 1235), 0)
+    guard let lock = try FileLock.acquire(directory.file("lock")) else { return expectEqual("locked", "free") }
+    try lock.give(toOwnerOf: directory.path)
+    var status = stat()
+    expectEqual(stat(directory.file("lock"), &status), 0)
+    #expect(status.st_uid == 1234 && status.st_gid == 1235)
+    _ = consume lock
+  }
+
   /// A process may use the directory that was put in place of one that was moved away.
   @Test func directoryInPlaceOfAnotherIsLeftAlone() throws {
     let directory = try TemporaryDirectory()

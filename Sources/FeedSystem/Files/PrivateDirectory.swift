@@ -123,6 +123,15 @@ public struct FileLock: ~Copyable {
     _ = Glibc.write(self.handle.rawValue, text, text.utf8.count)
   }
 
+  /// Gives the file to the owner of a directory. Only root may give files away.
+  public func give(toOwnerOf directory: String) throws(SystemError) {
+    var owner = stat()
+    guard stat(directory, &owner) == 0 else { throw .last("examine", directory) }
+    guard owner.st_uid == geteuid() || fchown(handle.rawValue, owner.st_uid, owner.st_gid) == 0 else {
+      throw .last("give away", path)
+    }
+  }
+
   /// Removes the file, unless the path names that of another holder: the directory may have been replaced.
   deinit { if FileIdentity(of: handle.rawValue) == FileIdentity(at: path) { unlink(path) } }
 
