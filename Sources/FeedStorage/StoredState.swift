@@ -99,7 +99,8 @@ struct StoredState {
       // What the log of the replaced state holds is not continued.
       chain = try SegmentChain(ofBackup: database, in: directory, replacing: files)
     } else {
-      chain = try SegmentChain(files, in: directory, after: base, boot: boot, skipsDamaged: skipsDamaged)
+      chain = try SegmentChain(
+        files, in: directory, after: base, boot: boot, skipsDamaged: skipsDamaged, keepsOpen: access != .write)
     }
     if access == .write {
       for segment in chain.segments where segment.isFile {

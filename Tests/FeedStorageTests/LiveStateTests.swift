@@ -1,3 +1,4 @@
+import FeedJSON
 import FeedModel
 import FeedSystem
 import Glibc
@@ -26,25 +27,40 @@ import Testing
     }
   }
 
-  /// The names were read before the daemon began the second segment.
-  private func read() throws -> (segments: [UInt64], batches: Int) {
-    let files = EarlyNames(path, without: SegmentHeader.name(of: 2))
+  /// Reads the state as a backup does, and then as a check does.
+  /// - Parameter meanwhile: called when the names of the segments were read.
+  private func read(
+    _ files: any LogDirectory, meanwhile: () -> Void = {}
+  ) throws -> (segments: [UInt64], batches: Int) {
     let state = try StoredState(path, files, access: .locked, boot: BootIdentity.current)
+    meanwhile()
     let copied = try state.chain.readLog(in: path, boot: state.boot).map(\.number)
     var recovery = Recovery(state, into: Filler(try DurableEngine(directory.file("scratch")).engine))
     try recovery.run()
     return (copied, recovery.progress.batches)
   }
 
+  /// The names as they were before the daemon began the second segment.
+  private var earlyNames: EarlyNames { EarlyNames(path, without: SegmentHeader.name(of: 2)) }
+
   @Test("a segment that is begun while the log is read is no fault") func segmentBegunMeanwhile() throws {
     try makeSegments()
-    #expect(try read() == ([1], 2))
+    #expect(try read(earlyNames) == ([1], 2))
+  }
+
+  @Test("segments that an image replaces while the log is read are read all the same")
+  func segmentsRemovedMeanwhile() throws {
+    try makeSegments()
+    let found = try read(SystemDirectory(path, isReadOnly: true)) {
+      for number: UInt64 in 1...2 { expectEqual(unlink("\(path)/\(SegmentHeader.name(of: number))"), 0) }
+    }
+    #expect(found == ([1, 2], 3))
   }
 
   @Test("a segment that the one before it names, and that does not exist, is missed") func missingSegment() throws {
     try makeSegments()
     expectEqual(unlink("\(path)/\(SegmentHeader.name(of: 2))"), 0)
-    let error = #expect(throws: StorageError.self) { _ = try read() }
+    let error = #expect(throws: StorageError.self) { _ = try read(earlyNames) }
     #expect(error?.kind == .lost && error?.path == "\(path)/\(SegmentHeader.name(of: 2))")
   }
 
@@ -78,14 +94,18 @@ import Testing
 /// A directory as it was before a file appeared in it.
 private final class EarlyNames: LogDirectory, @unchecked Sendable {
   private let base: SystemDirectory
-  private let later: String
+  /// The name that the first reading of the names does not find.
+  private let later: Guarded<String?>
 
   init(_ path: String, without later: String) {
     base = SystemDirectory(path, isReadOnly: true)
-    self.later = later
+    self.later = Guarded(later)
   }
 
-  func names() throws(SystemError) -> [String] { try base.names().filter { $0 != later } }
+  func names() throws(SystemError) -> [String] {
+    let missing = later.withLock { $0.take() }
+    return try base.names().filter { $0 != missing }
+  }
   func open(_ name: String) throws(SystemError) -> any LogFile { try base.open(name) }
   func create(_ name: String, size: Int, isZeroed: Bool) throws(SystemError) -> any LogFile {
     try base.create(name, size: size, isZeroed: isZeroed)

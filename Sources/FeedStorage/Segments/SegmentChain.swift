@@ -9,8 +9,9 @@ struct SegmentChain {
   struct Segment {
     /// Where the records are.
     enum Content {
-      /// A file of a directory. It is open only while it is read, because there may be more than a process may open.
-      case file(in: any LogDirectory)
+      /// A file of a directory. `open` is nil if it is opened only while it is read, because there may be more than a process may
+      /// open.
+      case file(in: any LogDirectory, open: (any LogFile)?)
       /// A copy in a backup.
       case copy(SegmentBytes)
     }
@@ -25,12 +26,15 @@ struct SegmentChain {
 
     /// Opens the file; returns nil for a copy.
     func open() throws(SystemError) -> (any LogFile)? {
-      if case .file(let files) = content { try files.open(name) } else { nil }
+      guard case .file(let files, let file) = content else { return nil }
+      if let file { return file }
+      return try files.open(name)
     }
 
     func load() throws(SystemError) -> SegmentBytes {
       switch content {
-      case .file(let files): try SegmentBytes(files.open(name), count: header.fileBytes)
+      case .file(_, let file?): try SegmentBytes(file, count: header.fileBytes)
+      case .file(let files, nil): try SegmentBytes(files.open(name), count: header.fileBytes)
       case .copy(let bytes): bytes
       }
     }
@@ -73,9 +77,12 @@ struct SegmentChain {
   /// - Parameters:
   ///   - boot: the identity of the current boot.
   ///   - skipsDamaged: whether the log is cut where it does not verify.
+  ///   - keepsOpen: whether the files are kept open, if the process may open so many: a daemon may remove them before they are
+  ///     read.
   /// - Throws: if segments are missing, damaged or do not belong together.
   init(
-    _ files: any LogDirectory, in directory: String, after base: Base, boot: String, skipsDamaged: Bool
+    _ files: any LogDirectory, in directory: String, after base: Base, boot: String, skipsDamaged: Bool,
+    keepsOpen: Bool
   ) throws(StorageError) {
     self.directory = directory
     var found: [(number: UInt64, segment: Segment?, error: StorageError?)] = []
@@ -86,8 +93,10 @@ struct SegmentChain {
       throw error.isMissing ? .absent(directory) : StorageError(error, path: directory)
     }
     do throws(SystemError) {
-      for number in names.compactMap(SegmentHeader.number(in:)).sorted() {
-        let (segment, error) = try Self.read(files, number, directory)
+      let numbers = names.compactMap(SegmentHeader.number(in:)).sorted()
+      let limit = keepsOpen ? OpenFileLimit.raise(to: numbers.count + Self.otherFiles) - Self.otherFiles : 0
+      for number in numbers {
+        let (segment, error) = try Self.read(files, number, directory, keepsOpen: found.count < limit)
         found.append((number, segment, error))
       }
     } catch {
@@ -141,8 +150,11 @@ struct SegmentChain {
     return !last.isSynced && (boot.isEmpty || last.boot != boot)
   }
 
+  /// The files that a process opens besides segments.
+  private static let otherFiles = 64
+
   private static func read(
-    _ files: any LogDirectory, _ number: UInt64, _ directory: String
+    _ files: any LogDirectory, _ number: UInt64, _ directory: String, keepsOpen: Bool = false
   ) throws(SystemError) -> (Segment?, StorageError?) {
     let name = SegmentHeader.name(of: number)
     let path = "\(directory)/\(name)"
@@ -163,7 +175,8 @@ struct SegmentChain {
             reason: "the file has \(counted(size, "byte")), and was written with \(grouped(header.fileBytes))")
         )
       }
-      return (Segment(header: header, checksum: checksum, content: .file(in: files)), nil)
+      let content = Segment.Content.file(in: files, open: keepsOpen ? file : nil)
+      return (Segment(header: header, checksum: checksum, content: content), nil)
     case .failure(.invalid):
       return (nil, StorageError(.brokenLog, path: path, reason: "the header does not match its checksum"))
     case .failure(.newer(let version)):
@@ -227,12 +240,14 @@ struct SegmentChain {
       reason: "batch \(grouped(reader.nextBatch)) of the log does not match its checksum, or is missing")
   }
 
-  /// Whether the segment behind the last one exists by now, and begins with a batch.
+  /// Whether there is by now a segment behind the last one that goes on with a batch or a later one: images let a daemon remove
+  /// those between.
   private func isContinued(at batch: UInt64) -> Bool {
-    guard let last = segments.last, case .file(let files) = last.content,
-      let next = try? Self.read(files, last.header.number + 1, directory).0?.header
+    guard let last = segments.last?.header, case .file(let files, _) = segments.last?.content,
+      let newest = try? files.names().compactMap(SegmentHeader.number(in:)).max(), newest > last.number,
+      let next = try? Self.read(files, newest, directory).0?.header
     else { return false }
-    return next.previousEpoch == last.header.epoch && next.firstBatch == batch
+    return next.epoch == last.epoch && next.firstBatch >= batch
   }
 
   /// Adds the copy of a segment in a backup. The copy ends with the last record.
