@@ -50,6 +50,7 @@ public enum StateCheck {
     guard state.database != nil || !state.chain.segments.isEmpty else {
       throw .absent(directory)
     }
+    try state.refuseLinked()
     if let database = state.database {
       // Reads one state throughout, even if the file is written concurrently.
       try StorageError.naming(path) { () throws(SQLiteError) in try database.execute("BEGIN") }

@@ -132,6 +132,7 @@ extension StorageError {
       case ENOSPC, EDQUOT: .noSpace
       case EACCES, EPERM, EROFS: .forbidden
       case ENOENT, ENOTDIR: .vanished
+      case ELOOP: .redirected
       default: .inputOutput
       }
     let file = error.path.map { " \(FilePath.name(of: $0))" } ?? ""

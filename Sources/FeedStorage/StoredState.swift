@@ -102,11 +102,6 @@ struct StoredState {
       chain = try SegmentChain(
         files, in: directory, after: base, boot: boot, skipsDamaged: skipsDamaged, keepsOpen: access != .write)
     }
-    if access == .write {
-      for segment in chain.segments where segment.isFile {
-        try StateFile.refuseLinked("\(directory)/\(segment.name)", "the segment")
-      }
-    }
     if chain.segments.isEmpty, other == nil {
       if case .file = image, !skipsDamaged {
         throw StorageError(.lost, path: directory, reason: "the log that continues the image is missing")
@@ -117,6 +112,15 @@ struct StoredState {
     }
     if other == .new, !chain.segments.isEmpty { beginning = chain.mayBeCut ? .cut : .continued }
     if skipsDamaged && beginning != .backup { beginning = .damaged }
+    if access == .write { try refuseLinked() }
+  }
+
+  /// Refuses files with several names; see ``StateFile/refuseLinked(_:_:)``.
+  func refuseLinked() throws(StorageError) {
+    try StateFile.refuseLinked(path, "the database file")
+    for segment in chain.segments where segment.isFile {
+      try StateFile.refuseLinked("\(directory)/\(segment.name)", "the segment")
+    }
   }
 
   /// Reads the facts about a file with an image whose log is elsewhere. Nil if there is no file.

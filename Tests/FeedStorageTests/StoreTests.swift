@@ -162,6 +162,21 @@ import Testing
     return try StateCheck.run(path) { Filler(engine) }.found
   }
 
+  /// Another daemon could use the file by its other name.
+  @Test(
+    "a check refuses a file with another name, as a start does",
+    arguments: [StateFile.name, SegmentHeader.name(of: 1)])
+  func fileWithAnotherName(_ name: String) throws {
+    try fill(3)
+    let (file, other) = ("\(path)/\(name)", directory.file("other"))
+    expectEqual(link(file, other), 0)
+    expectEqual(failure()?.kind, .linked)
+    expectEqual(#expect(throws: StorageError.self) { try check() }?.kind, .linked)
+    #expect(unlink(file) == 0 && symlink(other, file) == 0)
+    expectEqual(failure()?.kind, .redirected)
+    expectEqual(#expect(throws: StorageError.self) { try check() }?.kind, .redirected)
+  }
+
   @Test func checkReportsTheState() throws {
     try fill(20)
     let found = try check()
