@@ -7,6 +7,7 @@
 #include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
@@ -70,6 +71,10 @@ int clinux_open_directory(const char *path) { return open(path, O_PATH | O_DIREC
 
 int clinux_create_unnamed(const char *directory, unsigned int mode) {
   return open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+}
+
+int clinux_rename_new(const char *path, const char *other) {
+  return renameat2(AT_FDCWD, path, AT_FDCWD, other, RENAME_NOREPLACE);
 }
 
 int clinux_is_locked(int descriptor) {

@@ -75,11 +75,10 @@ public enum StateBackup {
     try create(temporary, for: copy)
     try copyState(state, to: temporary, for: copy, isCancelled)
     try complete(temporary, for: copy, isCancelled)
-    // link(2) creates the name or fails; unlike rename(2) it replaces nothing.
-    guard link(temporary, copy) == 0 else {
-      throw errno == EEXIST
-        ? exists(copy)
-        : StorageError(.inputOutput, path: copy, reason: "cannot create the file: \(String(cString: strerror(errno)))")
+    do throws(SystemError) {
+      try FileCopy.name(temporary, copy)
+    } catch {
+      throw error.code == EEXIST ? exists(copy) : StorageError(.inputOutput, path: copy, reason: "\(error)")
     }
     try? PrivateDirectory.sync(directory)
   }

@@ -38,6 +38,16 @@ import Testing
     expectEqual(refused?.code, EACCES)
   }
 
+  @Test("a file gets only a name that no other file has") func newName() throws {
+    let directory = try TemporaryDirectory()
+    for name in ["a", "b"] { try SmallFile.replace(directory.file(name), with: Array(name.utf8)) }
+    let error = #expect(throws: SystemError.self) { try FileCopy.name(directory.file("a"), directory.file("b")) }
+    expectEqual(error?.code, EEXIST)
+    try FileCopy.name(directory.file("a"), directory.file("c"))
+    try expectEqual(SmallFile.read(directory.file("b")), Array("b".utf8))
+    try expectEqual(SmallFile.read(directory.file("c")), Array("a".utf8))
+  }
+
   @Test("root gives a lock file to the owner of its directory", .enabled(if: geteuid() == 0))
   func lockFileForAnotherUser() throws {
     let directory = try TemporaryDirectory()

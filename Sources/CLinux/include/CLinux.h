@@ -61,6 +61,9 @@ int clinux_open_directory(const char *path);
 /// O_CLOEXEC. Returns the descriptor, or -1 and sets errno.
 int clinux_create_unnamed(const char *directory, unsigned int mode);
 
+/// Renames a file unless there is a file of the new name (RENAME_NOREPLACE). Returns 0, or -1 and sets errno.
+int clinux_rename_new(const char *path, const char *other);
+
 /// Whether any part of the file of a descriptor is locked with fcntl(2), by whichever process (F_OFD_GETLK). Locks nothing.
 /// Returns 1 or 0, or -1 and sets errno.
 int clinux_is_locked(int descriptor);

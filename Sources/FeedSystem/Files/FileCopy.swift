@@ -25,6 +25,20 @@ public enum FileCopy {
     try fill(file, path, source, isCancelled)
   }
 
+  /// Gives a file in a directory that no other user controls another name, which it may have in addition to its former one.
+  /// Nothing is overwritten.
+  ///
+  /// The file systems of memory sticks and of many network drives have no hard links. There the file is renamed.
+  /// - Throws: `EEXIST` if there is a file at `path`.
+  public static func name(_ file: String, _ path: String) throws(SystemError) {
+    if link(file, path) == 0 { return }
+    let error = SystemError.last("create", path)
+    guard [EPERM, EOPNOTSUPP, ENOSYS].contains(error.code) else { throw error }
+    guard clinux_rename_new(file, path) == 0 else {
+      throw currentErrno() == EEXIST ? .last("create", path) : error
+    }
+  }
+
   /// Copies the rest of a pipe or file to a new file without a name in `directory`. Returns it, at its beginning.
   /// - Parameters:
   ///   - source: the descriptor of the pipe or file.
