@@ -57,6 +57,8 @@ enum StateDirectoryError: Error, Equatable, CustomStringConvertible {
   case exposed(DirectoryExposure, path: String)
   /// Another daemon uses it; the pid if it is known.
   case inUse(path: String, pid: Int32?)
+  /// The image that must replace what the state was read from cannot be written, for this reason.
+  case withoutImage(String, path: String)
   /// No state directory is configured.
   case unknown
 
@@ -76,6 +78,7 @@ enum StateDirectoryError: Error, Equatable, CustomStringConvertible {
         + "run chmod go-w, or name another directory with --state"
     case .inUse(let path, let pid):
       "another feedd (\(pid.map { "pid \($0)" } ?? "pid unknown")) uses \(path); stop it, or name another directory with --state"
+    case .withoutImage(let reason, let path): "cannot start with \(path) before an image of it is written: \(reason)"
     case .unknown:
       "there is no place for the state: none of STATE_DIRECTORY, XDG_STATE_HOME and HOME is set; "
         + "name a directory with --state, or keep nothing with --durability memory"
@@ -189,8 +192,7 @@ extension Daemon {
         return true
       }
       if storage.mustWriteImage && !isWritten {
-        throw StorageError(
-          .noSpace, path: storage.directory, reason: failure ?? "an image of the state could not be written")
+        throw StateDirectoryError.withoutImage(failure ?? "there is no segment to continue it", path: storage.directory)
       }
     }
     if let news = storage.beginning.news { log.write(.warning, "\(storage.directory): \(news)") }
