@@ -129,16 +129,17 @@ public enum StateBackup {
     if state.database == nil && log.isEmpty { throw .absent(directory) }
     if let database = state.database { try vacuum(database, into: file, for: copy, isCancelled) }
     if state.journal != nil { return }
-    try StorageError.naming(copy) { () throws(SQLiteError) in
+    let made = try StorageError.naming(copy) { () throws(SQLiteError) in
       let made = try Database(path: file, access: .readWrite)
       if state.database == nil {
         try ImageFile.makeTables(made, StateFacts(epoch: state.epoch ?? "", software: state.software ?? ""))
       } else {
         try made.execute("BEGIN")
       }
-      try add(log, to: made)
-      try made.execute("COMMIT")
+      return made
     }
+    for (segment, count) in log { try add(segment, count, of: directory, to: made, for: copy) }
+    try StorageError.naming(copy) { () throws(SQLiteError) in try made.execute("COMMIT") }
   }
 
   /// The image in a directory if its log is elsewhere: that of a member of a group.
@@ -149,12 +150,21 @@ public enum StateBackup {
     return database
   }
 
+  /// Adds the first bytes of a segment to a copy. Only one segment at a time is in memory: the log may be as long as the image.
   private static func add(
-    _ log: [(number: UInt64, bytes: SegmentBytes, count: Int)], to database: Database
-  ) throws(SQLiteError) {
-    let insert = try database.prepare("INSERT OR REPLACE INTO log VALUES (?, ?)")
-    for (number, bytes, count) in log {
-      try insert.run(Int64(number), Lent.blob(UnsafeRawBufferPointer(rebasing: bytes.bytes[..<count])))
+    _ segment: SegmentChain.Segment, _ count: Int, of directory: String, to database: Database, for copy: String
+  ) throws(StorageError) {
+    let bytes: SegmentBytes
+    do throws(SystemError) {
+      bytes = try segment.load()
+    } catch {
+      throw StorageError(error, path: "\(directory)/\(segment.name)")
+    }
+    defer { withExtendedLifetime(bytes) {} }
+    try StorageError.naming(copy) { () throws(SQLiteError) in
+      let insert = try database.prepare("INSERT OR REPLACE INTO log VALUES (?, ?)", isKept: false)
+      try insert.run(
+        Int64(segment.header.number), Lent.blob(UnsafeRawBufferPointer(rebasing: bytes.bytes[..<count])))
     }
   }
 

@@ -169,14 +169,15 @@ struct StoredState {
 }
 
 extension SegmentChain {
-  /// Reads and verifies all segments, for a copy of them. Each has its bytes up to the end of its last record.
+  /// Reads and verifies all segments, one after the other, for a copy of them.
   /// - Parameters:
   ///   - directory: that of the segments, or of the backup, for errors.
   ///   - boot: the identity of the current boot.
+  /// - Returns: the segments, and the bytes of each up to the end of its last record.
   func readLog(
     in directory: String, boot: String
-  ) throws(StorageError) -> [(number: UInt64, bytes: SegmentBytes, count: Int)] {
-    var found: [(number: UInt64, bytes: SegmentBytes, count: Int)] = []
+  ) throws(StorageError) -> [(segment: Segment, count: Int)] {
+    var found: [(segment: Segment, count: Int)] = []
     for (place, segment) in segments.enumerated() {
       let path = "\(directory)/\(segment.name)"
       let bytes: SegmentBytes
@@ -186,7 +187,7 @@ extension SegmentChain {
         bytes.bytes, segment.header, checksum: segment.checksum, trust: trust(of: segment, boot: boot))
       while reader.nextBatch != next, reader.next() != nil {}
       if let problem = problem(after: reader, at: place, wanting: segment.header.firstBatch) { throw problem }
-      found.append((segment.header.number, bytes, reader.offset))
+      found.append((segment, reader.offset))
     }
     return found
   }

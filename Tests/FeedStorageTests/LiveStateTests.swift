@@ -34,7 +34,7 @@ import Testing
   ) throws -> (segments: [UInt64], batches: Int) {
     let state = try StoredState(path, files, access: .locked, boot: BootIdentity.current)
     meanwhile()
-    let copied = try state.chain.readLog(in: path, boot: state.boot).map(\.number)
+    let copied = try state.chain.readLog(in: path, boot: state.boot).map(\.segment.header.number)
     var recovery = Recovery(state, into: Filler(try DurableEngine(directory.file("scratch")).engine))
     try recovery.run()
     return (copied, recovery.progress.batches)
