@@ -75,6 +75,29 @@ import Testing
     expectEqual(again.log.epoch, daemon.log.epoch)
   }
 
+  /// Whether the start reads an image or the log: a watcher that has the end of the feed before must not resume.
+  @Test("a feed that replaced another one in one commit cannot be resumed from it", arguments: [false, true])
+  func successorIsNotResumed(fromImage: Bool) throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state")
+    let daemon = try DurableEngine(path)
+    let definition = #"{"feed":"c","kind":"collection"}"#
+    daemon.ask("define", definition)
+    let undefine = #"{"method":"undefine","params":{"feed":"c"}}"#
+    daemon.ask("transaction", #"{"ops":[\#(undefine),{"method":"define","params":\#(definition)}]}"#)
+    if fromImage { daemon.stop() }
+    let again = try DurableEngine(path)
+    expectEqual(again.found.batches == 0, fromImage)
+    expectEqual(again.engine.catalog.revision, 2)
+    func resumes(from revision: UInt64) throws -> JSONValue {
+      try JSONValue(again.resume("c", from: revision, epoch: again.log.epoch)[0])["result"]["resumed"]
+    }
+    try expectEqual(resumes(from: 2), "false")
+    again.ask("update", #"{"feed":"c","element":{"id":1}}"#)
+    try expectEqual(resumes(from: 2), "false")
+    try expectEqual(resumes(from: 3), "true")
+  }
+
   @Test func batchesAreReplayedUnderTheirOwnLimits() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("state")

@@ -261,6 +261,8 @@ final class Publisher {
         order.insert(new, at: order.lastIndex { rank($0) < rank(new) }.map { $0 + 1 } ?? 0)
       }
     }
+    // The feeds with the name of another one that ends.
+    var successors: [Feed] = []
     // The deltas that were told before a stop are written then, so that they do not add up.
     for slot in order {
       let feed = graph.table[changes[slot].pointee.feed]
@@ -271,9 +273,13 @@ final class Publisher {
         feed, changes.change(origin.slot), hint: changes[slot].pointee.hint, shift: origin.shift, updated: nil,
         to: observer)
       if isSettled { forgetPast(of: feed, observer) }
-      if feed.isGone { observer?.didEnd(feed) }
+      if feed.isGone {
+        if feed.isObserved, let successor = graph.table.find(feed.name) { successors.append(successor) }
+        observer?.didEnd(feed)
+      }
       log.pace.spend(feed.isWatched ? Self.unitsOfADelta : 1)
     }
+    for feed in successors { feed.beginPast(after: revision) }
   }
 
   /// Ends the past of a feed that no longer shows rows of managed feeds. Replay, which does not know these rows, may find that

@@ -312,6 +312,13 @@ public final class Feed {
     history?.restart(at: revision)
   }
 
+  /// Discards the history, and lets no watch resume from `revision`, at which a former feed of this name ended and this one was defined:
+  /// watchers of both know the revision, with other rows.
+  func beginPast(after revision: UInt64) {
+    beginHistory()
+    history?.restart(at: revision &+ 1)
+  }
+
   // MARK: Account
 
   /// What the feed and its elements are charged to; nil for a bin, and while the feed is not defined.

@@ -147,8 +147,9 @@ extension Catalog {
     let bins = feed.kind.bins
     if let bin, !bins.indices.contains(bin) { return false }
     let owner = bin.map { bins[$0] } ?? feed
-    // Later changes are appended behind the last one.
-    guard let history = History(dump), history.end <= owner.revision else { return false }
+    // Later changes are appended behind the last one. A history without changes may begin after the revision (`Feed.beginPast`).
+    let latest = dump.records.isEmpty ? owner.revision &+ 1 : owner.revision
+    guard let history = History(dump), history.end <= latest else { return false }
     owner.restore(history)
     return true
   }

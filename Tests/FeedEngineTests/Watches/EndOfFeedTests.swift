@@ -82,6 +82,44 @@ import Testing
     expectEqual(watches(harness, watcher), ["c"])
   }
 
+  /// The end of the one and the beginning of the other have the same revision, so it does not tell which rows a watcher has.
+  @Test("a watch does not resume from the end of one feed into another of the same commit", arguments: ["c", "c/b"])
+  func successorIsNotResumed(feed: String) {
+    let redefine = { (bins: String) in
+      #"{"method":"define","params":{"feed":"c","kind":"collection","type":"$.k","bins":[\#(bins)],"replace":true}}"#
+    }
+    for again in [
+      #"{"method":"undefine","params":{"feed":"c"}},{"method":"define","params":\#(Self.definition)}"#,
+      redefine(#"{"name":"a"}"#) + "," + redefine(#"{"name":"a"},{"name":"b"}"#),
+    ] where feed == "c/b" || again.contains("undefine") {
+      let harness = EngineHarness()
+      let (pusher, watcher) = (harness.connect(), harness.connect())
+      func ask(_ method: String, _ params: String) { _ = harness.ask(pusher, method, params) }
+      func resume(from revision: Int) -> Value? {
+        _ = harness.ask(watcher, "unwatch", #"{"feed":"\#(feed)"}"#)
+        let since = #"{"epoch":"test","revision":\#(revision)}"#
+        return Value(harness.ask(watcher, "watch", #"{"feed":"\#(feed)","since":\#(since)}"#).first ?? "")?["result"]
+      }
+      ask("define", Self.definition)
+      ask("update", #"{"feed":"c","element":{"id":1}}"#)
+      _ = harness.ask(watcher, "watch", #"{"feed":"\#(feed)"}"#)
+      ask("transaction", #"{"ops":[\#(again),{"method":"update","params":{"feed":"c","element":{"id":2}}}]}"#)
+      let end = harness.take(watcher).last.flatMap { Value($0)?["params"] }
+      expectEqual(end?["ended"]?.bool, true)
+      expectEqual(end?["revision"]?.int, 3)
+      expectEqual(resume(from: 3)?["resumed"]?.bool, false, "\(again)")
+      ask("define", #"{"feed":"other","kind":"array"}"#)
+      expectEqual(resume(from: 3)?["resumed"]?.bool, false, "\(again)")
+      expectEqual(resume(from: 4)?["resumed"]?.bool, true, "\(again)")
+      ask("update", #"{"feed":"c","element":{"id":3}}"#)
+      _ = harness.take(watcher)
+      expectEqual(resume(from: 3)?["resumed"]?.bool, false, "\(again)")
+      let resumed = resume(from: 4)
+      expectEqual(resumed?["resumed"]?.bool, true, "\(again)")
+      expectEqual(resumed?["revision"]?.int, 5, "\(again)")
+    }
+  }
+
   /// An undefined feed is deallocated within a second: neither watches nor the last lookup of a connection keep it.
   @Test func undefinedFeedIsDeallocated() throws {
     let (pusher, watcher) = (harness.connect(), harness.connect())
