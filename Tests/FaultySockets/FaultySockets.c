@@ -11,8 +11,8 @@
 static _Thread_local struct faulty_sockets faults;
 static _Thread_local int is_on;
 static _Thread_local long count;
-/// The clocks, in nanoseconds.
-static _Thread_local uint64_t monotonic, realtime;
+/// The clocks, in nanoseconds, and how long the machine was suspended.
+static _Thread_local uint64_t monotonic, realtime, suspended;
 /// The credentials of the peers that were not asked for yet, a ring.
 static _Thread_local struct ucred peers[64];
 static _Thread_local unsigned first_peer, end_of_peers;
@@ -21,10 +21,10 @@ static _Thread_local long received;
 static _Thread_local int refused;
 
 int clock_gettime(clockid_t clock, struct timespec *time) {
-  if (!is_on || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME)) {
+  if (!is_on || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME && clock != CLOCK_BOOTTIME)) {
     return (int)syscall(SYS_clock_gettime, clock, time);
   }
-  uint64_t now = clock == CLOCK_MONOTONIC ? monotonic : realtime;
+  uint64_t now = clock == CLOCK_REALTIME ? realtime : clock == CLOCK_BOOTTIME ? monotonic + suspended : monotonic;
   time->tv_sec = (time_t)(now / 1000000000);
   time->tv_nsec = (long)(now % 1000000000);
   return 0;
@@ -44,6 +44,7 @@ void faulty_sockets_use(const struct faulty_sockets *wanted) {
   first_peer = end_of_peers = 0;
   monotonic = present(CLOCK_MONOTONIC);
   realtime = present(CLOCK_REALTIME);
+  suspended = present(CLOCK_BOOTTIME) - monotonic;
   if (wanted) faults = *wanted;
 }
 
@@ -53,6 +54,11 @@ void faulty_sockets_set_clock(uint64_t nanoseconds) { monotonic = realtime = nan
 
 void faulty_sockets_advance(uint64_t nanoseconds) {
   monotonic += nanoseconds;
+  realtime += nanoseconds;
+}
+
+void faulty_sockets_suspend(uint64_t nanoseconds) {
+  suspended += nanoseconds;
   realtime += nanoseconds;
 }
 

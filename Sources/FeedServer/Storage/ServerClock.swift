@@ -1,24 +1,25 @@
 import FeedModel
 import FeedSystem
 
-/// The daemon's clock: starts at the time of day and advances with the monotonic clock. It starts later than every
-/// stored time of an earlier process. So ages are right across restarts, and setting the time of day back has no
+/// The daemon's clock: starts at the time of day and advances steadily, also while the machine is suspended. It starts later
+/// than every stored time of an earlier process. So ages are right across restarts, and setting the time of day back has no
 /// effect.
 struct ServerClock {
-  /// Nanoseconds to add to the monotonic clock.
+  /// Nanoseconds to add to the clock since the boot.
   private let offset: UInt64
 
   /// - Parameter stored: the latest stored time of an earlier process; 0 if there is none.
   init(after stored: UInt64) {
-    offset = max(WallClock.now, stored &+ 1) &- MonotonicClock.now
+    offset = max(WallClock.now, stored &+ 1) &- BootClock.now
   }
 
-  var now: Instant { Instant(nanoseconds: MonotonicClock.now &+ offset) }
+  var now: Instant { Instant(nanoseconds: BootClock.now &+ offset) }
 
-  /// Milliseconds from now until `deadline`, as a timeout.
+  /// Milliseconds from now until `deadline`, as a timeout. Waits do not count the time of a suspension, so they may end later
+  /// after one, unless a client is connected or connects: see ``Engine/nextDeadline``.
   func milliseconds(until deadline: Instant) -> Int32 {
     let moment = deadline.nanoseconds
-    return MonotonicClock.milliseconds(until: moment > offset ? moment &- offset : 0)
+    return MonotonicClock.milliseconds(from: BootClock.now, until: moment > offset ? moment &- offset : 0)
   }
 }
 

@@ -2,19 +2,28 @@ import CLinux
 import FeedJSON
 import Glibc
 
-/// The clock for deadlines and durations: nanoseconds since an unspecified start. It never goes backwards.
+/// The clock for deadlines and durations: nanoseconds since an unspecified start. It never goes backwards, and stands still while the
+/// machine is suspended.
 public enum MonotonicClock {
   /// The present time in nanoseconds. Reading it takes a few tens of nanoseconds (vDSO).
   public static var now: UInt64 { nanoseconds(CLOCK_MONOTONIC) }
 
   /// Returns the timeout for `poll` or `epoll_wait`: the milliseconds until `deadline`, rounded up so that the wait does not
   /// end early. 0 if the deadline has passed; never negative.
-  public static func milliseconds(until deadline: UInt64) -> Int32 {
-    let now = now
+  public static func milliseconds(until deadline: UInt64) -> Int32 { milliseconds(from: now, until: deadline) }
+
+  /// Like the other function, for times of any clock.
+  public static func milliseconds(from now: UInt64, until deadline: UInt64) -> Int32 {
     guard deadline > now else { return 0 }
     let (whole, rest) = (deadline - now).quotientAndRemainder(dividingBy: 1_000_000)
     return Int32(clamping: whole &+ (rest > 0 ? 1 : 0))
   }
+}
+
+/// The clock for ages: nanoseconds since an unspecified start. It never goes backwards, and advances while the machine is suspended.
+public enum BootClock {
+  /// The present time in nanoseconds.
+  public static var now: UInt64 { nanoseconds(CLOCK_BOOTTIME) }
 }
 
 /// The date and time of day.

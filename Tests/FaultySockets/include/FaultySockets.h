@@ -29,11 +29,14 @@ void faulty_sockets_use(const struct faulty_sockets *faults);
 /// Replaces the faults of the calling thread, which are on. The clocks and the peers stay.
 void faulty_sockets_change(const struct faulty_sockets *faults);
 
-/// Sets both clocks of the calling thread.
+/// Sets the clocks of the calling thread.
 void faulty_sockets_set_clock(uint64_t nanoseconds);
 
 /// Advances the clocks of the calling thread.
 void faulty_sockets_advance(uint64_t nanoseconds);
+
+/// Advances the clocks of the calling thread as if the machine had been suspended: not the monotonic one.
+void faulty_sockets_suspend(uint64_t nanoseconds);
 
 /// The number of calls of the calling thread that were affected since it switched faults on.
 long faulty_sockets_count(void);

@@ -1,3 +1,4 @@
+import FaultySockets
 import FeedModel
 import FeedSystem
 import Glibc
@@ -7,6 +8,25 @@ import Testing
 @testable import FeedServer
 
 private func moment(_ seconds: UInt64) -> Instant { Instant(nanoseconds: seconds * 1_000_000_000) }
+
+@Suite("The daemon's clock")
+struct ServerClockTests {
+  @Test("time goes on while the machine is suspended")
+  func suspension() {
+    var none = faulty_sockets()
+    faulty_sockets_use(&none)
+    defer { faulty_sockets_use(nil) }
+    let clock = ServerClock(after: 0)
+    let start = clock.now
+    expectEqual(clock.milliseconds(until: start.adding(seconds: 60)), 60_000)
+    faulty_sockets_advance(20_000_000_000)
+    faulty_sockets_suspend(30_000_000_000)
+    expectEqual(clock.now, start.adding(seconds: 50))
+    expectEqual(clock.milliseconds(until: start.adding(seconds: 60)), 10_000)
+    faulty_sockets_suspend(30_000_000_000)
+    expectEqual(clock.milliseconds(until: start.adding(seconds: 60)), 0)
+  }
+}
 
 @Suite("Shutting down")
 struct ShutdownTests {
