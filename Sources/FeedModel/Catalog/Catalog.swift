@@ -173,8 +173,14 @@ public final class Catalog {
     }
   }
 
-  /// The moment when the next element of any feed expires; nil if none will. O(feeds that retain by time).
-  public var nextExpiry: Instant? { expiry.next }
+  /// The moment when the next element of any feed expires; nil if none will. While a commit is open, as of before it. O(log feeds)
+  /// for each feed that changed.
+  public var nextExpiry: Instant? {
+    followTimed()
+    return expiry.next
+  }
+
+  private func followTimed() { commit.updateTimed { expiry.update($0) } }
 
   /// Whether there are views with slow filters.
   public var mayHaveSlowViews: Bool { commit.graph.slowViews > 0 }
@@ -199,14 +205,18 @@ public final class Catalog {
   public var stepsTaken: UInt64 { commit.log.stepsTaken &+ commit.pace.stepsOfViews }
 
   /// The feeds that have an expired element at `now`, in order of name.
-  public func expired(at now: Instant) -> [Feed] { expiry.due(at: now) }
+  public func expired(at now: Instant) -> [Feed] {
+    followTimed()
+    return expiry.due(at: now)
+  }
 
-  /// Updates what is known of all feeds, after a feed was added, removed or redefined. O(log feeds) unless it begins or ends
-  /// to retain by time, or the feed with the slowest filters was removed or redefined.
+  /// Updates what is known of all feeds, after a feed was added, removed or redefined. O(log feeds) unless the feed with the
+  /// slowest filters was removed or redefined.
   ///
   /// - Parameter former: the ``RowStore/slowSize`` that a redefined feed had.
   func refreshSummaries(with feed: Feed, formerSlowSize former: Int? = nil) {
     expiry.follow(feed, in: table)
+    commit.noteTimed(feed.number)
     slowFilters.follow(feed, formerly: former ?? feed.kind.rows?.slowSize ?? .max, in: table)
   }
 
@@ -295,6 +305,7 @@ public final class Catalog {
   /// Checks the invariants that hold between commits. O(feeds + selected).
   func checkInvariants() {
     commit.checkInvariants()
+    followTimed()
     expiry.checkInvariants(table)
     slowFilters.checkInvariants(table)
     accounts.checkInvariants(feeds.values, isRestoring: false, limits)

@@ -169,6 +169,7 @@ extension Catalog {
       feed.derived?.sourcesWereRestored()
     }
     commit.pace.didRestoreViews()
+    for feed in feeds.values where feed.kind.rows?.isTimed == true { commit.noteTimed(feed.number) }
     for feed in [table.list] + Array(feeds.values) {
       // The managed rows that were selected are not stored.
       if !keepsManagedRows && containsManagedRows(feed) { _ = feed.deselectAll() }

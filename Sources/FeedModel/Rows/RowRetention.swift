@@ -140,39 +140,59 @@ extension RowStore {
   }
 }
 
-/// The feeds that evict elements by time.
+/// The feeds that evict elements by time, in the order of the next time.
 ///
-/// Invariant: holds every feed of the table whose definition retains by time, in order of name. The order makes evictions
-/// the same in every process.
+/// Every turn asks for the next time, so a change is followed only in the feed that changed: ``Commit/updateTimed(_:)`` names it.
+/// Invariant: holds every feed of the table whose definition retains by time. `order` holds the numbers of those that have an
+/// element that expires, by the time of the next one, once all changes are followed.
 struct Expiry {
-  private var feeds: [Feed] = []
+  private var feeds: [FeedNumber: Feed] = [:]
+  private let order = PositionTree(keyed: true)
 
-  /// Follows that a feed was added to the table, removed or redefined. O(log n), or O(n) to add it to the n feeds that retain by
-  /// time, or to remove it.
+  /// Follows that a feed was added to the table, removed or redefined. The caller then calls `update`. O(log n).
   mutating func follow(_ feed: Feed, in table: FeedTable) {
-    let isListed = feed.kind.rows?.retention?.isTimed == true && table.byName[feed.name] === feed
-    let place = feeds.indices.partitionPoint { feeds[$0].name < feed.name }
-    let wasListed = place < feeds.count && feeds[place] === feed
-    if isListed == wasListed { return }
-    if isListed { feeds.insert(feed, at: place) } else { feeds.remove(at: place) }
+    if feed.kind.rows?.isTimed == true && table.byName[feed.name] === feed {
+      feeds[feed.number] = feed
+    } else if feeds[feed.number] === feed {
+      feeds[feed.number] = nil
+      order.remove(UInt32(feed.number))
+    }
   }
 
-  /// The moment when the next element of any feed expires; nil if none will. O(feeds that retain by time).
-  var next: Instant? {
-    if feeds.isEmpty { return nil }
-    return feeds.compactMap { $0.kind.rows?.nextExpiry }.min()
+  /// Follows that elements of a feed changed. O(log n) for n feeds that retain by time.
+  func update(_ number: FeedNumber) {
+    let item = UInt32(number)
+    let next = feeds[number]?.kind.rows?.nextExpiry?.nanoseconds
+    if order.key(of: item) == next { return }
+    order.remove(item)
+    guard let next else { return }
+    order.insert(item, at: order.upperBound(key: next) { _ in false }, key: next)
   }
 
-  /// The feeds that have an expired element at `now`.
+  /// The moment when the next element of any feed expires; nil if none will. O(log n).
+  var next: Instant? { order.count == 0 ? nil : Instant(nanoseconds: order.key(at: 0)) }
+
+  /// The feeds that have an expired element at `now`, in order of name: evictions are the same in every process.
   func due(at now: Instant) -> [Feed] {
-    feeds.filter { feed in feed.kind.rows?.nextExpiry.map { $0 <= now } ?? false }
+    var due: [Feed] = []
+    while due.count < order.count, order.key(at: due.count) <= now.nanoseconds {
+      guard let feed = feeds[FeedNumber(order[due.count])] else { preconditionFailure("a feed expires that is gone") }
+      due.append(feed)
+    }
+    return due.sorted { $0.name < $1.name }
   }
 
-  /// O(feeds).
+  /// Traps unless all changes are followed. O(feeds).
   func checkInvariants(_ table: FeedTable) {
     let fresh = table.inNameOrder.filter { $0.kind.rows?.retention?.isTimed == true }
-    precondition(feeds.elementsEqual(fresh, by: ===), "the list of feeds that retain by time is out of date")
-    for feed in feeds where feed.count <= 64 { feed.kind.rows?.deadlines?.checkInvariants() }
+    precondition(
+      fresh.count == feeds.count && fresh.allSatisfy { feeds[$0.number] === $0 },
+      "the list of feeds that retain by time is out of date")
+    let moments = fresh.map { ($0, $0.kind.rows?.nextExpiry) }
+    precondition(
+      moments.allSatisfy { order.key(of: UInt32($0.number)) == $1?.nanoseconds }
+        && moments.count { $1 != nil } == order.count, "the next time of a feed is out of date")
+    for feed in fresh where feed.count <= 64 { feed.kind.rows?.deadlines?.checkInvariants() }
   }
 }
 

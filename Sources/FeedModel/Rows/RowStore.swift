@@ -19,10 +19,12 @@ public class RowStore {
   let keyed: KeyedSections?
   /// The limits on kept elements, set by `retain`; nil keeps all.
   var retention: Retention? {
-    didSet { maxRetained = retention?.count ?? .max }
+    didSet { (maxRetained, isTimed) = (retention?.count ?? .max, retention?.isTimed ?? false) }
   }
   /// The number of elements that `retention` keeps.
   private(set) var maxRetained = Int.max
+  /// Whether `retention` evicts elements by time.
+  private(set) var isTimed = false
   /// The elements with an expiry time; nil if the retention has no `until`.
   var deadlines: Deadlines?
 

@@ -176,6 +176,45 @@ import Testing
     expectEqual(sample.catalog.nextExpiry, nil)
   }
 
+  /// The next times of all feeds, after commits, rollbacks, redefinitions and evictions.
+  @Test(arguments: UInt64(1)...6) func nextIsFollowedInFeedsThatChange(seed: UInt64) throws {
+    var random = SeededRandom(seed: seed)
+    let sample = try CatalogSample()
+    func all() -> [(name: String, next: Instant)] {
+      sample.catalog.feeds.values.compactMap { feed in feed.kind.rows?.nextExpiry.map { (feed.name, $0) } }
+    }
+    func step() throws {
+      let name = "f\(Int.random(in: 0..<6, using: &random))"
+      let (isDefined, number) = (sample.catalog.feeds[name] != nil, Int.random(in: 1..<9, using: &random))
+      switch Int.random(in: 0..<8, using: &random) {
+      case 0:
+        let rules = [#""seconds":\#(number * 10)"#, #""until":"$.t""#, #""count":3"#]
+        let retain = rules[Int.random(in: 0..<3, using: &random)]
+        try sample.define(#"{"feed":"\#(name)","kind":"collection","retain":{\#(retain)}}"#, replace: true)
+      case 1 where isDefined: try sample.catalog.undefine(name)
+      case 2 where isDefined: try sample.delete(name, "\(number)")
+      case 3 where sample.catalog.feeds[name]?.kind.rows?.nextExpiry.map { $0 <= sample.catalog.commit.moment } ?? false:
+        _ = sample.catalog.evictExpired(of: try sample.feed(name), limit: number)
+      default:
+        if isDefined { try sample.update(name, #"{"id":\#(number),"t":\#(Int.random(in: 0..<900, using: &random))}"#) }
+      }
+    }
+    for _ in 0..<400 {
+      let steps = Int.random(in: 1..<4, using: &random)
+      if Bool.random(using: &random) {
+        try sample.commit { for _ in 0..<steps { try step() } }
+      } else {
+        try sample.rollBack { for _ in 0..<steps { try step() } }
+      }
+      let next = sample.catalog.nextExpiry ?? Instant(nanoseconds: .max)
+      expectEqual(next, all().map(\.next).min() ?? Instant(nanoseconds: .max))
+      for moment in [next, next.adding(seconds: 40)] {
+        let due = all().filter { $0.next <= moment }.map(\.name).sorted()
+        expectEqual(sample.catalog.expired(at: moment).map(\.name), due)
+      }
+    }
+  }
+
   @Test func evictionIsOneOperationOfTheOldestElements() throws {
     let sample = try CatalogSample(Self.retaining("c", seconds: 10))
     try sample.commit { for id in 1...4 { try sample.update("c", "{\"id\":\(id)}") } }
