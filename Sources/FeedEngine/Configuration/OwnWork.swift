@@ -28,6 +28,8 @@ struct OwnWork {
 struct InternalQueue {
   private var submitted: [InternalRequest] = []
   private var isEvicting = false
+  /// The last feed of the last eviction; empty if there was none.
+  var lastEvicted = ""
   /// Nanoseconds after the time when an element expires in which another member may propose the eviction.
   var evictionDelay: UInt64 = 0
   /// The earliest time of the next eviction, after one that could not be stored.
@@ -55,7 +57,7 @@ struct InternalQueue {
     var requests: [InternalRequest] = []
     if let moment = nextEviction(nextExpiry), moment <= now {
       isEvicting = true
-      requests.append(.evict)
+      requests.append(.evict(after: lastEvicted))
     }
     requests += submitted
     submitted.removeAll()
@@ -85,7 +87,7 @@ extension Engine {
 
   /// Completes a request of the daemon that was stored, or that could not be stored.
   func complete(_ request: InternalRequest, failure: String?) {
-    if request == .evict { ownWork.queue.didEvict(failedAt: failure == nil ? nil : now) }
+    if case .evict = request { ownWork.queue.didEvict(failedAt: failure == nil ? nil : now) }
     if let failure {
       if case .rows(let feed, let rows) = request { ownWork.managed.didFail(feed, rows) }
       guard request.isConfiguration else { return }
@@ -101,7 +103,7 @@ extension Engine {
   /// - Parameter isOwn: false for a request of another member of the log.
   func execute(_ request: InternalRequest, isLogged: Bool, isOwn: Bool = true) {
     switch request {
-    case .evict: evictExpired()
+    case .evict(let name): evictExpired(after: name)
     case .owner(let uid): ownWork.owner = uid
     case .rows(let feed, let rows): setRows(of: feed, rows, isLogged: isLogged, isOwn: isOwn)
     case .configure(let definitions, let names):

@@ -3,8 +3,10 @@ import FeedModel
 
 /// Timed work: quotas, evictions, access rules, incomplete frames, bookmarks, and watches that are not live.
 extension Engine {
-  /// The maximum number of elements that one turn evicts from a feed.
+  /// The maximum number of elements that one eviction deletes: about two milliseconds. In a log of a former version, of each feed.
   private static let evictionLimit = 1000
+  /// The maximum number of feeds of one eviction. Each has a commit of its own.
+  private static let evictedFeeds = 250
   /// The maximum number of elements that are gone whose memory one turn frees.
   private static let discardLimit = 2048
 
@@ -20,7 +22,7 @@ extension Engine {
     chargeSnapshots()
     closeOverQuota()
     if longWork.isExclusive { return }
-    if !isDurable && !longWork.isUnderWay { evictExpired() }
+    if !isDurable && !longWork.isUnderWay { evictExpired(after: ownWork.queue.lastEvicted) }
     applyAccessRules()
     if time.nextSweep <= now {
       sweep()
@@ -47,14 +49,20 @@ extension Engine {
       || catalog.hasDiscarded || hasLongTextToScan || watches.catchUps.hasWork || watches.hasDueBookmarks
   }
 
-  /// Evicts expired elements, a bounded number in each turn.
-  func evictExpired() {
+  /// Evicts expired elements, a bounded number in each turn. The feeds that are due share it.
+  ///
+  /// - Parameter name: the last feed of the eviction before. The feeds behind it are next, so that those of one user do not keep
+  ///   others waiting. nil evicts from all feeds, as logs of former versions do.
+  func evictExpired(after name: String?) {
     guard let expiry = catalog.nextExpiry, expiry <= time.moment else { return }
-    for feed in catalog.expired(at: time.moment) {
+    let due = catalog.expired(at: time.moment, after: name ?? "", limit: name == nil ? .max : Self.evictedFeeds)
+    let limit = name == nil ? Self.evictionLimit : Self.evictionLimit / max(1, due.count)
+    for feed in due.sorted(by: { $0.name < $1.name }) {
       catalog.begin(at: time.moment)
-      _ = catalog.evictExpired(of: feed, limit: Self.evictionLimit)
+      _ = catalog.evictExpired(of: feed, limit: limit)
       if catalog.finish(to: self) { status.counters.commits &+= 1 }
     }
+    ownWork.queue.lastEvicted = due.last?.name ?? ""
   }
 
   /// Does the work that is checked only once a second.

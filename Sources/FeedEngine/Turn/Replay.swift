@@ -91,8 +91,8 @@ extension Parameters {
 /// A request of the daemon itself, which is stored in the journal. Its method name begins with `$`, so no client can
 /// call it.
 enum InternalRequest: Equatable {
-  /// Evicts the elements that have expired at the time of the batch.
-  case evict
+  /// Evicts elements that have expired at the time of the batch; see ``Engine/evictExpired(after:)``.
+  case evict(after: String?)
   /// Applies definitions of the configuration, and removes managed feeds that it no longer defines.
   case configure(define: [FeedDefinition], undefine: [String])
 
@@ -113,8 +113,13 @@ enum InternalRequest: Equatable {
   /// Appends the request as JSON.
   func append(to out: inout ByteBuffer) {
     switch self {
-    case .evict:
-      out.append("{\"method\":\"$evict\"}")
+    case .evict(let name):
+      out.append("{\"method\":\"$evict\"")
+      if let name {
+        out.append(",\"params\":{\"after\":", quoted: name)
+        out.append(UInt8(ascii: "}"))
+      }
+      out.append(UInt8(ascii: "}"))
     case .owner(let uid):
       out.append("{\"method\":\"$owner\",\"params\":{\"uid\":", integer: uid)
       out.append("}}")
@@ -145,7 +150,7 @@ enum InternalRequest: Equatable {
   init?(_ message: JSONView, limits: Limits) throws(FeedError) {
     guard let method = message.member("method") else { return nil }
     if method.stringEquals("$evict") {
-      self = .evict
+      self = .evict(after: message.member("params")?.member("after")?.string)
     } else if method.stringEquals("$owner") {
       self = .owner(message.member("params")?.member("uid")?.int.flatMap(UInt32.init(exactly:)) ?? .max)
     } else if method.stringEquals("$rows") {

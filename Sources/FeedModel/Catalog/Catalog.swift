@@ -204,14 +204,15 @@ public final class Catalog {
   /// them again. O(1).
   public var stepsTaken: UInt64 { commit.log.stepsTaken &+ commit.pace.stepsOfViews }
 
-  /// The feeds that have an expired element at `now`, in order of name.
-  public func expired(at now: Instant) -> [Feed] {
+  /// At most `limit` feeds that have an expired element at `now`, in the order of names: those after `name`, then those from the
+  /// first name on. O(feeds that retain by time).
+  public func expired(at now: Instant, after name: String = "", limit: Int = .max) -> [Feed] {
     followTimed()
-    return expiry.due(at: now)
+    return expiry.due(at: now, after: name, limit: limit)
   }
 
-  /// Updates what is known of all feeds, after a feed was added, removed or redefined. O(log feeds) unless the feed with the
-  /// slowest filters was removed or redefined.
+  /// Updates what is known of all feeds, after a feed was added, removed or redefined. O(log feeds) unless it begins or ends
+  /// to retain by time, or the feed with the slowest filters was removed or redefined.
   ///
   /// - Parameter former: the ``RowStore/slowSize`` that a redefined feed had.
   func refreshSummaries(with feed: Feed, formerSlowSize former: Int? = nil) {

@@ -147,14 +147,22 @@ extension RowStore {
 /// element that expires, by the time of the next one, once all changes are followed.
 struct Expiry {
   private var feeds: [FeedNumber: Feed] = [:]
+  /// The same feeds in the order of their names, which is the same in every process.
+  private var named: [Feed] = []
   private let order = PositionTree(keyed: true)
 
-  /// Follows that a feed was added to the table, removed or redefined. The caller then calls `update`. O(log n).
+  /// Follows that a feed was added to the table, removed or redefined. The caller then calls `update`. O(log n), or O(n) to add it to
+  /// the n feeds that retain by time, or to remove it.
   mutating func follow(_ feed: Feed, in table: FeedTable) {
-    if feed.kind.rows?.isTimed == true && table.byName[feed.name] === feed {
+    let isListed = feed.kind.rows?.isTimed == true && table.byName[feed.name] === feed
+    if isListed == (feeds[feed.number] === feed) { return }
+    let place = named.indices.partitionPoint { named[$0].name < feed.name }
+    if isListed {
       feeds[feed.number] = feed
-    } else if feeds[feed.number] === feed {
+      named.insert(feed, at: place)
+    } else {
       feeds[feed.number] = nil
+      named.remove(at: place)
       order.remove(UInt32(feed.number))
     }
   }
@@ -172,26 +180,29 @@ struct Expiry {
   /// The moment when the next element of any feed expires; nil if none will. O(log n).
   var next: Instant? { order.count == 0 ? nil : Instant(nanoseconds: order.key(at: 0)) }
 
-  /// The feeds that have an expired element at `now`, in order of name: evictions are the same in every process.
-  func due(at now: Instant) -> [Feed] {
+  /// At most `limit` feeds that have an expired element at `now`, in the order of names: those after `name`, then those from the
+  /// first name on. O(feeds).
+  func due(at now: Instant, after name: String, limit: Int) -> [Feed] {
     var due: [Feed] = []
-    while due.count < order.count, order.key(at: due.count) <= now.nanoseconds {
-      guard let feed = feeds[FeedNumber(order[due.count])] else { preconditionFailure("a feed expires that is gone") }
-      due.append(feed)
+    let start = named.indices.partitionPoint { named[$0].name <= name }
+    for part in [named[start...], named[..<start]] {
+      for feed in part where due.count < limit {
+        if let next = order.key(of: UInt32(feed.number)), next <= now.nanoseconds { due.append(feed) }
+      }
     }
-    return due.sorted { $0.name < $1.name }
+    return due
   }
 
   /// Traps unless all changes are followed. O(feeds).
   func checkInvariants(_ table: FeedTable) {
     let fresh = table.inNameOrder.filter { $0.kind.rows?.retention?.isTimed == true }
     precondition(
-      fresh.count == feeds.count && fresh.allSatisfy { feeds[$0.number] === $0 },
-      "the list of feeds that retain by time is out of date")
-    let moments = fresh.map { ($0, $0.kind.rows?.nextExpiry) }
+      named.elementsEqual(fresh, by: ===) && fresh.count == feeds.count
+        && fresh.allSatisfy { feeds[$0.number] === $0 }, "the list of feeds that retain by time is out of date")
+    let moments = fresh.map { ($0.number, $0.kind.rows?.nextExpiry?.nanoseconds) }
     precondition(
-      moments.allSatisfy { order.key(of: UInt32($0.number)) == $1?.nanoseconds }
-        && moments.count { $1 != nil } == order.count, "the next time of a feed is out of date")
+      moments.allSatisfy { order.key(of: UInt32($0)) == $1 } && moments.count { $1 != nil } == order.count,
+      "the next time of a feed is out of date")
     for feed in fresh where feed.count <= 64 { feed.kind.rows?.deadlines?.checkInvariants() }
   }
 }

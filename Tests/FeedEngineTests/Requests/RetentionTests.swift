@@ -173,6 +173,44 @@ struct RetentionTests {
     expectEqual(ids(), "[4,3]")
   }
 
+  /// An eviction of 1000 elements of 250 feeds begins behind the last feed of the one before. Those of a former version were not
+  /// bounded.
+  @Test("an eviction is bounded for all feeds together, and each feed gets its turn")
+  func boundedEvictions() throws {
+    let elements = (1...5).map { #"{"id":\#($0),"x":9}"# }.joined(separator: ",")
+    for number in 100..<400 {
+      let name = "f\(number)"
+      let definition = #"{"feed":"\#(name)","kind":"collection","retain":{"until":"$.x"}}"#
+      expectEqual(ask("define", definition)?.errorCode, nil)
+      expectEqual(ask("update", #"{"feed":"\#(name)","elements":[\#(elements)]}"#)?.errorCode, nil)
+    }
+    let before = harness.stored.count
+    harness.advance(seconds: 9)
+    let evictions = harness.stored[before...]
+    expectEqual(
+      evictions.map { String(decoding: $0.frames.dropFirst(4), as: UTF8.self) },
+      ["", "f349", "f299"].map { #"{"method":"$evict","params":{"after":"\#($0)"}}"# })
+    expectEqual(harness.engine.catalog.accounts.total.elements, 0)
+
+    let again = EngineHarness(isDurable: true)
+    for batch in harness.stored[..<before] { try again.engine.replay(batch) }
+    var counts = [again.engine.catalog.accounts.total.elements]
+    for batch in evictions {
+      try again.engine.replay(batch)
+      counts.append(again.engine.catalog.accounts.total.elements)
+    }
+    expectEqual(counts, [1500, 500, 100, 0])
+    expectEqual(again.engine.catalog.revision, harness.engine.catalog.revision)
+
+    let former = EngineHarness(isDurable: true)
+    for batch in harness.stored[..<before] { try former.engine.replay(batch) }
+    let (number, moment) = (UInt64(before) + 1, harness.now)
+    try EngineHarness.frame(#"{"method":"$evict"}"#).withUnsafeBytes { frames in
+      try former.engine.replay(LogBatch(number: number, at: moment, revision: nil, frames: frames))
+    }
+    expectEqual(former.engine.catalog.accounts.total.elements, 0)
+  }
+
   @Test("malformed members are refused")
   func malformed() {
     for (retain, member) in [

@@ -46,7 +46,7 @@ import Testing
 
   @Test func logReceivesWholeFramesInOrder() throws {
     let batch = RequestBatch(maxDepth: 64)
-    batch.addLogged(.evict)
+    batch.addLogged(.evict(after: "f"))
     try add(#"{"jsonrpc":"2.0","method":"set","params":{}}"#, to: batch, isLogged: true)
     try add(#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, to: batch, isLogged: false)
     let sealed = batch.seal(number: 1, at: Instant(nanoseconds: 5), revision: 7)
@@ -57,7 +57,8 @@ import Testing
       rest = UnsafeRawBufferPointer(rebasing: rest[(4 + payload.count)...])
     }
     #expect(rest.isEmpty)
-    expectEqual(texts, [#"{"method":"$evict"}"#, #"{"jsonrpc":"2.0","method":"set","params":{}}"#])
+    let eviction = #"{"method":"$evict","params":{"after":"f"}}"#
+    expectEqual(texts, [eviction, #"{"jsonrpc":"2.0","method":"set","params":{}}"#])
     #expect(sealed.number == 1 && sealed.revision == 7 && sealed.at == Instant(nanoseconds: 5))
     batch.removeAll()
     #expect(batch.count == 0 && batch.frames.isEmpty && batch.number == 0)
@@ -68,7 +69,7 @@ import Testing
     log.isHeld = true
     var batches = PendingBatches(log, maxDepth: 64)
     for _ in 0..<3 {
-      batches.open.addLogged(.evict)
+      batches.open.addLogged(.evict(after: "f"))
       let canAppend = batches.canAppend
       #expect(canAppend)
       batches.append(at: Instant(nanoseconds: 1), revision: 4)
