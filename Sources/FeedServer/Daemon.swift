@@ -94,6 +94,7 @@ public enum Daemon {
     let engine = try makeEngine(options, storage, member, log)
     var newestMoment = try storage.map { try recover(engine, from: $0, options.limits, notify, log) }?.newestMoment ?? 0
     if let member { newestMoment = try GroupStart.recover(engine, member, options.limits, notify, log) }
+    if let warning = ServerClock.warning(after: newestMoment) { log.write(.warning, warning) }
     if member == nil { engine.catalog.forgetManagedHistory() }
     var loop = try EventLoop(
       engine: engine, commitLog: member?.log ?? storage ?? NoLog(), state: state, member: member,

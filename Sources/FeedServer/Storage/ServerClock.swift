@@ -13,6 +13,17 @@ struct ServerClock {
     offset = max(WallClock.now, stored &+ 1) &- BootClock.now
   }
 
+  /// The nanoseconds by which a stored time may be later than the time of day without a warning.
+  private static let tolerance: UInt64 = 60_000_000_000
+
+  /// Says that the clock begins later than the time of day because of the latest stored time; nil unless it is much later. The
+  /// time of day was wrong then, or is now.
+  static func warning(after stored: UInt64) -> String? {
+    guard stored > WallClock.now &+ tolerance else { return nil }
+    return "the newest change was stored at \(WallClock.text(stored)), which is later than the system's clock; "
+      + "elements with \"until\" expire too early until it reaches that time"
+  }
+
   var now: Instant { Instant(nanoseconds: BootClock.now &+ offset) }
 
   /// Milliseconds from now until `deadline`, as a timeout. Waits do not count the time of a suspension, so they may end later

@@ -26,6 +26,21 @@ struct ServerClockTests {
     faulty_sockets_suspend(30_000_000_000)
     expectEqual(clock.milliseconds(until: start.adding(seconds: 60)), 0)
   }
+
+  @Test("a stored time that is more than a minute later than the time of day is worth a warning")
+  func laterThanTheTimeOfDay() {
+    var none = faulty_sockets()
+    faulty_sockets_use(&none)
+    defer { faulty_sockets_use(nil) }
+    let present: UInt64 = 1_767_225_600_000_000_000
+    faulty_sockets_set_clock(present)
+    for stored in [0, present, present + 60_000_000_000] { expectEqual(ServerClock.warning(after: stored), nil) }
+    expectEqual(
+      ServerClock.warning(after: present + 61_000_000_000),
+      "the newest change was stored at 2026-01-01T00:01:01.000Z, which is later than the system's clock; "
+        + "elements with \"until\" expire too early until it reaches that time")
+    expectEqual(ServerClock(after: present + 61_000_000_000).now, Instant(nanoseconds: present + 61_000_000_001))
+  }
 }
 
 @Suite("Shutting down")
