@@ -145,10 +145,11 @@ public final class NoLog: CommitLog {
 /// - 4: elements that are read again count, and feeds above that follow further changes of structure. Rows that views would keep are
 ///   counted exactly if sections are deleted, and not for rows that move. An element takes the room of the version that it replaces,
 ///   and its sort keys take room and have a limit. Another definition of a slots feed counts the rows that it shows, not all rows of its
-///   contents. An eviction that names the feed before it is bounded for all feeds together.
+///   contents.
+/// - 5: an eviction is bounded for all feeds together.
 public enum ExecutionRules {
   /// Incremented when a change of the daemon makes a request that was accepted before lead to another state or revision.
-  public static let current = 4
+  public static let current = 5
   /// The versions by which a log can be executed. A request that means something else now is refused.
   public static let known = 1...current
 }

@@ -52,9 +52,10 @@ extension Engine {
   /// Evicts expired elements, a bounded number in each turn. The feeds that are due share it.
   ///
   /// - Parameter name: the last feed of the eviction before. The feeds behind it are next, so that those of one user do not keep
-  ///   others waiting. nil evicts from all feeds, as logs of former versions do.
+  ///   others waiting. By rules before 5, and in their logs nil, from all feeds.
   func evictExpired(after name: String?) {
     guard let expiry = catalog.nextExpiry, expiry <= time.moment else { return }
+    let name = commit.rules < 5 ? nil : name
     let due = catalog.expired(at: time.moment, after: name ?? "", limit: name == nil ? .max : Self.evictedFeeds)
     let limit = name == nil ? Self.evictionLimit : Self.evictionLimit / max(1, due.count)
     for feed in due.sorted(by: { $0.name < $1.name }) {
