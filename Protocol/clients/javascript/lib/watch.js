@@ -75,7 +75,8 @@ class Position {
  */
 async function* followed(connect, feeds, options) {
   const { since = {}, initial, elements, throttle, spanning = true, ids, signal, reconnect, onRetry, ...connecting } = options;
-  const positions = new Map(feeds.map((feed) => [feed, new Position(since[feed])]));
+  // A feed may be named like a member that every object has, such as `constructor`.
+  const positions = new Map(feeds.map((feed) => [feed, new Position(Object.hasOwn(since, feed) ? since[feed] : null)]));
   const backoff = new Backoff(reconnect || undefined);
   let hasBegun = false;
   for (;;) {

@@ -155,6 +155,24 @@ test("selections, counts and notifications as they are", skip, async (t) => {
   assert.deepEqual([JSON.parse(text).params.revision, params.elements[0].text], [revision, '{"id":2,"p":1}']);
 });
 
+test("feeds may be named like members of every object", skip, async (t) => {
+  const { client } = await inbox(t);
+  for (const feed of ["constructor", "toString", "__proto__"]) {
+    await client.call("define", { feed, kind: "array" });
+    await client.call("insert", { feed, at: 0, element: feed });
+    const watch = client.watch(feed);
+    const counts = client.watch(feed, { elements: false });
+    const follow = client.follow([feed, "inbox"]);
+    t.after(() => [watch, counts, follow].forEach((one) => one.close()));
+    assert.deepEqual([(await next(watch)).mirror.values(), (await next(counts)).counts], [[[feed]], [1]]);
+    assert.deepEqual([(await next(follow)).params.feed, (await next(follow)).params.feed], [feed, "inbox"]);
+    const resumed = client.watch(feed, { mirror: Mirror.load(watch.mirror.save()) });
+    t.after(() => resumed.close());
+    const { revision } = await client.call("insert", { feed, at: 1, element: 1 });
+    assert.deepEqual((await reach(resumed, revision)).map(({ kind, from }) => [kind, from]), [["delta", revision - 1]]);
+  }
+});
+
 test("a copy is continued from where it was", skip, async (t) => {
   const { client } = await inbox(t);
   await client.pushAll("inbox", Array.from({ length: 50 }, (_, id) => ({ id, p: id % 9 })));
