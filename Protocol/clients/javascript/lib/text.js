@@ -96,12 +96,18 @@ export function encode(value) {
   }
 }
 
+/** Whether it is a `String`, `Number`, `Boolean` or `BigInt`, which JSON has as the value in it. */
+function isBox(value) {
+  return value instanceof String || value instanceof Number || value instanceof Boolean || value instanceof BigInt;
+}
+
 /** Whether `JSON.stringify` writes the value as `written` does, which takes longer. */
 function isPlain(value) {
   if (typeof value !== "object") return typeof value === "string" || typeof value === "boolean" || Number.isFinite(value);
   if (value === null) return true;
   if (Array.isArray(value)) return value.every(isPlain);
   if (value instanceof JSONText || value instanceof NumberText || typeof value.toJSON === "function") return false;
+  if (isBox(value)) return false;
   for (const name of Object.keys(value)) if (value[name] !== undefined && !isPlain(value[name])) return false;
   return true;
 }
@@ -132,6 +138,7 @@ function written(value) {
     return `${text}]`;
   }
   if (typeof value.toJSON === "function") return written(value.toJSON());
+  if (isBox(value)) return written(value.valueOf());
   let text = "";
   for (const name of Object.keys(value)) {
     if (value[name] === undefined) continue;
@@ -162,9 +169,14 @@ function unexpected(text, at) {
   return new SyntaxError(at < text.length ? `unexpected character at ${at}` : `unexpected end at ${at}`);
 }
 
+/** A surrogate without its other half, which a frame cannot have: UTF-8 would make another character of it. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
 /** One JSON value, without the white space around it. */
 function checked(text) {
   if (typeof text !== "string") throw new TypeError("JSON text must be a string");
+  const lone = text.search(LONE_SURROGATE);
+  if (lone >= 0) throw new SyntaxError(`a lone surrogate at ${lone}; write it as an escape`);
   const start = spaceEnd(text, 0);
   const end = valueEnd(text, start);
   if (spaceEnd(text, end) !== text.length) throw unexpected(text, end);

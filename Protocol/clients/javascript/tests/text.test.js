@@ -172,6 +172,8 @@ test("what is not JSON is refused, in elements too", () => {
     assert.throws(() => JSON.parse(text), SyntaxError, text);
   }
   for (const text of [7, null, undefined, {}]) assert.throws(() => new JSONText(text), TypeError);
+  for (const text of ['"\ud83d"', '"\ude00"', '{"\ude00\ud83d":1}']) assert.throws(() => new JSONText(text), SyntaxError);
+  assert.equal(new JSONText('["\u{1f600}","\\ud83d"]').text, '["\u{1f600}","\\ud83d"]');
   assert.throws(() => new NumberText("1 "), SyntaxError);
   assert.throws(() => new JSONText("1").decode("decimal"), TypeError);
 });
@@ -182,16 +184,18 @@ test("encoding writes texts digit by digit, and the rest as JSON.stringify", () 
   for (
     const value of [null, true, "é\n\u2028\ud800", 1e21, -0, 0.1, [], {}, { a: undefined, b: [1] }, new Date(0), {
       toJSON: () => [1],
-    }, [[["x"]]]]
+    }, [[["x"]]], new String("a"), new Number(-1.5), new Boolean(false)]
   ) {
     assert.equal(encode(value), JSON.stringify(value));
+    assert.equal(encode([value, 1n]), `[${JSON.stringify(value)},1]`);
   }
+  assert.equal(encode(Object(10n ** 20n)), `1${"0".repeat(20)}`);
 });
 
 test("what JSON has no text for is refused", () => {
   const cycle = {};
   cycle.cycle = cycle;
-  for (const value of [NaN, Infinity, undefined, () => {}, Symbol("x"), [undefined], { a: NaN }, cycle]) {
+  for (const value of [NaN, Infinity, undefined, () => {}, Symbol("x"), [undefined], { a: NaN }, cycle, new Number(NaN)]) {
     assert.throws(() => encode(value), TypeError);
   }
 });
