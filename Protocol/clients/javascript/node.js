@@ -7,6 +7,9 @@ import { Client, FeedError } from "./feedd.js";
 
 export * from "./feedd.js";
 
+/** The most bytes of the path of a Unix socket. */
+const LONGEST_PATH = 107;
+
 /** The path of the socket: `path`, $FEEDD_SOCKET, $XDG_RUNTIME_DIR/feedd.sock if a daemon was ever there, or the system's. */
 export function socketPath(path) {
   const { FEEDD_SOCKET, XDG_RUNTIME_DIR, XDG_STATE_HOME = "", HOME } = process.env;
@@ -29,6 +32,13 @@ export function unixSocket(path) {
   return (signal) =>
     new Promise((resolve, reject) => {
       const at = socketPath(path);
+      const length = Buffer.byteLength(at);
+      if (length > LONGEST_PATH) {
+        // Node would cut the path off, and connect to another socket if there is one.
+        const message = `cannot connect to ${at}: ENAMETOOLONG; pass a path of at most ${LONGEST_PATH} bytes, not ${length}`;
+        reject(new FeedError("UNREACHABLE", message, { cause: "ENAMETOOLONG" }));
+        return;
+      }
       const socket = connectSocket({ path: at, allowHalfOpen: true });
       const fail = (cause) => {
         const message = `cannot connect to ${at}: ${cause.code ?? cause.message}; start feedd or set FEEDD_SOCKET`;

@@ -1,6 +1,11 @@
 /** Requests and answers, and daemons that lie, close, send half a frame, a huge length or another version. */
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import { Client, Connection, FeedError, JSONText, streamTransport } from "../feedd.js";
@@ -300,6 +305,15 @@ test("no daemon is an error with its cause", async () => {
     code: "UNREACHABLE",
     data: { cause: "ENOENT" },
   });
+  // Node cuts a longer path off: it would connect to the socket of the shorter one.
+  const folder = mkdtempSync(join(tmpdir(), "feedd-"));
+  const path = join(folder, "s".repeat(106 - folder.length));
+  const server = createServer((socket) => socket.end()).listen(path);
+  await once(server, "listening");
+  await assert.rejects(connectNode({ path: `${path}s` }), { code: "UNREACHABLE", data: { cause: "ENAMETOOLONG" } });
+  await assert.rejects(connectNode({ path }), { code: "CLOSED" });
+  server.close();
+  rmSync(folder, { recursive: true });
   for (
     const connect of [() => Promise.reject(new Error("offline")), () => {
       throw new Error("offline");
