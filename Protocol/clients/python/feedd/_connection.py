@@ -11,7 +11,7 @@ import collections
 from . import _push
 from ._errors import Closed, Gap, Malformed, Refused
 from ._follow import Copies, Pauses, Update
-from ._stream import Notification, Stream, framed, result, socket_path, watched
+from ._stream import Notification, Stream, framed, result, socket_path, unreachable, watched
 
 _Connection = TypeVar("_Connection", bound="Connection")
 
@@ -29,12 +29,18 @@ class Connection:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._stream = Stream()
         try:
-            self._socket.connect(socket_path(path))
+            self._connect(socket_path(path))
             self._socket.setblocking(False)
             self.hello = self._stream.greeted(self.call("hello", protocol=1, client=client))
         except BaseException:
             self.close()
             raise
+
+    def _connect(self, path: str) -> None:
+        try:
+            self._socket.connect(path)
+        except OSError as error:
+            raise unreachable(error, path) from error
 
     def __enter__(self: _Connection) -> _Connection:
         return self
@@ -282,8 +288,9 @@ def follow(
     When the connection ends, connects again and resumes from the copies, so that no change is missed. Ends when all feeds were
     removed. Options are those of `watch`.
 
-    - Raises: the last OSError when there was no daemon for `retry_for` seconds (by default, never); Refused if a feed may not be
-      watched or does not exist; Malformed if the daemon violates the protocol.
+    - Raises: the last OSError when there was no daemon for `retry_for` seconds (by default, never); at once, PermissionError if the
+      socket may not be opened, and OSError if its path is too long; Refused if a feed may not be watched or does not exist;
+      Malformed if the daemon violates the protocol.
     """
     copies, pauses = Copies(feeds, options), Pauses(retry_for)
     while copies.feeds:

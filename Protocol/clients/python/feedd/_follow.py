@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import random
 import time
 from typing import Any, Dict, List, Optional, Union
@@ -100,7 +101,11 @@ class Pauses:
         """Returns the seconds until the next attempt. Raises the error if no attempt is left, or none would help."""
         now = time.monotonic()
         self._since = now if self._since is None else self._since
-        is_final = isinstance(error, Malformed) or (isinstance(error, Refused) and error.code != BEHIND)
+        if isinstance(error, Refused):
+            is_final = error.code != BEHIND
+        else:
+            # A user who may not open the socket, or whose path names none, would wait in vain, and not know why.
+            is_final = isinstance(error, (Malformed, PermissionError)) or error.errno == errno.ENAMETOOLONG
         if is_final or (self._limit is not None and now - self._since >= self._limit):
             raise error
         pause, self._pause = self._pause, min(2 * self._pause, 5.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import errno
 import os
 import struct
 from typing import Any, Deque, Dict, NamedTuple, Optional, Set, Tuple
@@ -40,6 +41,11 @@ def socket_path(path: Optional[str] = None) -> str:
     # A stopped daemon of one's own is not replaced by the system's.
     traces = [own, own + ".own"] + ([os.path.join(state, "feedd")] if state else [])
     return own if any(map(os.path.exists, traces)) else "/run/feedd/feedd.sock"
+
+
+def unreachable(error: OSError, path: str) -> OSError:
+    """Returns the error of a connection that was not made, of the same kind, with the path of the socket."""
+    return OSError(error.errno or errno.ENAMETOOLONG, error.strerror or str(error), path)
 
 
 class Stream:

@@ -25,7 +25,7 @@ from . import _push
 from ._errors import Closed, Gap, Malformed, Refused
 from ._follow import Copies, Pauses, Update
 from ._mirror import Counts, Mirror, Section
-from ._stream import Notification, Stream, framed, result, socket_path, watched
+from ._stream import Notification, Stream, framed, result, socket_path, unreachable, watched
 
 __all__ = [
     "HIGH_WATER",
@@ -67,8 +67,11 @@ class Connection(asyncio.Protocol):
 
     async def open(self: _Connection) -> _Connection:
         """Connects and calls `hello`. Raises OSError if there is no daemon."""
-        loop = asyncio.get_running_loop()
-        await loop.create_unix_connection(lambda: self, socket_path(self._path))
+        loop, path = asyncio.get_running_loop(), socket_path(self._path)
+        try:
+            await loop.create_unix_connection(lambda: self, path)
+        except OSError as error:
+            raise unreachable(error, path) from error
         try:
             self.hello = self._stream.greeted(await self.call("hello", protocol=1, client=self._client))
         except BaseException:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import struct
 import tempfile
@@ -84,8 +85,14 @@ class Hostile(unittest.TestCase):
 
     @patiently
     async def test_no_daemon(self):
-        with self.assertRaises(OSError):
-            await feedd.aio.Connection("/nonexistent/s").open()
+        for path, number in (("/nonexistent/s", errno.ENOENT), ("/" + "s" * 200, errno.ENAMETOOLONG)):
+            with self.subTest(path):
+                with self.assertRaises(OSError) as raised:
+                    await feedd.aio.Connection(path).open()
+                self.assertEqual((raised.exception.errno, raised.exception.filename), (number, path))
+                with self.assertRaises(OSError) as raised:
+                    feedd.Connection(path)
+                self.assertEqual((raised.exception.errno, raised.exception.filename), (number, path))
         with self.assertRaises(Closed):
             feedd.aio.Connection("/nonexistent/s").send("ping")
 
@@ -272,6 +279,29 @@ class Following(unittest.TestCase):
             next(feedd.follow("a", path="/nonexistent/s", retry_for=0.05))
         with self.assertRaises(Refused):
             next(feedd.follow("nowhere", path=self.path))
+
+    def test_a_path_that_is_too_long(self):
+        with self.assertRaises(OSError) as raised:
+            next(feedd.follow("a", path="/" + "s" * 200))
+        self.assertEqual(raised.exception.errno, errno.ENAMETOOLONG)
+
+    def test_a_socket_that_may_not_be_opened(self):
+        with self.locked(), self.assertRaises(PermissionError) as raised:
+            next(feedd.follow("a", path=self.path))
+        self.assertEqual(raised.exception.filename, self.path)
+
+    @contextlib.contextmanager
+    def locked(self):
+        """Makes the folder of the socket one that this process may not enter, also if it is root."""
+        folder, user = os.path.dirname(self.path), os.geteuid()
+        os.chmod(folder, 0)
+        try:
+            if user == 0:
+                os.seteuid(65534)
+            yield
+        finally:
+            os.seteuid(user)
+            os.chmod(folder, 0o700)
 
     def test_a_daemon_that_lies(self):
         result = b'{"feed":"a","epoch":"e","revision":1,"resumed":%s,"sections":[]}'
