@@ -1496,7 +1496,8 @@ feedd_status feedd_follower_next(feedd_follower *w, feedd_update *update) {
   if (!w->f) {
     if (now() < w->retry_at) return FEEDD_AGAIN;
     feedd_status status = feedd_open(&w->f, w->path, w->client);
-    if (status == FEEDD_CLOSED) return retry(w, strerror(errno));
+    /* A user who may not open the socket would wait in vain. */
+    if (status == FEEDD_CLOSED && errno != EACCES) return retry(w, strerror(errno));
     if (status != FEEDD_OK) return finish(w, status, strerror(errno));
     status = watch_again(w);
     if (status != FEEDD_OK) return finish(w, status, feedd_reason(w->f));

@@ -206,7 +206,8 @@ int feedd_follower_fd(const feedd_follower *follower);
 short feedd_follower_events(const feedd_follower *follower);
 int feedd_follower_timeout(const feedd_follower *follower);
 /* Does what is possible without blocking, and takes the next step of the copy. FEEDD_AGAIN if there is none yet. A lost connection
- * is not an error: it is made again after 50 ms to 5 s, as when a member of a group has not reached the copy yet. FEEDD_REFUSED and FEEDD_MALFORMED are final. */
+ * is not an error: it is made again after 50 ms to 5 s, as when a member of a group has not reached the copy yet. FEEDD_REFUSED and
+ * FEEDD_MALFORMED are final, and so is FEEDD_CLOSED: the feed was removed, or this user may not open the socket. */
 feedd_status feedd_follower_next(feedd_follower *follower, feedd_update *update);
 /* The same, and blocks at most `timeout` milliseconds; -1 for ever. */
 feedd_status feedd_follower_wait(feedd_follower *follower, int timeout, feedd_update *update);

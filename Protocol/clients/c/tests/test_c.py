@@ -143,6 +143,21 @@ class Following(test_aio.Following):
         with self.assertRaises(feedd.Refused):
             next(Follower(self.path, "nowhere"))
 
+    def test_a_path_that_is_too_long(self):
+        self.check_end(b"/" + b"s" * 200, "invalid", b"File name too long")
+
+    def test_a_socket_that_may_not_be_opened(self):
+        with self.locked():
+            self.check_end(self.path.encode(), "closed", b"Permission denied")
+
+    def check_end(self, path, status, reason):
+        c, update = library(), Update()
+        handle = ctypes.c_void_p(c.feedd_follow(path, b"test", b"a", None))
+        for _ in range(2):
+            self.assertEqual(adapter.STATUSES[c.feedd_follower_wait(handle, PATIENCE * 1000, ctypes.byref(update))], status)
+        self.assertEqual(c.feedd_follower_reason(handle), reason)
+        c.feedd_follower_free(handle)
+
     def test_a_daemon_that_lies(self):
         with self.assertRaises(feedd.Malformed):
             next(Follower(HostileDaemon(self, [framed(b"[")]).path, "a"))
