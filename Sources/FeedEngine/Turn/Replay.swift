@@ -69,12 +69,11 @@ extension Engine {
 extension Request {
   /// The name of a member that rules before 2 ignored; nil if there is none.
   func memberUnknown(toRulesBefore2 method: Method) -> String? {
-    if let found = Parameters(object: params).memberUnknown(toRulesBefore2: method) { return found }
-    guard method == .transaction, let operations = params?.member("ops"), operations.kind == .array else { return nil }
-    for operation in operations.elements {
-      guard let method = operation.member("method").flatMap(Method.init) else { continue }
-      let found = Parameters(object: operation.member("params")).memberUnknown(toRulesBefore2: method)
-      if let found { return found }
+    let parameters = Parameters(object: params)
+    if let found = parameters.memberUnknown(toRulesBefore2: method) { return found }
+    guard method == .transaction else { return nil }
+    for operation in parameters.operations {
+      if let found = operation.parameters.memberUnknown(toRulesBefore2: operation.method) { return found }
     }
     return nil
   }

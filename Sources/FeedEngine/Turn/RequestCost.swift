@@ -39,7 +39,7 @@ extension Engine {
     case .delete, .move: return parameters().member("where") != nil
     case .select: return feed(parameters()).map { $0.kind.rows == nil && $0.count >= Self.manyRows } ?? false
     case .define, .undefine, .activate, .insertChild, .removeChild: return true
-    case .transaction: return parameters().member("ops").map(mayBeLong) ?? false
+    case .transaction: return parameters().operations.contains { mayBeLong($0.method, $0.parameters, bytes: $0.bytes) }
     default: return false
     }
   }
@@ -61,14 +61,6 @@ extension Engine {
     guard catalog.mayHaveSlowViews || catalog.mayHaveSlowFilters(for: bytes) else { return false }
     guard let feed = feed(parameters()) else { return false }
     return feed.hasSlowFilters(for: bytes) || catalog.hasSlowViews(above: feed)
-  }
-
-  private func mayBeLong(_ operations: JSONView) -> Bool {
-    operations.kind == .array
-      && operations.elements.contains { operation in
-        guard let method = operation.member("method").flatMap({ Method($0) }) else { return false }
-        return mayBeLong(method, Parameters(object: operation.member("params")), bytes: operation.text.count)
-      }
   }
 
   // MARK: For how many elements
@@ -95,10 +87,11 @@ extension Engine {
   /// change in place is hidden for as long.
   private func elementsJudged(by method: Method, _ parameters: Parameters, bytes: Int) -> Int {
     guard method == .transaction, bytes < Self.shortTransaction else { return 0 }
-    return sumOfOperations(parameters) { method, parameters in
-      switch method {
-      case .delete where parameters.judgesAllElements, .set, .define: feed(parameters)?.kind.rows?.elementCount ?? 0
-      default: 0
+    return parameters.operations.reduce(0) { sum, operation in
+      switch operation.method {
+      case .delete where operation.parameters.judgesAllElements, .set, .define:
+        sum &+ (feed(operation.parameters)?.kind.rows?.elementCount ?? 0)
+      default: sum
       }
     }
   }
@@ -125,7 +118,9 @@ extension Engine {
     case .undefine, .activate, .insertChild, .removeChild: return work &+ Self.definitionWork
     case .transaction where bytes >= Self.shortTransaction: return work &+ Self.slowWork
     case .transaction:
-      return work &+ sumOfOperations(parameters()) { $0 == .transaction ? 0 : self.work(of: $0, $1, bytes: 0) }
+      return parameters().operations.reduce(work) { sum, operation in
+        operation.method == .transaction ? sum : sum &+ self.work(of: operation.method, operation.parameters, bytes: 0)
+      }
     default: return work
     }
   }
@@ -163,19 +158,21 @@ extension Engine {
     return feed.kind.rows?.elementCount ?? Self.slowWork
   }
 
-  // MARK: Operations and feeds
-
-  /// Adds up a number for each operation of a transaction.
-  private func sumOfOperations(_ parameters: Parameters, _ number: (Method, Parameters) -> Int) -> Int {
-    guard let operations = parameters.member("ops"), operations.kind == .array else { return 0 }
-    return operations.elements.reduce(0) { sum, operation in
-      guard let method = operation.member("method").flatMap({ Method($0) }) else { return sum }
-      return sum &+ number(method, Parameters(object: operation.member("params")))
-    }
-  }
+  // MARK: Feeds
 
   private func feed(_ parameters: Parameters) -> Feed? { feed(named: parameters.member("feed")) }
 
   /// The feed that a parameter names; nil if there is none.
   func feed(named name: JSONView?) -> Feed? { name?.truncatedName.flatMap { try? catalog.feed(named: $0) } }
+}
+
+extension Parameters {
+  /// The operations of a transaction whose methods are known.
+  var operations: some Sequence<(method: Method, parameters: Parameters, bytes: Int)> {
+    let lists = CollectionOfOne(member("ops")).lazy.compactMap { $0?.kind == .array ? $0 : nil }
+    return lists.flatMap(\.elements).compactMap { operation -> (method: Method, parameters: Parameters, bytes: Int)? in
+      guard let method = operation.member("method").flatMap({ Method($0) }) else { return nil }
+      return (method, Parameters(object: operation.member("params")), operation.text.count)
+    }
+  }
 }
