@@ -92,12 +92,7 @@ private struct Patches {
     case id
     case at
 
-    var name: StaticString {
-      switch self {
-      case .id: "id"
-      case .at: "at"
-      }
-    }
+    var name: StaticString { self == .id ? "id" : "at" }
   }
 
   struct Entry {

@@ -119,16 +119,11 @@ extension Engine {
     else {
       return
     }
-    let start = answers.bytes.count
-    let frame = answers.bytes.beginFrame()
-    answers.bytes.beginNotification("bookmark")
-    answers.bytes.append("\"feed\":", quoted: watch.channel.feed.name)
-    answers.bytes.append(",\"epoch\":", quoted: identity.epoch)
-    answers.bytes.append(",\"revision\":", integer: watch.revision)
-    answers.bytes.append(",\"current\":", integer: catalog.revision)
-    answers.bytes.endMessage()
-    answers.bytes.endFrame(at: frame)
-    queue(watch.session, answers, from: start, for: watch)
+    notify(watch, "bookmark") { out in
+      out.append(",\"epoch\":", quoted: identity.epoch)
+      out.append(",\"revision\":", integer: watch.revision)
+      out.append(",\"current\":", integer: catalog.revision)
+    }
     watch.told.at = now
     watch.told.revision = catalog.revision
   }
@@ -151,15 +146,21 @@ extension Engine {
       return
     }
     watch.told.selection = channel.selectionVersion
-    let start = answers.bytes.count
+    notify(watch, "selection") { out in
+      out.append(",\"revision\":", integer: watch.revision)
+      out.append(",\"selected\":")
+      out.append(channel.feed.selection)
+    }
+  }
+
+  /// Queues a notification about the feed of a watch. `body` appends the members after its name.
+  private func notify(_ watch: Watch, _ method: StaticString, _ body: (inout ByteBuffer) -> Void) {
     let frame = answers.bytes.beginFrame()
-    answers.bytes.beginNotification("selection")
-    answers.bytes.append("\"feed\":", quoted: channel.feed.name)
-    answers.bytes.append(",\"revision\":", integer: watch.revision)
-    answers.bytes.append(",\"selected\":")
-    answers.bytes.append(channel.feed.selection)
+    answers.bytes.beginNotification(method)
+    answers.bytes.append("\"feed\":", quoted: watch.channel.feed.name)
+    body(&answers.bytes)
     answers.bytes.endMessage()
     answers.bytes.endFrame(at: frame)
-    queue(watch.session, answers, from: start, for: watch)
+    queue(watch.session, answers, from: frame, for: watch)
   }
 }
