@@ -216,19 +216,20 @@ package struct EventLoop: ~Copyable {
 
   /// Reports when storing starts to fail and when it works again.
   private mutating func reportHealth() {
-    if let reason = turn.lossReason, !isOver, member != nil {
-      log.write(.error, "\(reason); the daemon stops serving and begins again from an image of the group")
-      mustRejoin = true
-      member?.didLose(reason)
-      turn.abandon(
-        &link, reason: "shutdown", message: "feedd loads the state of its group again; connect again in a few seconds.")
-      return endDraining()
-    }
     if let reason = turn.lossReason, !isOver {
-      log.write(.error, "\(reason); the daemon ends")
-      turn.abandon(
-        &link, reason: "shutdown",
-        message: "feedd cannot tell which changes are stored and ends; connect again when it is back.")
+      mustRejoin = member != nil
+      member?.didLose(reason)
+      let (news, message) =
+        mustRejoin
+        ? (
+          "the daemon stops serving and begins again from an image of the group",
+          "feedd loads the state of its group again; connect again in a few seconds."
+        )
+        : (
+          "the daemon ends", "feedd cannot tell which changes are stored and ends; connect again when it is back."
+        )
+      log.write(.error, "\(reason); \(news)")
+      turn.abandon(&link, reason: "shutdown", message: message)
       return endDraining()
     }
     guard let report = health.note(failedBatches: turn.failedBatches, turn.failureReason) else { return }
