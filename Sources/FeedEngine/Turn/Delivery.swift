@@ -146,9 +146,8 @@ struct Delivery: ~Copyable {
   /// Whether connections may have to be closed in the next turn.
   var hasEnding: Bool { !ending.isEmpty }
 
-  /// Closes finished connections, all of them unless they have many watches. Returns whether there were any.
-  mutating func closeFinished(_ link: inout some Link & ~Copyable) -> Bool {
-    var hasClosed = false
+  /// Closes finished connections, all of them unless they have many watches.
+  mutating func closeFinished(_ link: inout some Link & ~Copyable) {
     var (seen, watches) = (0, 0)
     while seen < ending.count && watches < Self.watchesPerTurn {
       let handle = ending[seen]
@@ -159,10 +158,8 @@ struct Delivery: ~Copyable {
       guard isGone || session.isClosing && session.output.count == 0 else { continue }
       watches += session.watches.count
       close(session, &link)
-      hasClosed = true
     }
     ending.removeFirst(seen)
-    return hasClosed
   }
 
   mutating func close(_ session: Session, _ link: inout some Link & ~Copyable) {

@@ -93,7 +93,8 @@ public struct Turn: ~Copyable {
     shutDownIfDue()
     engine.giveAll()
     delivery.write(&link)
-    if delivery.closeFinished(&link), engine.sessions.isEmpty { dispatcher.batches.releaseMemory() }
+    delivery.closeFinished(&link)
+    if engine.sessions.isEmpty { dispatcher.batches.releaseMemory() }
   }
 
   /// The number of the last batch that was executed or refused. An image of the state covers the log up to it.
@@ -180,9 +181,7 @@ public struct Turn: ~Copyable {
       case .hungUp(let id):
         if let session = engine.sessions[id] { reception.hangUp(session, &delivery) }
       case .gone(let id):
-        guard let session = engine.sessions[id] else { continue }
-        delivery.close(session, &link)
-        if engine.sessions.isEmpty { dispatcher.batches.releaseMemory() }
+        if let session = engine.sessions[id] { delivery.close(session, &link) }
       }
     }
     reception.takeAll(&link, &delivery)
@@ -205,6 +204,6 @@ public struct Turn: ~Copyable {
   private mutating func releaseUnused() {
     if nextRelease > engine.now { return }
     nextRelease = engine.now.adding(seconds: 1)
-    if engine.sessions.isEmpty { dispatcher.batches.releaseMemory() } else { dispatcher.batches.releaseUnused() }
+    dispatcher.batches.releaseUnused()
   }
 }
