@@ -238,12 +238,8 @@ enum GroupStart {
     try member.startImages(limits)
     try member.log.start(note)
     let (batches, newest) = try catchUp(engine, member, notify)
-    let milliseconds = (MonotonicClock.now - start) / 1_000_000
-    log.write(
-      .notice,
-      "group \(member.log.settings.name): revision \(grouped(engine.catalog.revision)), \(counted(engine.catalog.feeds.count, "feed")), from "
-        + "an image of \(counted(elements, "element")) and \(counted(batches, "batch", plural: "batches")) of the log, in "
-        + "\(grouped(milliseconds)) ms")
+    let recovered = Daemon.recovered(engine.catalog, elements: elements, batches: batches, since: start)
+    log.write(.notice, "group \(member.log.settings.name): \(recovered)")
     return max(moment, newest)
   }
 
@@ -292,9 +288,7 @@ enum GroupStart {
       let now = MonotonicClock.now
       if now >= reportAt {
         reportAt = now &+ 2_000_000_000
-        try? notify.send(
-          .status("recovering: \(counted(batches, "batch", plural: "batches")) of the group's log"),
-          .extendTimeout(.seconds(60)), .watchdog)
+        notify.reportRecovery("recovering: \(counted(batches, "batch", plural: "batches")) of the group's log")
       }
       let status = log.status
       if status.unreachable != nil, log.hasWaited || now &- start > log.settings.timeout {

@@ -95,3 +95,8 @@ struct RecoveryReport {
       + "ends, start once with --skip-batch \(progress.row), which loses its changes and begins a new epoch"
   }
 }
+
+extension Notify {
+  /// Tells the service manager how far a recovery is, which is no reason to time out.
+  func reportRecovery(_ text: String) { try? send(.status(text), .extendTimeout(.seconds(60)), .watchdog) }
+}

@@ -170,7 +170,7 @@ extension Daemon {
       let log = Log(threshold: threshold, style: style)
       log.write(.notice, report.text)
       if report.isNewWarning { log.write(.warning, report.warning) }
-      try? notify.send(.status(report.text), .extendTimeout(.seconds(60)), .watchdog)
+      notify.reportRecovery(report.text)
     }
     defer { reporter.stop() }
     let found = try storage.recover(into: engine, reporter.note)
@@ -187,7 +187,7 @@ extension Daemon {
       let isWritten = storage.writeImage(executed: 0, { engine.catalog.makeImage() }) {
         if MonotonicClock.now >= nextReport {
           nextReport = MonotonicClock.now &+ 1_000_000_000
-          try? notify.send(.status("recovering: writing an image"), .extendTimeout(.seconds(60)), .watchdog)
+          notify.reportRecovery("recovering: writing an image")
         }
         return true
       }
@@ -196,13 +196,16 @@ extension Daemon {
       }
     }
     if let news = storage.beginning.news { log.write(.warning, "\(storage.directory): \(news)") }
-    let milliseconds = (MonotonicClock.now - start) / 1_000_000
-    log.write(
-      .notice,
-      "\(storage.directory): revision \(grouped(engine.catalog.revision)), \(counted(engine.catalog.feeds.count, "feed")), from an image of "
-        + "\(counted(found.elements, "element")) and \(counted(found.batches, "batch", plural: "batches")) of the log, in \(grouped(milliseconds)) ms"
-    )
+    let recovered = recovered(engine.catalog, elements: found.elements, batches: found.batches, since: start)
+    log.write(.notice, "\(storage.directory): \(recovered)")
     return found
+  }
+
+  /// What a recovery that began at a time of `MonotonicClock` has found, for the log.
+  static func recovered(_ catalog: Catalog, elements: Int, batches: Int, since start: UInt64) -> String {
+    "revision \(grouped(catalog.revision)), \(counted(catalog.feeds.count, "feed")), from an image of "
+      + "\(counted(elements, "element")) and \(counted(batches, "batch", plural: "batches")) of the log, in "
+      + "\(grouped((MonotonicClock.now - start) / 1_000_000)) ms"
   }
 }
 
