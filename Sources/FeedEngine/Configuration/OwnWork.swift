@@ -59,9 +59,7 @@ struct InternalQueue {
       isEvicting = true
       requests.append(.evict(after: lastEvicted))
     }
-    requests += submitted
-    submitted.removeAll()
-    return requests
+    return requests + takeSubmitted()
   }
 
   /// Records that the eviction in flight was executed, or that it could not be stored.

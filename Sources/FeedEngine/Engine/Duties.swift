@@ -110,13 +110,9 @@ extension Engine {
     let oldest = now.nanoseconds.subtractingReportingOverflow(UInt64(limits.historySeconds) * 1_000_000_000)
     catalog.trimHistories(before: Instant(nanoseconds: oldest.overflow ? 0 : oldest.partialValue))
   }
-}
 
-extension Engine {
   func countRequest(of session: Session, _ count: Int) {
     status.counters.requests &+= UInt64(bitPattern: Int64(count))
     session.client.requests &+= UInt64(bitPattern: Int64(count))
   }
-
-  func count(input bytes: Int) { status.counters.bytesIn &+= UInt64(bytes) }
 }

@@ -42,7 +42,7 @@ struct Dispatcher: ~Copyable {
     let before = engine.outbox.size
     tookInput = false
     var count = decodeFrames(bytes, of: session)
-    engine.count(input: count)
+    engine.status.counters.bytesIn &+= UInt64(count)
     if tookInput {
       count = 0
       // What follows waits, because the batch has no room for it.

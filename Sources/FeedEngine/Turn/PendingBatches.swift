@@ -77,7 +77,8 @@ struct PendingBatches: ~Copyable {
       assert(inFlight.first === batch, "batches are executed in order")
       inFlight.removeFirst()
     }
-    recycle(batch)
+    batch.removeAll()
+    if pool.count < 2 { pool.append(batch) }
     checkInvariants()
   }
 
@@ -87,11 +88,6 @@ struct PendingBatches: ~Copyable {
     let batch = open
     open = pool.popLast() ?? RequestBatch(maxDepth: maxDepth)
     return batch
-  }
-
-  private mutating func recycle(_ batch: RequestBatch) {
-    batch.removeAll()
-    if pool.count < 2 { pool.append(batch) }
   }
 
   /// Frees memory that recent requests did not need. Called about once a second.

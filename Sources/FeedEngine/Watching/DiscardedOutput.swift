@@ -51,10 +51,7 @@ private struct DiscardedFrames {
   }
 
   /// Whether the watcher needs another snapshot.
-  var isCutOff: Bool {
-    if case .snapshotPart = start { return true }
-    return false
-  }
+  var isCutOff: Bool { if case .snapshotPart = start { true } else { false } }
 }
 
 /// Output of watches that is discarded, because their user holds too much. They catch up later.

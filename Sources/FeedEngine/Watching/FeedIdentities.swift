@@ -43,22 +43,13 @@ final class FeedIdentities {
   init(of feed: Feed) { self.feed = feed }
 
   /// Whether a long feed is being read.
-  var isReading: Bool {
-    if case .reading = state { return true }
-    return false
-  }
+  var isReading: Bool { if case .reading = state { true } else { false } }
 
   /// Whether the identities of the present rows are known.
-  var isReady: Bool {
-    if case .ready = state { return revision == feed.revision }
-    return false
-  }
+  var isReady: Bool { if case .ready = state { revision == feed.revision } else { false } }
 
   /// Whether nothing is known or read.
-  var isForgotten: Bool {
-    if case .none = state { return true }
-    return false
-  }
+  var isForgotten: Bool { if case .none = state { true } else { false } }
 
   /// The memory in bytes. That of a feed that is being read is estimated.
   var bytes: Int { isReading ? feed.count * 32 : rows.bytes + recordBytes }
@@ -97,15 +88,14 @@ final class FeedIdentities {
     didRead(as: feed.revision)
   }
 
-  /// Reads the rest of the snapshot, and follows what changed meanwhile. Returns false if that is more than the history of the
-  /// feed has, so that the identities are not known.
+  /// Reads the rest of the snapshot, and follows what changed meanwhile. If that is more than the history of the feed has, the
+  /// identities are not known.
   ///
   /// - Parameters:
   ///   - changes: composes the changes of the feed from a revision until now, without a stop.
   ///   - pace: lets the reading stop between two rows. The feed may change meanwhile.
-  @discardableResult
-  func read(_ pace: Pace, changes: (UInt64) -> Change?) -> Bool {
-    guard case .reading(let snapshot) = state else { return isReady }
+  func read(_ pace: Pace, changes: (UInt64) -> Change?) {
+    guard case .reading(let snapshot) = state else { return }
     for section in snapshot.sectionCounts.indices {
       rows.appendSection()
       var left = Int(snapshot.sectionCounts[section])
@@ -113,20 +103,16 @@ final class FeedIdentities {
         var texts: [String?] = []
         let count = snapshot.next(max: min(left, Self.rowsPerStep)) { texts.append($0.element.identityText) }
         // Another watch ended the reading.
-        guard case .reading(let current) = state, current === snapshot, count > 0 else { return isReady }
+        guard case .reading(let current) = state, current === snapshot, count > 0 else { return }
         rows.append(texts)
         left -= count
         pace.didWrite(bytes: count * Self.bytesPerRow)
-        guard case .reading(let current) = state, current === snapshot else { return isReady }
+        guard case .reading(let current) = state, current === snapshot else { return }
       }
     }
-    guard let change = changes(snapshot.revision) else {
-      forget()
-      return false
-    }
+    guard let change = changes(snapshot.revision) else { return forget() }
     _ = rows.apply(change) { feed.element(at: $0).identityText }
     didRead(as: feed.revision)
-    return true
   }
 
   private static let rowsPerStep = 64

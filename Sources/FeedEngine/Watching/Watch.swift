@@ -115,10 +115,7 @@ final class Watch: Timed {
 
   var isEnded: Bool { seat == .ended }
 
-  var isLive: Bool {
-    if case .live = progress { return true }
-    return false
-  }
+  var isLive: Bool { if case .live = progress { true } else { false } }
 
   /// Whether the watcher has no complete copy until the rest of a snapshot, or a new one, is sent.
   var isSnapshotting: Bool {
