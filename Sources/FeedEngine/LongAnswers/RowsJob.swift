@@ -68,14 +68,12 @@ final class RowsJob: Job {
   /// Whether the answer is a frame of its own. Otherwise it is an entry of a batch, or not sent.
   private let isFrame: Bool
   private let maxFrame: Int
-  private let snapshot: FeedSnapshot
   private var reader: SectionReader
   private var answer: RowsAnswer
 
   init(_ answer: consuming RowsAnswer, of snapshot: FeedSnapshot, for reply: Reply, maxFrame: Int) {
     self.answer = answer
     self.maxFrame = maxFrame
-    self.snapshot = snapshot
     reader = SectionReader(snapshot)
     isFrame = reply.id != nil && reply.session.line.array == nil
     if isFrame, let id = reply.id {
@@ -93,8 +91,7 @@ final class RowsJob: Job {
     let isDone = reader.advance(budget: &budget) { item in
       if isTooLarge { return }
       switch item {
-      case .begin(let section):
-        answer.beginSection(section, count: Int(snapshot.sectionCounts[section]), &text.bytes)
+      case .begin(let section): answer.beginSection(section, &text.bytes)
       case .row(let row): answer.append(row, to: &text.bytes)
       case .end: answer.endSection(&text.bytes)
       }
@@ -112,12 +109,10 @@ final class RowsJob: Job {
 /// The members of the answer to `range` or `snapshot`, written one row after another.
 struct RowsAnswer: ~Copyable {
   private let revision: UInt64
-  /// The names of the sections, one after another.
-  private var names = ByteBuffer()
-  /// The end of each name in `names`; nil for `range`, whose only section is not described.
+  /// The beginnings of the objects of the sections, one after another.
+  private var heads = ByteBuffer()
+  /// The end of each of them; nil for `range`, whose only section is not described.
   private let ends: [Int]?
-  /// Whether each section is one by value.
-  private var areByValue: [Bool] = []
   private var rows: RowsWriter
 
   /// The answer to `range`.
@@ -131,28 +126,19 @@ struct RowsAnswer: ~Copyable {
   init(sectionsOf feed: Feed) {
     revision = feed.revision
     rows = RowsWriter(withTypes: feed.hasTypes)
-    var names = ByteBuffer()
+    var heads = ByteBuffer()
     var ends: [Int] = []
     ends.reserveCapacity(feed.sectionCount)
-    var areByValue: [Bool] = []
-    areByValue.reserveCapacity(feed.sectionCount)
-    feed.forEachSection { name, isByValue, _ in
-      names.append(name)
-      areByValue.append(isByValue)
-      ends.append(names.count)
+    feed.forEachSection { name, isByValue, count in
+      heads.appendSection(ends.count, name: name, isByValue: isByValue, count: count)
+      ends.append(heads.count)
     }
-    self.names = names
+    self.heads = heads
     self.ends = ends
-    self.areByValue = areByValue
   }
 
   /// The memory in bytes.
-  var memory: Int { rows.memory + names.capacity + areByValue.count + (ends?.count ?? 0) * MemoryLayout<Int>.stride }
-
-  private func name(of section: Int, _ ends: [Int]) -> UnsafeRawBufferPointer {
-    let start = section == 0 ? 0 : ends[section - 1]
-    return UnsafeRawBufferPointer(rebasing: names.bytes[start..<ends[section]])
-  }
+  var memory: Int { rows.memory + heads.capacity + (ends?.count ?? 0) * MemoryLayout<Int>.stride }
 
   /// The bytes of the types that will follow the rows of this section.
   var typesSize: Int { rows.typesSize }
@@ -162,9 +148,10 @@ struct RowsAnswer: ~Copyable {
     if ends != nil { out.append(",\"sections\":[") }
   }
 
-  mutating func beginSection(_ section: Int, count: Int, _ out: inout ByteBuffer) {
+  mutating func beginSection(_ section: Int, _ out: inout ByteBuffer) {
     if let ends {
-      out.appendSection(section, name: name(of: section, ends), isByValue: areByValue[section], count: count)
+      let start = section == 0 ? 0 : ends[section - 1]
+      out.append(UnsafeRawBufferPointer(rebasing: heads.bytes[start..<ends[section]]))
     }
     rows.begin(&out)
   }

@@ -107,7 +107,7 @@ extension Engine {
       let end = out.count + limits.maxFrame
       rows.begin(&out)
       for (index, (section, range)) in sections.enumerated() where out.count <= end {
-        rows.beginSection(index, count: section.count, &out)
+        rows.beginSection(index, &out)
         withUnsafeMutablePointer(to: &out) { out in
           section.forEach(in: range) { row in
             if out.pointee.count + rows.typesSize <= end { rows.append(row, to: &out.pointee) }
