@@ -5,7 +5,6 @@
 ///
 /// To apply a change: remove the rows of `deleted` from the last to the first, remove `sectionsDeleted` from the last to
 /// the first, insert `sectionsAdded` in ascending order and empty, insert `added` in ascending order, replace `updated`.
-/// ``apply(_:to:elements:)`` does that.
 ///
 /// Invariant: all lists are strictly ascending, `moves` by `Move.deleted`. Rows of a deleted section are not in `deleted`.
 /// All rows of an added section are in `added`. No row is in both `added` and `updated`. `transfers` ascends strictly by
