@@ -255,13 +255,6 @@ public final class History {
     if discarded * 8 > marks.count { marks.removeFirst(discarded) }
   }
 
-  /// Appends a change in stored form. Returns false if the words are not exactly one valid change.
-  func append(words stored: [UInt32], to revision: UInt64, at now: Instant) -> Bool {
-    guard var change = StoredChange.change(stored) else { return false }
-    append(&change, to: revision, at: now)
-    return true
-  }
-
   /// Discards all changes and restarts at `revision`.
   func restart(at revision: UInt64) {
     first = Cursor(ordinal: first.ordinal + count, position: words.end, to: revision, at: time)
@@ -348,9 +341,7 @@ extension History {
         position &+= UInt64(Self.longStamp - 1)
       }
       guard let end = words.verifiedEndOfChange(at: position) else { return nil }
-      var change: [UInt32] = []
-      words.forEachStored(from: position) { change.append($0) }
-      records.append(.init(to: to, at: Instant(nanoseconds: at), words: change))
+      records.append(.init(to: to, at: Instant(nanoseconds: at), change: words.change(at: position)))
       position = end
     }
     return records

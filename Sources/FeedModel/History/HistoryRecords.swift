@@ -39,7 +39,8 @@ public enum HistoryRecords {
       guard (bytes.count - offset) / 4 >= count else { return nil }
       let words = (0..<count).map { word(in: bytes, at: offset + $0 * 4) }
       offset += count * 4
-      records.append(.init(to: to, at: Instant(nanoseconds: at), words: words))
+      guard let change = StoredChange.change(words) else { return nil }
+      records.append(.init(to: to, at: Instant(nanoseconds: at), change: change))
     }
     return records
   }

@@ -285,49 +285,6 @@ extension WordRing {
   /// The most rows that a list of a stored change may have.
   private static var mostEntries: UInt64 { 1 << 26 }
 
-  /// Calls `body` with the words of the change at `start` in the form of ``StoredChange``.
-  func forEachStored(from start: UInt64, _ body: (UInt32) -> Void) {
-    var reader = Reader(position: start)
-    let head = reader.next(self)
-    let kind = head & Self.kinds
-    guard kind == Self.general else {
-      let isMoved = kind == Self.moved
-      for list in UInt32(0)..<6 {
-        let isListed = isMoved ? list == 0 || list == 1 || list == 3 : list &+ 1 == kind
-        body(isListed ? 1 : 0)
-      }
-      body(head &>> Self.kindBits)
-      body(reader.next(self))
-      // The only move pairs entry 0 of both lists.
-      if isMoved { for word in [reader.next(self), reader.next(self), 0, 0] { body(word) } }
-      return
-    }
-    for _ in 0..<6 { body(reader.next(self)) }
-    for list in 0..<3 {
-      let count = self[start &+ 1 &+ UInt64(list)]
-      if head & Self.runs(list) == 0 {
-        for _ in 0..<UInt64(count) &* 2 { body(reader.next(self)) }
-      } else {
-        for _ in 0..<reader.next(self) {
-          let (first, length) = (reader.path(self), reader.next(self))
-          for row in 0..<length {
-            body(first.section)
-            body(first.row &+ row)
-          }
-        }
-      }
-    }
-    for _ in 0..<UInt64(self[start &+ 4]) &* 2 &+ UInt64(self[start &+ 5]) { body(reader.next(self)) }
-    for _ in 0..<self[start &+ 6] {
-      let section = reader.section(self)
-      body(section.at)
-      section.withNameBytes { name in
-        body(UInt32(truncatingIfNeeded: name.count) | (section.isByValue ? StoredChange.namedByValue : 0))
-        for byte in name { body(UInt32(byte)) }
-      }
-    }
-  }
-
   /// Reads the change whose words begin at `position`.
   func change(at position: UInt64) -> Change {
     var change = Change()

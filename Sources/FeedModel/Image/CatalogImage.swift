@@ -106,14 +106,7 @@ public struct HistoryDump: Equatable, Sendable {
     /// The revision after the change.
     public let to: UInt64
     public let at: Instant
-    /// The change in plain form (`StoredChange`).
-    public let words: [UInt32]
-
-    public init(to: UInt64, at: Instant, words: [UInt32]) {
-      self.to = to
-      self.at = at
-      self.words = words
-    }
+    public let change: Change
   }
 
   /// The revision before the first record.
@@ -132,7 +125,9 @@ extension History {
     self.init(base: dump.base)
     var last = dump.base
     for record in dump.records {
-      guard record.to > last, append(words: record.words, to: record.to, at: record.at) else { return nil }
+      guard record.to > last else { return nil }
+      var change = record.change
+      append(&change, to: record.to, at: record.at)
       last = record.to
     }
   }
