@@ -115,161 +115,94 @@ public struct Limits: Sendable, Equatable {
 /// The description of a limit: its name in errors, its flag and its help text.
 public struct LimitDescription: Sendable {
   public let name: String
-  /// The flag of `feedd`, without the dashes.
-  public let flag: String
   public let help: String
   /// The allowed values.
   public let range: ClosedRange<Int>
   public let keyPath: WritableKeyPath<Limits, Int> & Sendable
+
+  fileprivate init(
+    _ name: String, _ help: String, _ range: ClosedRange<Int>, _ keyPath: WritableKeyPath<Limits, Int> & Sendable
+  ) {
+    (self.name, self.help, self.range, self.keyPath) = (name, help, range, keyPath)
+  }
+
+  /// The flag of `feedd`, without the dashes: the words of the name.
+  public var flag: String {
+    name.reduce(into: "") { flag, letter in flag += letter.isUppercase ? "-" + letter.lowercased() : String(letter) }
+  }
 }
 
 extension Limits {
   /// All limits, in the order of `feedd --help`.
   public static let all: [LimitDescription] = [
+    .init("maxFrame", "bytes of JSON in one frame", 4096...(1 << 30), \.maxFrame),
+    .init("maxDepth", "levels of nested arrays and objects", 8...Limits.largestDepth, \.maxDepth),
+    .init("maxConnections", "connections in all", 1...1_000_000, \.maxConnections),
+    .init("maxConnectionsPerUser", "connections of one user", 1...1_000_000, \.maxConnectionsPerUser),
     .init(
-      name: "maxFrame", flag: "max-frame", help: "bytes of JSON in one frame", range: 4096...(1 << 30),
-      keyPath: \.maxFrame),
+      "reservedConnections", "connections kept for root and the daemon's own user", 0...1000, \.reservedConnections),
+    .init("maxFeeds", "defined feeds", 1...1_000_000, \.maxFeeds),
+    .init("maxFeedsPerUser", "feeds that one user defined", 1...1_000_000, \.maxFeedsPerUser),
+    .init("maxBins", "bins of one collection, sections of one managed feed", 1...65_536, \.maxBins),
+    .init("maxSections", "sections of one feed", 1...10_000_000, \.maxSections),
+    .init("maxRepeats", "times that one feed contains another, through different children", 1...65_536, \.maxRepeats),
+    .init("maxLevels", "levels of feeds that show feeds", 1...1_000_000, \.maxLevels),
+    .init("maxElements", "elements of one feed", 1...4_000_000_000, \.maxElements),
+    .init("maxDefinitionBytes", "bytes of one definition", 1024...(1 << 30), \.maxDefinitionBytes),
+    .init("maxDefinitionEntries", "entries of one list of a definition", 1...10_000_000, \.maxDefinitionEntries),
     .init(
-      name: "maxDepth", flag: "max-depth", help: "levels of nested arrays and objects", range: 8...Limits.largestDepth,
-      keyPath: \.maxDepth),
+      "maxDefinitionBytesPerUser", "bytes of the definitions of all feeds that one user defined", 1024...(1 << 40),
+      \.maxDefinitionBytesPerUser),
     .init(
-      name: "maxConnections", flag: "max-connections", help: "connections in all", range: 1...1_000_000,
-      keyPath: \.maxConnections),
+      "maxTotalDefinitionBytes", "bytes of the definitions of all feeds", 1024...(1 << 40), \.maxTotalDefinitionBytes),
+    .init("maxElementBytes", "bytes of one element", 2...(1 << 30), \.maxElementBytes),
+    .init("maxBytes", "bytes of one feed's elements", 1024...(1 << 46), \.maxBytes),
     .init(
-      name: "maxConnectionsPerUser", flag: "max-connections-per-user", help: "connections of one user",
-      range: 1...1_000_000, keyPath: \.maxConnectionsPerUser),
+      "maxElementsPerUser", "elements of all feeds that one user defined", 1...1_000_000_000_000, \.maxElementsPerUser),
+    .init("maxTotalElements", "elements of all feeds", 1...1_000_000_000_000, \.maxTotalElements),
     .init(
-      name: "reservedConnections", flag: "reserved-connections",
-      help: "connections kept for root and the daemon's own user", range: 0...1000, keyPath: \.reservedConnections),
+      "maxBytesPerUser", "bytes of the elements of all feeds that one user defined", 1024...(1 << 50),
+      \.maxBytesPerUser),
+    .init("maxTotalBytes", "bytes of the elements of all feeds", 1024...(1 << 50), \.maxTotalBytes),
+    .init("maxWatches", "watches of one connection", 1...1_000_000, \.maxWatches),
+    .init("maxWatchesPerUser", "watches of all connections of one user", 1...1_000_000_000, \.maxWatchesPerUser),
+    .init("maxQueue", "bytes queued for one connection before its deltas are held back", 4096...(1 << 32), \.maxQueue),
     .init(
-      name: "maxFeeds", flag: "max-feeds", help: "defined feeds", range: 1...1_000_000, keyPath: \.maxFeeds),
+      "maxQueuePerUser", "bytes queued to and from one user before deltas are discarded, then connections closed",
+      4096...(1 << 36), \.maxQueuePerUser),
+    .init("historyBytes", "bytes of recent changes kept for one feed", 0...(1 << 34), \.historyBytes),
+    .init("maxHistoryBytes", "bytes of recent changes kept for all feeds", 0...(1 << 36), \.maxHistoryBytes),
+    .init("historySeconds", "seconds that recent changes are kept", 1...31_536_000, \.historySeconds),
+    .init("frameTimeout", "seconds without progress before an incomplete frame times out", 1...86_400, \.frameTimeout),
+    .init("bookmarkInterval", "seconds of quiet after which a watch gets a bookmark", 1...86_400, \.bookmarkInterval),
     .init(
-      name: "maxFeedsPerUser", flag: "max-feeds-per-user", help: "feeds that one user defined", range: 1...1_000_000,
-      keyPath: \.maxFeedsPerUser),
+      "maxQuerySteps", "steps of one query over one document, or of all filters over one element", 1000...1_000_000_000,
+      \.maxQuerySteps),
     .init(
-      name: "maxBins", flag: "max-bins", help: "bins of one collection, sections of one managed feed",
-      range: 1...65_536, keyPath: \.maxBins),
+      "maxRequestSteps", "steps of all filters over all elements of one request", 1000...1_000_000_000_000,
+      \.maxRequestSteps),
+    .init("maxViewSteps", "steps of the filter of one view over one element", 1000...1_000_000_000, \.maxViewSteps),
     .init(
-      name: "maxSections", flag: "max-sections", help: "sections of one feed", range: 1...10_000_000,
-      keyPath: \.maxSections),
+      "maxDerivedSteps", "steps that all feeds that show one feed may take for one changed row",
+      1000...1_000_000_000_000, \.maxDerivedSteps),
     .init(
-      name: "maxRepeats", flag: "max-repeats", help: "times that one feed contains another, through different children",
-      range: 1...65_536, keyPath: \.maxRepeats),
+      "maxRequestRows", "rows that one request changes, counted again for each feed that derives its own change",
+      1...1_000_000_000_000, \.maxRequestRows),
+    .init("maxSelected", "selected rows of one feed", 1...4_000_000_000, \.maxSelected),
     .init(
-      name: "maxLevels", flag: "max-levels", help: "levels of feeds that show feeds", range: 1...1_000_000,
-      keyPath: \.maxLevels),
+      "maxSelectedPerUser", "selected rows of all feeds that one user defined over others", 1...1_000_000_000_000,
+      \.maxSelectedPerUser),
+    .init("maxTotalSelected", "selected rows of all feeds that show others", 1...1_000_000_000_000, \.maxTotalSelected),
     .init(
-      name: "maxElements", flag: "max-elements", help: "elements of one feed", range: 1...4_000_000_000,
-      keyPath: \.maxElements),
+      "maxViewRowsPerUser",
+      "rows that the views of one user keep: those of their sources, for views with a filter or a sort",
+      1...1_000_000_000_000, \.maxViewRowsPerUser),
+    .init("maxTotalViewRows", "rows that all views keep", 1...1_000_000_000_000, \.maxTotalViewRows),
+    .init("maxPathBytes", "bytes of the path of a query or of a filter where", 16...(1 << 30), \.maxPathBytes),
     .init(
-      name: "maxDefinitionBytes", flag: "max-definition-bytes", help: "bytes of one definition",
-      range: 1024...(1 << 30), keyPath: \.maxDefinitionBytes),
-    .init(
-      name: "maxDefinitionEntries", flag: "max-definition-entries", help: "entries of one list of a definition",
-      range: 1...10_000_000, keyPath: \.maxDefinitionEntries),
-    .init(
-      name: "maxDefinitionBytesPerUser", flag: "max-definition-bytes-per-user",
-      help: "bytes of the definitions of all feeds that one user defined", range: 1024...(1 << 40),
-      keyPath: \.maxDefinitionBytesPerUser),
-    .init(
-      name: "maxTotalDefinitionBytes", flag: "max-total-definition-bytes",
-      help: "bytes of the definitions of all feeds",
-      range: 1024...(1 << 40), keyPath: \.maxTotalDefinitionBytes),
-    .init(
-      name: "maxElementBytes", flag: "max-element-bytes", help: "bytes of one element", range: 2...(1 << 30),
-      keyPath: \.maxElementBytes),
-    .init(
-      name: "maxBytes", flag: "max-bytes", help: "bytes of one feed's elements", range: 1024...(1 << 46),
-      keyPath: \.maxBytes),
-    .init(
-      name: "maxElementsPerUser", flag: "max-elements-per-user", help: "elements of all feeds that one user defined",
-      range: 1...1_000_000_000_000, keyPath: \.maxElementsPerUser),
-    .init(
-      name: "maxTotalElements", flag: "max-total-elements", help: "elements of all feeds",
-      range: 1...1_000_000_000_000, keyPath: \.maxTotalElements),
-    .init(
-      name: "maxBytesPerUser", flag: "max-bytes-per-user",
-      help: "bytes of the elements of all feeds that one user defined", range: 1024...(1 << 50),
-      keyPath: \.maxBytesPerUser),
-    .init(
-      name: "maxTotalBytes", flag: "max-total-bytes", help: "bytes of the elements of all feeds",
-      range: 1024...(1 << 50), keyPath: \.maxTotalBytes),
-    .init(
-      name: "maxWatches", flag: "max-watches", help: "watches of one connection", range: 1...1_000_000,
-      keyPath: \.maxWatches),
-    .init(
-      name: "maxWatchesPerUser", flag: "max-watches-per-user", help: "watches of all connections of one user",
-      range: 1...1_000_000_000, keyPath: \.maxWatchesPerUser),
-    .init(
-      name: "maxQueue", flag: "max-queue", help: "bytes queued for one connection before its deltas are held back",
-      range: 4096...(1 << 32), keyPath: \.maxQueue),
-    .init(
-      name: "maxQueuePerUser", flag: "max-queue-per-user",
-      help: "bytes queued to and from one user before deltas are discarded, then connections closed",
-      range: 4096...(1 << 36),
-      keyPath: \.maxQueuePerUser),
-    .init(
-      name: "historyBytes", flag: "history-bytes", help: "bytes of recent changes kept for one feed",
-      range: 0...(1 << 34), keyPath: \.historyBytes),
-    .init(
-      name: "maxHistoryBytes", flag: "max-history-bytes", help: "bytes of recent changes kept for all feeds",
-      range: 0...(1 << 36), keyPath: \.maxHistoryBytes),
-    .init(
-      name: "historySeconds", flag: "history-seconds", help: "seconds that recent changes are kept",
-      range: 1...31_536_000, keyPath: \.historySeconds),
-    .init(
-      name: "frameTimeout", flag: "frame-timeout",
-      help: "seconds without progress before an incomplete frame times out",
-      range: 1...86_400, keyPath: \.frameTimeout),
-    .init(
-      name: "bookmarkInterval", flag: "bookmark-interval", help: "seconds of quiet after which a watch gets a bookmark",
-      range: 1...86_400, keyPath: \.bookmarkInterval),
-    .init(
-      name: "maxQuerySteps", flag: "max-query-steps",
-      help: "steps of one query over one document, or of all filters over one element",
-      range: 1000...1_000_000_000, keyPath: \.maxQuerySteps),
-    .init(
-      name: "maxRequestSteps", flag: "max-request-steps",
-      help: "steps of all filters over all elements of one request", range: 1000...1_000_000_000_000,
-      keyPath: \.maxRequestSteps),
-    .init(
-      name: "maxViewSteps", flag: "max-view-steps", help: "steps of the filter of one view over one element",
-      range: 1000...1_000_000_000, keyPath: \.maxViewSteps),
-    .init(
-      name: "maxDerivedSteps", flag: "max-derived-steps",
-      help: "steps that all feeds that show one feed may take for one changed row", range: 1000...1_000_000_000_000,
-      keyPath: \.maxDerivedSteps),
-    .init(
-      name: "maxRequestRows", flag: "max-request-rows",
-      help: "rows that one request changes, counted again for each feed that derives its own change",
-      range: 1...1_000_000_000_000, keyPath: \.maxRequestRows),
-    .init(
-      name: "maxSelected", flag: "max-selected", help: "selected rows of one feed", range: 1...4_000_000_000,
-      keyPath: \.maxSelected),
-    .init(
-      name: "maxSelectedPerUser", flag: "max-selected-per-user",
-      help: "selected rows of all feeds that one user defined over others", range: 1...1_000_000_000_000,
-      keyPath: \.maxSelectedPerUser),
-    .init(
-      name: "maxTotalSelected", flag: "max-total-selected", help: "selected rows of all feeds that show others",
-      range: 1...1_000_000_000_000, keyPath: \.maxTotalSelected),
-    .init(
-      name: "maxViewRowsPerUser", flag: "max-view-rows-per-user",
-      help: "rows that the views of one user keep: those of their sources, for views with a filter or a sort",
-      range: 1...1_000_000_000_000, keyPath: \.maxViewRowsPerUser),
-    .init(
-      name: "maxTotalViewRows", flag: "max-total-view-rows", help: "rows that all views keep",
-      range: 1...1_000_000_000_000, keyPath: \.maxTotalViewRows),
-    .init(
-      name: "maxPathBytes", flag: "max-path-bytes", help: "bytes of the path of a query or of a filter where",
-      range: 16...(1 << 30), keyPath: \.maxPathBytes),
-    .init(
-      name: "maxFilterBytes", flag: "max-filter-bytes",
-      help: "bytes that the filters of one definition, or one query, take in memory", range: 16...(1 << 40),
-      keyPath: \.maxFilterBytes),
-    .init(
-      name: "maxQueryBytes", flag: "max-query-bytes", help: "bytes of elements that one query may join",
-      range: 1024...(1 << 34), keyPath: \.maxQueryBytes),
+      "maxFilterBytes", "bytes that the filters of one definition, or one query, take in memory", 16...(1 << 40),
+      \.maxFilterBytes),
+    .init("maxQueryBytes", "bytes of elements that one query may join", 1024...(1 << 34), \.maxQueryBytes),
   ]
 }
 
