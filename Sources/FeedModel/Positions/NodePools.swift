@@ -8,7 +8,7 @@ extension NodeID {
   static let none = UInt32.max
 }
 
-/// The shape of the nodes of a pool.
+/// The kind of the nodes of a pool, and their shape.
 protocol NodeLayout {
   /// The bytes of a node.
   static var stride: Int { get }
@@ -46,8 +46,11 @@ struct NodePool<Layout: NodeLayout> {
     keyMemory.unsafelyUnwrapped + Int(truncatingIfNeeded: node) &* Layout.capacity
   }
 
+  /// The most entries of a node.
+  static var capacity: Int { Layout.capacity }
+
   /// Returns the id of an uninitialized node. Amortized O(1).
-  mutating func allocate() -> NodeID {
+  private mutating func allocateNode() -> NodeID {
     if free != .none {
       let node = free
       free = base(node).load(as: NodeID.self)
@@ -107,13 +110,12 @@ struct NodePool<Layout: NodeLayout> {
   }
 }
 
-/// The inner nodes of a position tree. In a keyed tree each child has the least key below it.
+/// An inner node of a position tree. In a keyed tree each child has the least key below it.
 ///
 /// A node is a header, the ids of up to `capacity` children, and for each child the number of items of the node before it.
 /// With sums instead of counts the rank of a child is one load. The starts past the last child are `UInt32.max`, so that
 /// the child of a row is found by a scan without branches.
-struct InnerPool: NodeLayout {
-  /// The header of an inner node.
+enum InnerNode: NodeLayout {
   struct Header {
     var count: UInt16
     /// The index of the node in its parent.
@@ -127,44 +129,34 @@ struct InnerPool: NodeLayout {
 
   static let capacity = 64
   static let stride = MemoryLayout<Header>.stride + 2 * capacity * MemoryLayout<UInt32>.stride
+}
 
-  private var nodes: NodePool<InnerPool>
+typealias InnerPool = NodePool<InnerNode>
 
-  init(keyed: Bool) {
-    nodes = NodePool(keyed: keyed)
-  }
-
-  private init(_ nodes: NodePool<InnerPool>) { self.nodes = nodes }
-
-  /// The bytes that are reserved.
-  var byteCount: Int { nodes.byteCount }
-
-  /// Returns a pool with the same nodes.
-  func copy(_ pace: Pace) -> InnerPool { InnerPool(nodes.copy(pace)) }
-
+extension NodePool where Layout == InnerNode {
   @inline(__always)
-  func header(_ node: NodeID) -> UnsafeMutablePointer<Header> {
-    nodes.base(node).assumingMemoryBound(to: Header.self)
+  func header(_ node: NodeID) -> UnsafeMutablePointer<InnerNode.Header> {
+    base(node).assumingMemoryBound(to: InnerNode.Header.self)
   }
 
   @inline(__always)
   func children(_ node: NodeID) -> UnsafeMutablePointer<NodeID> {
-    (nodes.base(node) + MemoryLayout<Header>.stride).assumingMemoryBound(to: NodeID.self)
+    (base(node) + MemoryLayout<InnerNode.Header>.stride).assumingMemoryBound(to: NodeID.self)
   }
 
   /// For each child, the number of items of the node before it; then `UInt32.max`.
   @inline(__always)
   func starts(_ node: NodeID) -> UnsafeMutablePointer<UInt32> {
-    children(node) + Self.capacity
+    children(node) + InnerNode.capacity
   }
 
   /// For each child, the key of its first item. Of a keyed pool only.
   @inline(__always)
-  func firstKeys(_ node: NodeID) -> UnsafeMutablePointer<UInt64> { nodes.keys(node) }
+  func firstKeys(_ node: NodeID) -> UnsafeMutablePointer<UInt64> { keys(node) }
 
   /// Sets the number of children of a node, and resets the starts past the last child.
   func setCount(of node: NodeID, _ count: Int) {
-    assert(count >= 0 && count <= Self.capacity)
+    assert(count >= 0 && count <= InnerNode.capacity)
     let old = Int(header(node).pointee.count)
     if count < old { (starts(node) + count).update(repeating: .max, count: old - count) }
     header(node).pointee.count = UInt16(truncatingIfNeeded: count)
@@ -176,7 +168,7 @@ struct InnerPool: NodeLayout {
     let starts = starts(node)
     var reached: UInt32 = 0
     var slot = 0
-    while slot < Self.capacity {
+    while slot < InnerNode.capacity {
       reached &+= starts[slot] <= row ? 1 : 0
       slot &+= 1
     }
@@ -185,24 +177,15 @@ struct InnerPool: NodeLayout {
 
   /// Returns a node without children or parent. Amortized O(1).
   mutating func allocate(level: UInt32) -> NodeID {
-    let node = nodes.allocate()
-    header(node).initialize(to: Header(count: 0, slot: 0, parent: .none, size: 0, level: level))
-    starts(node).initialize(repeating: .max, count: Self.capacity)
+    let node = allocateNode()
+    header(node).initialize(to: .init(count: 0, slot: 0, parent: .none, size: 0, level: level))
+    starts(node).initialize(repeating: .max, count: InnerNode.capacity)
     return node
   }
-
-  /// Frees a node. Its id can be allocated again.
-  mutating func deallocate(_ node: NodeID) { nodes.deallocate(node) }
-
-  /// Frees all memory and resets the pool.
-  mutating func removeAll() { nodes.removeAll() }
 }
 
-/// The leaves of a position tree. In a keyed tree each item has a key.
-///
-/// A leaf is a header and up to `capacity` items: 512 bytes.
-struct LeafPool: NodeLayout {
-  /// The header of a leaf.
+/// A leaf of a position tree: a header and up to `capacity` items, in 512 bytes. In a keyed tree each item has a key.
+enum Leaf: NodeLayout {
   struct Header {
     var count: UInt16
     /// The index of the leaf in its parent.
@@ -215,50 +198,27 @@ struct LeafPool: NodeLayout {
 
   static let capacity = 124
   static let stride = MemoryLayout<Header>.stride + capacity * MemoryLayout<UInt32>.stride
+}
 
-  private var nodes: NodePool<LeafPool>
+typealias LeafPool = NodePool<Leaf>
 
-  init(keyed: Bool) {
-    nodes = NodePool(keyed: keyed)
-  }
-
-  private init(_ nodes: NodePool<LeafPool>) { self.nodes = nodes }
-
-  /// The bytes that are reserved.
-  var byteCount: Int { nodes.byteCount }
-
-  /// Returns a pool with the same nodes.
-  func copy(_ pace: Pace) -> LeafPool { LeafPool(nodes.copy(pace)) }
-
-  /// The number of leaves ever allocated.
-  var used: UInt32 { nodes.used }
-
+extension NodePool where Layout == Leaf {
   @inline(__always)
-  func header(_ leaf: NodeID) -> UnsafeMutablePointer<Header> {
-    nodes.base(leaf).assumingMemoryBound(to: Header.self)
+  func header(_ leaf: NodeID) -> UnsafeMutablePointer<Leaf.Header> {
+    base(leaf).assumingMemoryBound(to: Leaf.Header.self)
   }
 
   @inline(__always)
   func items(_ leaf: NodeID) -> UnsafeMutablePointer<UInt32> {
-    (nodes.base(leaf) + MemoryLayout<Header>.stride).assumingMemoryBound(to: UInt32.self)
+    (base(leaf) + MemoryLayout<Leaf.Header>.stride).assumingMemoryBound(to: UInt32.self)
   }
-
-  /// The keys of the items. Of a keyed pool only.
-  @inline(__always)
-  func keys(_ leaf: NodeID) -> UnsafeMutablePointer<UInt64> { nodes.keys(leaf) }
 
   /// Returns an empty leaf without parent or neighbours. Amortized O(1).
   mutating func allocate() -> NodeID {
-    let leaf = nodes.allocate()
-    header(leaf).initialize(to: Header(count: 0, slot: 0, parent: .none, previous: .none, next: .none))
+    let leaf = allocateNode()
+    header(leaf).initialize(to: .init(count: 0, slot: 0, parent: .none, previous: .none, next: .none))
     return leaf
   }
-
-  /// Frees a leaf. Its id can be allocated again.
-  mutating func deallocate(_ leaf: NodeID) { nodes.deallocate(leaf) }
-
-  /// Frees all memory and resets the pool.
-  mutating func removeAll() { nodes.removeAll() }
 }
 
 /// Resizes a block of memory. Running out of memory ends the process, as elsewhere in Swift.

@@ -88,7 +88,7 @@ extension PositionTree {
     let leaf = leafOf[item]
     if leaf == .none { return }
     let start = UnsafeRawPointer(leaves.header(leaf))
-    for line in stride(from: 0, to: LeafPool.stride, by: 64) { processor_prefetch(start + line) }
+    for line in stride(from: 0, to: Leaf.stride, by: 64) { processor_prefetch(start + line) }
   }
 
   /// The row of `item`; nil if it is not in the tree. O(log n).
