@@ -130,34 +130,9 @@ private struct FewestMoves {
   func findKept() -> [Bool] {
     var order = Array(items.indices)
     order.sort(pace) { items[$0].after < items[$1].after }
-    /// For each item, the rows of the best subsequence that ends with it, and the item before it there.
-    var (rows, previous) = (
-      [Int](repeating: 0, count: items.count, pace), [Int](repeating: -1, count: items.count, pace)
-    )
-    /// A Fenwick tree over the order before: the best last item of each of its ranges.
-    var best = [Int](repeating: -1, count: items.count + 1, pace)
-    var last = -1
-    for item in order {
-      pace.spend()
-      var place = item
-      while place > 0 {
-        if isBetter(best[place], than: previous[item]) { previous[item] = best[place] }
-        place &= place - 1
-      }
-      rows[item] = items[item].weight + (previous[item] < 0 ? 0 : rows[previous[item]])
-      place = item + 1
-      while place < best.count {
-        if isBetter(item, than: best[place]) { best[place] = item }
-        place += place & -place
-      }
-      if isBetter(item, than: last) { last = item }
-    }
-    func isBetter(_ item: Int, than other: Int) -> Bool { item >= 0 && (other < 0 || rows[item] > rows[other]) }
     var isKept = [Bool](repeating: false, count: items.count, pace)
-    while last >= 0 {
-      isKept[last] = true
-      last = previous[last]
-      pace.spend()
+    for place in heaviestIncreasing(order, weights: order.map(pace) { items[$0].weight }, pace) {
+      isKept[order[place]] = true
     }
     return isKept
   }
@@ -207,4 +182,44 @@ private struct FewestMoves {
   private static func path(ofUnlisted row: Int, _ gaps: [UInt32]) -> IndexPath {
     IndexPath(section: 0, row: UInt32(row + gaps.countOfPrefix { Int($0) <= row }))
   }
+}
+
+/// Returns the indexes of a heaviest increasing subsequence of `values`, from its end. Of several, it is one whose end comes first.
+///
+/// - Parameters:
+///   - values: the numbers from 0 on in any order, each once.
+///   - weights: the weight of each, more than 0.
+///
+/// O(n log n).
+func heaviestIncreasing(_ values: [Int], weights: [Int], _ pace: Pace) -> [Int] {
+  /// For each entry, the weight of the heaviest subsequence that ends with it, and the entry before it there; -1 for none.
+  var (sums, previous) = (
+    [Int](repeating: 0, count: values.count, pace), [Int](repeating: -1, count: values.count, pace)
+  )
+  /// A Fenwick tree over the values: the best last entry of each of its ranges.
+  var best = [Int](repeating: -1, count: values.count + 1, pace)
+  var last = -1
+  func isBetter(_ entry: Int, than other: Int) -> Bool { entry >= 0 && (other < 0 || sums[entry] > sums[other]) }
+  for (entry, value) in values.enumerated() {
+    pace.spend()
+    var place = value
+    while place > 0 {
+      if isBetter(best[place], than: previous[entry]) { previous[entry] = best[place] }
+      place &= place - 1
+    }
+    sums[entry] = weights[entry] + (previous[entry] < 0 ? 0 : sums[previous[entry]])
+    place = value + 1
+    while place < best.count {
+      if isBetter(entry, than: best[place]) { best[place] = entry }
+      place += place & -place
+    }
+    if isBetter(entry, than: last) { last = entry }
+  }
+  var chain: [Int] = []
+  while last >= 0 {
+    chain.append(last)
+    last = previous[last]
+    pace.spend()
+  }
+  return chain
 }

@@ -206,36 +206,12 @@ struct SlotsDifference {
     defer { byNewRow = order }
     if zip(blocks, blocks.dropFirst()).allSatisfy({ $0.new < $1.new }) { return }
     order.sort(pace) { blocks[$0].new < blocks[$1].new }
-    var rank = [Int](repeating: 0, count: blocks.count)
+    // An entry behind all blocks tells which of several heaviest chains stays.
+    var rank = [Int](repeating: blocks.count, count: blocks.count + 1)
     for (place, block) in order.enumerated() { rank[block] = place }
-    // A Fenwick tree over ranks: the heaviest chain that ends at or below a rank.
-    var heaviest = [(weight: Int, block: Int)](repeating: (0, -1), count: blocks.count + 1)
-    var previous = [Int](repeating: -1, count: blocks.count)
-    for (index, block) in blocks.enumerated() {
-      if index & 7 == 7 { pace?.spend() }
-      var best = (weight: 0, block: -1)
-      var node = rank[index]
-      while node > 0 {
-        if heaviest[node].weight > best.weight { best = heaviest[node] }
-        node &= node - 1
-      }
-      previous[index] = best.block
-      node = rank[index] + 1
-      while node <= blocks.count {
-        if heaviest[node].weight < best.weight + block.count { heaviest[node] = (best.weight + block.count, index) }
-        node += node & -node
-      }
-    }
-    var last = (weight: 0, block: -1)
-    var node = blocks.count
-    while node > 0 {
-      if heaviest[node].weight > last.weight { last = heaviest[node] }
-      node &= node - 1
-    }
     for index in blocks.indices { blocks[index].stays = false }
-    while last.block >= 0 {
-      blocks[last.block].stays = true
-      last.block = previous[last.block]
+    for block in heaviestIncreasing(rank, weights: blocks.map(\.count) + [1], pace ?? Pace()).dropFirst() {
+      blocks[block].stays = true
     }
   }
 }
