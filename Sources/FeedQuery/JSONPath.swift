@@ -203,20 +203,10 @@ public struct SingularPath: Sendable {
   }
 
   /// `$.id`, the default path of an element's identity.
-  public static let id = SingularPath(member: "id")
-
-  /// Creates the path `$.member`.
-  ///
-  /// - Parameter member: a name of letters, digits and `_`.
-  init(member: StaticString) {
-    let name = member.withUTF8Buffer { Array($0) }
-    assert(name.allSatisfy { isNameFirst($0) || isDigit($0) }, "the name needs quotes")
-    var builder = ProgramBuilder()
-    query = builder.add(name: name)
-    program = Program(builder)
-    self.member = name
-    text = "$.\(member)"
-  }
+  public static let id: SingularPath = {
+    guard let path = try? SingularPath(parsing: "$.id") else { preconditionFailure("the path is singular") }
+    return path
+  }()
 
   /// Returns the node, if there is one. O(members visited), without allocation.
   public func resolve(_ root: JSONView) -> JSONView? {

@@ -66,17 +66,6 @@ struct ProgramBuilder {
     return Self.append(query, to: &queries)
   }
 
-  /// Adds the query `$.name`. Returns its index.
-  mutating func add(name: [UInt8]) -> Int32 {
-    let query = Query(
-      isAbsolute: true, isSingular: true, firstSegment: Int32(segments.count), segmentCount: 1,
-      firstSelector: Int32(selectors.count))
-    segments.append(
-      Segment(firstSelector: query.firstSelector, selectorCount: 1, isDescendant: false, isSingular: true))
-    selectors.append(.name(put(name)))
-    return Self.append(query, to: &queries)
-  }
-
   private mutating func compile(_ syntax: SelectorSyntax) throws(QueryError) -> Selector {
     switch syntax {
     case .name(let name): .name(put(name))
