@@ -221,12 +221,11 @@ void cnats_url(cnats_connection *self, char *url, size_t room) {
 }
 
 const char *cnats_publish(
-  cnats_connection *self, const char *subject, const char *reply, const char *identity, const char *rollup,
+  cnats_connection *self, const char *subject, const char *reply, const char *identity,
   const void *bytes, size_t count) {
   natsMsg *message = NULL;
   int status = nats.natsMsg_Create(&message, subject, reply, bytes, (int)count);
   if (status == STATUS_OK && identity) status = nats.natsMsgHeader_Set(message, "Nats-Msg-Id", identity);
-  if (status == STATUS_OK && rollup) status = nats.natsMsgHeader_Set(message, "Nats-Rollup", rollup);
   if (status == STATUS_OK) status = nats.natsConnection_PublishMsg(self->connection, message);
   if (message) nats.natsMsg_Destroy(message);
   return status == STATUS_OK ? NULL : nats.natsStatus_GetText(status);

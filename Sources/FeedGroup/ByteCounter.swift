@@ -9,36 +9,26 @@ final class ByteCounter: Sendable {
   fileprivate func add(_ bytes: Int) { count.add(bytes, ordering: .relaxed) }
 }
 
-/// The bytes of a received batch: those of a message, or joined from those of several.
+/// The bytes of a received batch: those of a message, or joined from those of several. Counts them until the batch is executed.
 final class HeldFrames: @unchecked Sendable {
   let frames: UnsafeRawBufferPointer
+  /// Nil if the bytes are a copy.
   private let owner: AnyObject?
-
-  init(_ frames: UnsafeRawBufferPointer, _ owner: AnyObject) {
-    self.frames = frames
-    self.owner = owner
-  }
-
-  init(_ bytes: [UInt8]) {
-    let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 8)
-    copy.copyBytes(from: bytes)
-    frames = UnsafeRawBufferPointer(copy)
-    owner = nil
-  }
-
-  deinit { if owner == nil { frames.deallocate() } }
-}
-
-/// Keeps the bytes of a batch alive, and counts them until it is executed.
-final class HeldBytes: @unchecked Sendable {
-  private let frames: HeldFrames
   private let counter: ByteCounter
 
-  init(_ frames: HeldFrames, _ counter: ByteCounter) {
-    self.frames = frames
-    self.counter = counter
-    counter.add(frames.frames.count)
+  init(_ frames: UnsafeRawBufferPointer, _ owner: AnyObject?, _ counter: ByteCounter) {
+    (self.frames, self.owner, self.counter) = (frames, owner, counter)
+    counter.add(frames.count)
   }
 
-  deinit { counter.add(-frames.frames.count) }
+  convenience init(copying bytes: [UInt8], _ counter: ByteCounter) {
+    let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 8)
+    copy.copyBytes(from: bytes)
+    self.init(UnsafeRawBufferPointer(copy), nil, counter)
+  }
+
+  deinit {
+    counter.add(-frames.count)
+    if owner == nil { frames.deallocate() }
+  }
 }

@@ -90,7 +90,7 @@ struct GroupJoining: ~Copyable {
       requests += 1
       let reply = "\(self.subject).start.\(requests)"
       replies.append(reply)
-      if let failure = transport.publish(subject, reply: reply, identity: nil, rollup: nil, Array(text.utf8)) {
+      if let failure = transport.publish(subject, reply: reply, identity: nil, Array(text.utf8)) {
         throw .jetStream(what: "cannot send \(subject)", reason: failure)
       }
     }

@@ -324,7 +324,7 @@ final class GroupMachine {
   private func tell() {
     let message = GroupMessage(.mark, origin: own.origin, number: 0, time: 0, mark: table.records.mark)
     _ = transport.publish(
-      settings.subject, reply: nil, identity: nil, rollup: nil,
+      settings.subject, reply: nil, identity: nil,
       message.encoded(UnsafeRawBufferPointer(start: nil, count: 0)))
   }
 
@@ -346,14 +346,13 @@ final class GroupMachine {
   ) {
     let held: HeldFrames
     switch requests {
-    case .payload: held = HeldFrames(payload, owner)
-    case .joined(let bytes): held = HeldFrames(bytes)
+    case .payload: held = HeldFrames(payload, owner, counter)
+    case .joined(let bytes): held = HeldFrames(copying: bytes, counter)
     }
     events.append(
       .received(
         LogBatch(
-          number: number, at: Instant(nanoseconds: moment), revision: nil, frames: held.frames,
-          owner: HeldBytes(held, counter))))
+          number: number, at: Instant(nanoseconds: moment), revision: nil, frames: held.frames, owner: held)))
   }
 
   private func didJoin(_ message: GroupMessage, _ place: JetStream.Place, _ now: UInt64) {

@@ -3,7 +3,7 @@ protocol GroupTransport: AnyObject {
   /// The maximum bytes of a message with its headers that the servers take; 0 if that is not known.
   var maxPayload: Int { get }
   /// Sends a message. Returns the reason why it was not sent; nil if it was, which does not mean that it arrives.
-  func publish(_ subject: String, reply: String?, identity: String?, rollup: String?, _ bytes: [UInt8]) -> String?
+  func publish(_ subject: String, reply: String?, identity: String?, _ bytes: [UInt8]) -> String?
   /// Receives what is sent to a subject, in place of the one of the call before. It is not below the inbox: the servers deliver
   /// only to the exact subject of a subscription.
   func follow(_ subject: String)
@@ -18,7 +18,7 @@ extension GroupTransport {
 
   /// Sends a request to JetStream.
   func request(_ subject: String, reply: String?, _ text: String) {
-    _ = publish(subject, reply: reply, identity: nil, rollup: nil, Array(text.utf8))
+    _ = publish(subject, reply: reply, identity: nil, Array(text.utf8))
   }
 }
 
@@ -58,10 +58,10 @@ final class NatsTransport: GroupTransport, @unchecked Sendable {
   /// Records that libnats gave the connection up.
   func didClose() { isOver = true }
 
-  func publish(_ subject: String, reply: String?, identity: String?, rollup: String?, _ bytes: [UInt8]) -> String? {
+  func publish(_ subject: String, reply: String?, identity: String?, _ bytes: [UInt8]) -> String? {
     guard let connection, !isOver else { return "not connected" }
     return bytes.withUnsafeBytes {
-      connection.publish(subject, reply: reply, identity: identity, rollup: rollup, $0)
+      connection.publish(subject, reply: reply, identity: identity, $0)
     }
   }
 

@@ -123,7 +123,7 @@ struct ImageUpload {
     chunks = ImageChunks(image.path, maxBytes: transport.room(for: PublishedImage.chunkBytes))
     let text = JetStream.bucketConfiguration(settings, replicas: replicas)
     _ = transport.publish(
-      JetStream.createStream(settings.bucketStream), reply: "\(inbox).image.\(id).bucket", identity: nil, rollup: nil,
+      JetStream.createStream(settings.bucketStream), reply: "\(inbox).image.\(id).bucket", identity: nil,
       Array(text.utf8))
   }
 
@@ -167,7 +167,7 @@ struct ImageUpload {
       guard let chunk = chunks.next() else { return .failed("cannot read \(image.path)") }
       if chunk.isEmpty { break }
       let failure = transport.publish(
-        PublishedImage.chunkSubject(settings, id), reply: reply, identity: nil, rollup: nil, chunk)
+        PublishedImage.chunkSubject(settings, id), reply: reply, identity: nil, chunk)
       if let failure { return .failed(failure) }
     }
     guard chunks.isAtEnd, acknowledged == chunks.count else { return .underWay }
@@ -176,7 +176,7 @@ struct ImageUpload {
       position: image.position, from: image.from, records: MemberTable(text: image.note)?.records ?? LogRecords())
     stage = .description(published)
     let failure = transport.publish(
-      PublishedImage.subject(settings, name), reply: "\(inbox).image.\(id).description", identity: nil, rollup: nil,
+      PublishedImage.subject(settings, name), reply: "\(inbox).image.\(id).description", identity: nil,
       Array(published.text(settings, chunkBytes: chunks.maxBytes, time: WallClock.text).utf8))
     return failure.map { .failed($0) } ?? .underWay
   }

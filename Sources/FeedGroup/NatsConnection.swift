@@ -132,10 +132,10 @@ final class NatsConnection: @unchecked Sendable {
 
   /// Sends a message. Returns the reason why it was not sent; nil if it was.
   func publish(
-    _ subject: String, reply: String? = nil, identity: String? = nil, rollup: String? = nil,
+    _ subject: String, reply: String? = nil, identity: String? = nil,
     _ bytes: UnsafeRawBufferPointer
   ) -> String? {
-    cnats_publish(handle, subject, reply, identity, rollup, bytes.baseAddress, bytes.count).map { String(cString: $0) }
+    cnats_publish(handle, subject, reply, identity, bytes.baseAddress, bytes.count).map { String(cString: $0) }
   }
 
   /// Subscribes to one more subject, in place of the one of the call before.

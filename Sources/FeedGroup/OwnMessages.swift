@@ -137,7 +137,7 @@ struct OwnMessages {
       outgoing.didSend(place, at: now)
       let failure = transport.publish(
         settings.subject, reply: "\(inbox).ack.\(item.identity)",
-        identity: isNamed ? "\(String(origin, radix: 16)).\(item.identity)" : nil, rollup: nil, bytes)
+        identity: isNamed ? "\(String(origin, radix: 16)).\(item.identity)" : nil, bytes)
       if failure != nil { return }
     }
   }

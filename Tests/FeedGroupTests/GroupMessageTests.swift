@@ -208,8 +208,8 @@ import Testing
       let subjects =
         ["b", "c"].map { PublishedImage.chunkSubject(settings, $0) }
         + PublishedImage.names.map { PublishedImage.subject(settings, $0) }
-      let held = HeldFrames(
-        Array("{\"state\":{\"subjects\":{\(subjects.map { "\"\($0)\":1" }.joined(separator: ","))}}}".utf8))
+      let text = "{\"state\":{\"subjects\":{\(subjects.map { "\"\($0)\":1" }.joined(separator: ","))}}}"
+      let held = HeldFrames(copying: Array(text.utf8), ByteCounter())
       let input = GroupInput(
         subject: "bucket", reply: nil, bytes: held.frames, status: nil, lastConsumer: nil, stalled: nil, owner: held)
       var upkeep = Upkeep(settings, position: 9, now: 0)

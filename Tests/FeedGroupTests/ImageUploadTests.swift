@@ -11,7 +11,7 @@ import Testing
     /// The ends of the reply subjects of what was sent and is not answered.
     var asked: [String] = []
 
-    func publish(_ subject: String, reply: String?, identity: String?, rollup: String?, _ bytes: [UInt8]) -> String? {
+    func publish(_ subject: String, reply: String?, identity: String?, _ bytes: [UInt8]) -> String? {
       asked.append(String((reply ?? "").dropFirst("i.image.".count)))
       return nil
     }

@@ -280,7 +280,7 @@ final class SimulatedMember: GroupTransport {
     var text = "m\(index)-\(nextBatch);"
     text += String(repeating: "x", count: max(0, bytes - text.utf8.count))
     inFlight.insert(nextBatch)
-    let frames = HeldFrames(Array(text.utf8))
+    let frames = HeldFrames(copying: Array(text.utf8), ByteCounter())
     texts[nextBatch] = Self.summary(frames.frames)
     machine.append(
       LogBatch(
@@ -324,7 +324,7 @@ final class SimulatedMember: GroupTransport {
   }
 
   private func receive(_ subject: String, _ reply: String?, _ bytes: [UInt8], _ status: String?, _ last: UInt64?) {
-    let held = HeldFrames(bytes)
+    let held = HeldFrames(copying: bytes, ByteCounter())
     machine.receive(
       GroupInput(
         subject: subject, reply: reply, bytes: held.frames, status: status, lastConsumer: last, stalled: nil,
@@ -389,7 +389,7 @@ final class SimulatedMember: GroupTransport {
 
   let maxPayload = 0
 
-  func publish(_ subject: String, reply: String?, identity: String?, rollup: String?, _ bytes: [UInt8]) -> String? {
+  func publish(_ subject: String, reply: String?, identity: String?, _ bytes: [UInt8]) -> String? {
     guard isConnected else { return "not connected" }
     let here = connection
     let isLog = !subject.hasPrefix("$JS")

@@ -65,7 +65,7 @@ void cnats_url(cnats_connection *connection, char *url, size_t room);
 /// Sends a message. `reply` and `identity`, the header Nats-Msg-Id, may be NULL. May wait for the socket for a second.
 /// Returns NULL, or why the message was not sent.
 const char *cnats_publish(
-  cnats_connection *connection, const char *subject, const char *reply, const char *identity, const char *rollup,
+  cnats_connection *connection, const char *subject, const char *reply, const char *identity,
   const void *bytes, size_t count);
 
 /// Subscribes to one more subject, in place of the one of the call before. JetStream delivers only to the exact subject of a
