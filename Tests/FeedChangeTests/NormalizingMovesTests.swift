@@ -134,7 +134,7 @@ import Testing
         last += 1
         elements.append(last)
       }
-      try FeedChange.apply(change, to: &sections, elements: elements)
+      try TestSupport.apply(change, to: &sections, elements: elements)
     }
   }
 

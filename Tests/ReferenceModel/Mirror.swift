@@ -1,5 +1,6 @@
 import FeedChange
 import FeedModel
+import TestSupport
 
 /// A watcher's copy of one feed, updated only by the rules of `Protocol/README.md`, "The change" and "Watching".
 ///
@@ -173,7 +174,7 @@ extension Mirror {
     try check(identities: delta, of: change)
     var rows = sections.map(\.rows)
     do {
-      try FeedChange.apply(change, to: &rows, elements: Self.rows(delta["elements"], delta["types"]))
+      try TestSupport.apply(change, to: &rows, elements: Self.rows(delta["elements"], delta["types"]))
     } catch {
       throw Violation(description: "\(error): \(delta)")
     }

@@ -1,5 +1,6 @@
 import FeedChange
 import FeedModel
+import TestSupport
 
 /// What a change says against what the reference knows to have happened.
 struct TreeChange {
@@ -39,7 +40,7 @@ struct TreeChange {
       return Array(next..<(next + section.rows.count))
     }
     do {
-      try FeedChange.apply(change, to: &places, elements: listed.indices.map { -1 - $0 })
+      try TestSupport.apply(change, to: &places, elements: listed.indices.map { -1 - $0 })
     } catch {
       throw fail("\(error)")
     }
@@ -72,7 +73,7 @@ struct TreeChange {
     for move in change.moves {
       arrivals[Int(move.added)] = before[change.deleted[Int(move.deleted)]]?.token ?? 0
     }
-    try FeedChange.apply(placement, to: &tokens, elements: arrivals)
+    try TestSupport.apply(placement, to: &tokens, elements: arrivals)
     for (section, row) in after.paths {
       let token = after.sections[section].rows[row].token
       let expected = known.contains(token) ? token : 0

@@ -83,7 +83,7 @@ final class World {
     var rows = before
     do {
       let elements = (change.added + change.updated).map { after[Int($0.section)][Int($0.row)] }
-      try FeedChange.apply(change, to: &rows, elements: elements)
+      try TestSupport.apply(change, to: &rows, elements: elements)
     } catch {
       throw Mirror.Violation(description: "\(error): \(change) for \(what)")
     }
@@ -91,7 +91,7 @@ final class World {
     var unchanged = before
     let elements =
       (change.added.map { after[Int($0.section)][Int($0.row)] }) + change.updated.map { _ in Mirror.Row.none }
-    try FeedChange.apply(
+    try TestSupport.apply(
       Change(change, updated: []), to: &unchanged, elements: Array(elements.prefix(change.added.count)))
     for path in change.updated {
       let (old, new) = (unchanged[Int(path.section)][Int(path.row)], after[Int(path.section)][Int(path.row)])

@@ -188,7 +188,7 @@ import Testing
       }
       var copy = rows
       let added = change.added.map { after[Int($0.section)][Int($0.row)] }
-      try FeedChange.apply(change, to: &copy, elements: added)
+      try TestSupport.apply(change, to: &copy, elements: added)
       for path in change.updated { copy[Int(path.section)][Int(path.row)] = after[Int(path.section)][Int(path.row)] }
       expectEqual(copy, after, "\(name)")
     }

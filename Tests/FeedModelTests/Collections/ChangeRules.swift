@@ -1,3 +1,5 @@
+import TestSupport
+
 @testable import FeedChange
 @testable import FeedModel
 
@@ -36,7 +38,7 @@ extension CollectionPair {
     let (old, new) = (Self.seen(before), Self.seen(reference))
     var rows = old
     let elements = (change.added + change.updated).map { new[Int($0.section)][Int($0.row)] }
-    do { try FeedChange.apply(change, to: &rows, elements: elements) } catch { throw fail("\(error)") }
+    do { try TestSupport.apply(change, to: &rows, elements: elements) } catch { throw fail("\(error)") }
     guard rows == new else { throw fail("the change does not lead to the present state") }
     try checkMoves(change, old, new, fail)
     if !isExact { return }

@@ -1,4 +1,5 @@
-import FeedChange
+import TestSupport
+
 @testable import FeedChange
 @testable import FeedModel
 
@@ -59,7 +60,7 @@ extension CollectionPair {
       return
     }
     let elements = (change.added + change.updated).map { after[Int($0.section)][Int($0.row)] }
-    do { try FeedChange.apply(change, to: &rows, elements: elements) } catch { throw Mismatch("\(name): \(error)") }
+    do { try TestSupport.apply(change, to: &rows, elements: elements) } catch { throw Mismatch("\(name): \(error)") }
     guard rows == after else { throw Mismatch("\(change) of \(name) leads from \(before) to \(rows), not \(after)") }
   }
 }

@@ -39,7 +39,7 @@ import Testing
         var change = Change()
         window.follow(whole, before: before.count, after: after.count, Pace(), into: &change)
         var rows = [Array(old)]
-        try FeedChange.apply(change, to: &rows, elements: change.added.map { Array(new)[Int($0.row)] })
+        try TestSupport.apply(change, to: &rows, elements: change.added.map { Array(new)[Int($0.row)] })
         expectEqual(rows[0], Array(new), "\(before) to \(after), \(window): \(change)")
         // Rows in both windows are not deleted, unless they move.
         let kept = Set(old).intersection(new).count
