@@ -209,26 +209,11 @@ extension JSONNumber {
 
   /// Whether bytes are a JSON number (RFC 8259, section 6).
   private static func isNumber(_ text: UnsafeRawBufferPointer) -> Bool {
-    var place = 0
-    func next() -> UInt8 { place < text.count ? text[place] : 0 }
-    func skipDigits() -> Bool {
-      let start = place
-      while next() >= UInt8(ascii: "0") && next() <= UInt8(ascii: "9") { place += 1 }
-      return place > start
+    text.withMemoryRebound(to: UInt8.self) { text in
+      guard let start = text.baseAddress, !text.isEmpty else { return false }
+      let number = NumberTail.scan(start, start + text.count)
+      return !number.isWrong && number.end == start + text.count
     }
-    if next() == UInt8(ascii: "-") { place += 1 }
-    let isZero = next() == UInt8(ascii: "0")
-    if isZero { place += 1 } else if !skipDigits() { return false }
-    if next() == UInt8(ascii: ".") {
-      place += 1
-      if !skipDigits() { return false }
-    }
-    if next() | 0x20 == UInt8(ascii: "e") {
-      place += 1
-      if next() == UInt8(ascii: "-") || next() == UInt8(ascii: "+") { place += 1 }
-      if !skipDigits() { return false }
-    }
-    return place == text.count
   }
 
   /// Appends the ``canonicalText``.
