@@ -137,62 +137,6 @@ extension Command {
   }
 }
 
-extension Invocation {
-  /// Returns the definition of the command line as JSON for `define`.
-  func definition() throws(Failure) -> String {
-    let word = operand(0)
-    if word == "-" || Operands.beginsObject(word) {
-      let own = command.options.map(\.name).filter { !["replace", "animation", "if"].contains($0) }
-      if let option = own.first(where: options.contains) {
-        throw usage("--\(option) cannot be combined with a definition in JSON")
-      }
-      var text = try json(word, what: "the definition")
-      let hasKind = try Operands.withView(of: text) { $0.member("kind") != nil }
-      if !hasKind { text = Operands.adding("\"kind\":\"collection\"", to: text) }
-      return options.contains("replace") ? Operands.adding("\"replace\":true", to: text) : text
-    }
-    var builder = DefinitionBuilder(feed: word)
-    if let kind = options.text("kind") {
-      guard DefinitionBuilder.kinds.contains(kind) else {
-        throw unknown("kind", kind, known: DefinitionBuilder.kinds)
-      }
-      builder.kind = kind
-    }
-    builder.id = options.text("id")
-    builder.type = options.text("type")
-    builder.section.path = options.text("section")
-    builder.section.order = try options.text("section-order").map { word throws(Failure) -> String in
-      guard ["ascending", "descending"].contains(word) else {
-        throw usage("--section-order '\(word)': expected ascending or descending")
-      }
-      return word
-    }
-    builder.exclusive = options.contains("exclusive")
-    builder.retention = .init(options)
-    builder.children = options.texts("child")
-    builder.current = try options.text("current").map { word throws(Failure) in
-      if let index = Int(word), index >= -1 { return index }
-      if word == "none" { return -1 }
-      if let index = builder.children.firstIndex(of: word) { return index }
-      let known = Spelling.suggestion(for: word, in: builder.children, otherwise: "; give a child, its index, or none")
-      throw usage("--current '\(word)': there is no --child '\(word)'\(known)")
-    }
-    builder.slots = try DefinitionBuilder.Slots(options)
-    builder.view = DefinitionBuilder.View(options)
-    if options.contains("multiple") && options.contains("no-multiple") {
-      throw usage("--multiple and --no-multiple exclude each other")
-    }
-    for (option, name, value) in [
-      ("multiple", "multiple", true), ("no-multiple", "multiple", false), ("no-select", "selectable", false),
-      ("no-edit", "editable", false),
-      ("no-move", "movable", false),
-    ] where options.contains(option) { builder.behaviours[name] = value }
-    for bin in options.texts("bin") { try builder.addBin(bin) }
-    for sort in options.texts("sort") { try builder.addSort(sort) }
-    return builder.json(replace: options.contains("replace"))
-  }
-}
-
 /// Commands for the children of composed and segmented feeds.
 extension Command {
   static let activate = Command(

@@ -180,7 +180,9 @@ extension Invocation {
         throw .told(.refused)
       }
     }
-    try call(connection, "define", DefinitionBuilder(feed: feed).json(replace: false), deadline: deadline) { _ in }
+    var definition = ParameterWriter(feed: feed)
+    definition.add("kind", "collection")
+    try call(connection, "define", definition.finish(), deadline: deadline) { _ in }
     console.note("defined '\(feed)' as a collection with one bin, all, and the identity at $.id")
     return try call(connection, "describe", params, deadline: deadline) { PushTarget($0) }
   }
