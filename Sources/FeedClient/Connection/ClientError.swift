@@ -43,6 +43,19 @@ extension ClientError: CustomStringConvertible {
   }
 }
 
+/// Returns what is read of a message.
+package func reading<Value>(
+  _ read: @autoclosure () throws(MalformedMessage) -> Value
+) throws(ClientError) -> Value {
+  do throws(MalformedMessage) { return try read() } catch { throw .malformed(error) }
+}
+
+/// Applies a message to a copy, or checks that it continues the earlier ones.
+@discardableResult
+package func checking<Value>(_ check: @autoclosure () throws(FeedFault) -> Value) throws(ClientError) -> Value {
+  do throws(FeedFault) { return try check() } catch { throw .fault(error) }
+}
+
 /// A contradiction in the messages to a watcher: a bug in the daemon or in the client.
 ///
 /// The copy is invalid. Start over with a new watch.

@@ -207,11 +207,7 @@ extension Connection {
           }
           deferred.append(notification.whole.text)
         case .response(id, .success(let result)):
-          do throws(MalformedMessage) {
-            return try read(result)
-          } catch {
-            throw .malformed(error)
-          }
+          return try reading(read(result))
         // An error without an id means that the daemon could not parse the request.
         case .response(id, .failure(let error)), .response(0, .failure(let error)):
           throw .refused(error)

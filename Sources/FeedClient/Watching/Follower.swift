@@ -321,12 +321,4 @@ extension Follower {
     }
     try checking(mirror?.apply(part))
   }
-
-  private func reading<Value>(_ read: @autoclosure () throws(MalformedMessage) -> Value) throws(ClientError) -> Value {
-    do throws(MalformedMessage) { return try read() } catch { throw .malformed(error) }
-  }
-
-  private func checking<Value>(_ check: @autoclosure () throws(FeedFault) -> Value) throws(ClientError) {
-    do throws(FeedFault) { _ = try check() } catch { throw .fault(error) }
-  }
 }

@@ -194,12 +194,10 @@ extension Invocation {
       next &+= interval
       let due = min(next, end ?? .max)
       while MonotonicClock.now < due {
-        do throws(ClientError) {
-          guard try connection.wait(until: due) else { break }
+        try attempt { () throws(ClientError) in
+          guard try connection.wait(until: due) else { return }
           try connection.fill()
           while try connection.next() != nil {}
-        } catch {
-          throw failure(error)
         }
       }
       if let end, MonotonicClock.now >= end { throw failure(.timedOut) }

@@ -72,14 +72,19 @@ struct Invocation {
     return .told(.timedOut)
   }
 
+  /// Performs operations of a client; see ``failure(_:advice:)``.
+  func attempt<Result>(
+    advice: String? = nil, _ body: () throws(ClientError) -> Result
+  ) throws(Failure) -> Result {
+    do throws(ClientError) { return try body() } catch { throw failure(error, advice: advice) }
+  }
+
   /// Connects and sends `hello`.
   func connect(deadline: UInt64) throws(Failure) -> (Connection, ServerHello) {
-    do throws(ClientError) {
+    try attempt { () throws(ClientError) in
       let left = Duration.milliseconds(Int64(MonotonicClock.milliseconds(until: deadline)))
       let connection = try Connection.open(path: socketPath, timeout: left)
       return (connection, try connection.hello(client: "feedclient/\(command.name)", deadline: deadline))
-    } catch {
-      throw failure(error)
     }
   }
 
@@ -89,10 +94,8 @@ struct Invocation {
     _ connection: Connection, _ method: String, _ params: String = "{}", deadline: UInt64,
     _ read: (JSONView) throws(MalformedMessage) -> Result
   ) throws(Failure) -> Result {
-    do throws(ClientError) {
-      return try connection.call(method, params: { $0.append(string: params) }, deadline: deadline, read)
-    } catch {
-      throw failure(error)
+    try attempt { () throws(ClientError) in
+      try connection.call(method, params: { $0.append(string: params) }, deadline: deadline, read)
     }
   }
 

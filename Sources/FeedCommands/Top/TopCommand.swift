@@ -101,11 +101,9 @@ private final class TopRun {
       throw .system(error)
     }
     guard !list.ready(connection.descriptor).isEmpty else { return }
-    do throws(ClientError) {
+    try invocation.attempt { () throws(ClientError) in
       try connection.fill()
       while try connection.next() != nil {}
-    } catch {
-      throw invocation.failure(error)
     }
   }
 }

@@ -143,6 +143,9 @@ final class FeedExport {
 
 /// Copies of feeds, watched over one connection.
 final class FeedCopies {
+  /// The next step after a timeout.
+  private static let advice = "give a longer --timeout, or export fewer feeds"
+
   private let invocation: Invocation
   private let connection: Connection
   private var mirrors: [String: Mirror] = [:]
@@ -162,7 +165,7 @@ final class FeedCopies {
       result throws(MalformedMessage) in try WatchStart(result)
     }
     mirrors[feed] = Mirror(start)
-    while mirrors[feed]?.progress.isLive == false { try receive(deadline: invocation.deadline()) }
+    while mirrors[feed]?.progress.isLive == false { try receive(until: invocation.deadline()) }
   }
 
   /// Waits until all copies have the same revision of the daemon. Changes that arrive meanwhile may delay this, up to the
@@ -175,7 +178,7 @@ final class FeedCopies {
       }
       // Changes after that revision may have arrived before the answer.
       if mirrors.values.allSatisfy({ $0.progress.revision <= revision }) { return }
-      if MonotonicClock.now >= deadline { throw failure(.timedOut) }
+      if MonotonicClock.now >= deadline { throw invocation.failure(.timedOut, advice: Self.advice) }
     }
   }
 
@@ -184,76 +187,54 @@ final class FeedCopies {
     _ method: String, _ params: String, deadline: UInt64, _ read: (JSONView) throws(MalformedMessage) -> Result
   ) throws(Failure) -> Result {
     let id = connection.send(method) { $0.append(string: params) }
+    var answer: Result?
     while true {
-      while let message = try next() {
-        switch message {
-        case .response(id, .success(let result)):
-          do throws(MalformedMessage) { return try read(result) } catch { throw .client(.malformed(error)) }
-        case .response(_, .failure(let error)): throw .client(.refused(error))
-        case .response: continue
-        case .notification(let notification): try apply(notification)
-        }
+      try receive(until: deadline) { answered, result throws(ClientError) in
+        if answered == id { answer = try reading(read(result)) }
       }
-      try wait(until: deadline)
+      if let answer { return answer }
     }
   }
 
-  private func receive(deadline: UInt64) throws(Failure) {
-    guard let message = try next() else { return try wait(until: deadline) }
+  /// Processes the next message, or waits for it.
+  private func receive(
+    until deadline: UInt64, _ take: (Int, JSONView) throws(ClientError) -> Void = { _, _ in }
+  ) throws(Failure) {
+    guard let message = try attempt(connection.next) else {
+      return try attempt { () throws(ClientError) in
+        try connection.flush()
+        guard MonotonicClock.now < deadline, try connection.wait(until: deadline) else { throw .timedOut }
+        try connection.fill()
+      }
+    }
     switch message {
-    case .notification(let notification): try apply(notification)
+    case .response(let id, .success(let result)): try attempt { () throws(ClientError) in try take(id, result) }
     case .response(_, .failure(let error)): throw .client(.refused(error))
-    case .response: break
+    case .notification(let notification): try apply(notification)
     }
   }
 
-  private func next() throws(Failure) -> Message? {
-    do throws(ClientError) { return try connection.next() } catch { throw failure(error) }
-  }
-
-  private func wait(until deadline: UInt64) throws(Failure) {
-    do throws(ClientError) {
-      try connection.flush()
-      guard MonotonicClock.now < deadline, try connection.wait(until: deadline) else { throw .timedOut }
-      try connection.fill()
-    } catch {
-      throw failure(error)
-    }
-  }
-
-  private func failure(_ error: ClientError) -> Failure {
-    invocation.failure(error, advice: "give a longer --timeout, or export fewer feeds")
+  private func attempt<Result>(_ body: () throws(ClientError) -> Result) throws(Failure) -> Result {
+    try invocation.attempt(advice: Self.advice, body)
   }
 
   private func apply(_ notification: Notification) throws(Failure) {
-    guard let feed = notification.params.member("feed")?.string, mirrors[feed] != nil else { return }
+    let params = notification.params
+    guard let feed = params.member("feed")?.string, mirrors[feed] != nil else { return }
     if notification.endsFeed { throw .state("'\(feed)' was removed during the export; run the command again") }
-    let fault: FeedFault?
-    do throws(MalformedMessage) {
+    try attempt { () throws(ClientError) in
       switch notification.kind {
       case .snapshot:
-        let part = try SnapshotPart(notification.params)
-        fault = Self.fault { () throws(FeedFault) in _ = try mirrors[feed]?.apply(part) }
+        let part = try reading(SnapshotPart(params))
+        try checking(mirrors[feed]?.apply(part))
       case .delta:
-        let delta = try Delta(notification.params)
-        fault = Self.fault { () throws(FeedFault) in try mirrors[feed]?.apply(delta) }
+        let delta = try reading(Delta(params))
+        try checking(mirrors[feed]?.apply(delta))
       case .bookmark:
-        let bookmark = try Bookmark(notification.params)
-        fault = Self.fault { () throws(FeedFault) in try mirrors[feed]?.apply(bookmark) }
-      case .selection, .bye, .other: fault = nil
+        let bookmark = try reading(Bookmark(params))
+        try checking(mirrors[feed]?.apply(bookmark))
+      case .selection, .bye, .other: break
       }
-    } catch {
-      throw .client(.malformed(error))
-    }
-    if let fault { throw .client(.fault(fault)) }
-  }
-
-  private static func fault(_ body: () throws(FeedFault) -> Void) -> FeedFault? {
-    do throws(FeedFault) {
-      try body()
-      return nil
-    } catch {
-      return error
     }
   }
 }

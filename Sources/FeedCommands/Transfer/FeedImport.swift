@@ -229,12 +229,12 @@ final class FeedImport {
     while connection.outputCount < 1 << 20, let batch = pusher.next() {
       connection.send(target.method) { target.append(batch, to: &$0) }
     }
-    do throws(ClientError) { try connection.flush() } catch { throw invocation.failure(error) }
+    try invocation.attempt(connection.flush)
   }
 
   /// Waits for the daemon and processes its answers.
   private func receive() throws(Failure) {
-    do throws(ClientError) {
+    try invocation.attempt { () throws(ClientError) in
       guard try connection.wait(until: invocation.deadline()) else { throw .timedOut }
       try connection.flush()
       try connection.fill()
@@ -250,8 +250,6 @@ final class FeedImport {
           }
         }
       }
-    } catch {
-      throw invocation.failure(error)
     }
     try send()
   }

@@ -40,73 +40,40 @@ struct SnapshotStream {
     while true {
       // Each part must arrive within the deadline. The whole may take longer unless `--timeout` is given.
       let deadline = invocation.deadline()
-      while let message = try next(connection) {
+      while let message = try invocation.attempt(connection.next) {
         guard case .notification(let notification) = message, notification.kind == .snapshot else { continue }
-        let isLast = try check(notification.params, &progress)
-        try handOut(notification.params, isLast: isLast, &places, take)
+        let reader = MemberReader(object: notification.params, place: "snapshot")
+        guard !reader.flag("reset") else {
+          throw .state("the feed was defined anew while it was read; run the command again")
+        }
+        let isLast = reader.flag("last")
+        let (at, elements) = try invocation.attempt { () throws(ClientError) in
+          let revision = try reading(reader.revision("revision"))
+          try checking(progress.record(snapshot: revision, isReset: false, isLast: isLast))
+          let (at, elements) = (try reading(reader.path("at")), try reading(reader.array("elements")))
+          let count = elements.reduce(0) { count, _ in count + 1 }
+          try checking(places.check(at: at, count: count, isLast: isLast))
+          places.add(count: count)
+          return (at, elements)
+        }
+        try handOut(elements, at: at, reader.object.member("types")?.elements, places.sections, take)
         if isLast { return }
       }
-      try wait(connection, deadline)
+      try invocation.attempt { () throws(ClientError) in
+        guard try connection.wait(until: deadline) else { throw .timedOut }
+        try connection.fill()
+      }
     }
-  }
-
-  private func next(_ connection: Connection) throws(Failure) -> Message? {
-    do throws(ClientError) { return try connection.next() } catch { throw invocation.failure(error) }
-  }
-
-  private func wait(_ connection: Connection, _ deadline: UInt64) throws(Failure) {
-    do throws(ClientError) {
-      guard try connection.wait(until: deadline) else { throw .timedOut }
-      try connection.fill()
-    } catch {
-      throw invocation.failure(error)
-    }
-  }
-
-  /// Throws unless a part continues the series. Returns whether it is the last.
-  private func check(_ part: JSONView, _ progress: inout WatchProgress) throws(Failure) -> Bool {
-    let reader = MemberReader(object: part, place: "snapshot")
-    guard !reader.flag("reset") else {
-      throw .state("the feed was defined anew while it was read; run the command again")
-    }
-    let isLast = reader.flag("last")
-    let revision: UInt64
-    do throws(MalformedMessage) {
-      revision = try reader.revision("revision")
-    } catch {
-      throw .client(.malformed(error))
-    }
-    do throws(FeedFault) {
-      try progress.record(snapshot: revision, isReset: false, isLast: isLast)
-    } catch {
-      throw .client(.fault(error))
-    }
-    return isLast
   }
 
   /// Calls `take` with the rows of a part. Rows beyond the end of a section continue in the next one.
   private func handOut(
-    _ part: JSONView, isLast: Bool, _ places: inout SnapshotPlaces, _ take: (Row) throws(Failure) -> Void
+    _ elements: JSONView.Elements, at start: IndexPath, _ types: JSONView.Elements?, _ sections: [SectionSummary],
+    _ take: (Row) throws(Failure) -> Void
   ) throws(Failure) {
-    let reader = MemberReader(object: part, place: "snapshot")
-    let (at, elements): (IndexPath, JSONView.Elements)
-    do throws(MalformedMessage) {
-      at = try reader.path("at")
-      elements = try reader.array("elements")
-    } catch {
-      throw .client(.malformed(error))
-    }
-    let count = elements.reduce(0) { count, _ in count + 1 }
-    do throws(FeedFault) {
-      try places.check(at: at, count: count, isLast: isLast)
-    } catch {
-      throw .client(.fault(error))
-    }
-    places.add(count: count)
-    var (section, row) = (Int(at.section), Int(at.row))
-    var types = part.member("types")?.elements
+    var (section, row, types) = (Int(start.section), Int(start.row), types)
     for element in elements {
-      while row >= places.sections[section].count { (section, row) = (section + 1, 0) }
+      while row >= sections[section].count { (section, row) = (section + 1, 0) }
       try take(Row(place: Place(section: section, row: row), element: element, type: types?.next()?.string))
       row += 1
     }

@@ -201,12 +201,7 @@ extension TriggerRun {
       try remarks.started(start, settings.section)
     case .response: return
     case .notification(let notification, _):
-      let news: RowNews?
-      do throws(MalformedMessage) {
-        news = try tracker.take(notification)
-      } catch {
-        throw .client(.malformed(error))
-      }
+      let news = try invocation.attempt { () throws(ClientError) in try reading(tracker.take(notification)) }
       position = follower.position
       if let news { try take(news, notification) } else if notification.kind == .bookmark { try moveOn() }
     }

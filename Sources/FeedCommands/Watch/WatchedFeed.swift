@@ -76,10 +76,8 @@ final class WatchedFeed {
   func advance() throws(Failure) {
     // Later notifications stay unread.
     if isDone, !settings.verifies { return }
-    do throws(ClientError) {
+    try invocation.attempt { () throws(ClientError) in
       try follower.advance { event throws(ClientError) in try take(event) }
-    } catch {
-      throw invocation.failure(error)
     }
     if let sectionRefusal { throw sectionRefusal }
   }
@@ -129,10 +127,6 @@ final class WatchedFeed {
     positions.note(SinceFile.State(position: position, rows: tracker?.saved), of: name, at: console.offset)
   }
 
-  private func reading<Value>(_ read: () throws(MalformedMessage) -> Value) throws(ClientError) -> Value {
-    do throws(MalformedMessage) { return try read() } catch { throw .malformed(error) }
-  }
-
   /// Prints the initial numbers of rows of a watch without elements. They count as its snapshot.
   private func takeCounts() -> Follower.Verdict {
     guard follower.counts != nil, follower.counts != shownCounts else { return .proceed }
@@ -150,7 +144,7 @@ final class WatchedFeed {
   private func take(_ notification: Notification, _ delta: Delta?) throws(ClientError) -> Follower.Verdict {
     let now = MonotonicClock.now
     position = follower.position
-    let news = try reading { () throws(MalformedMessage) in try tracker?.take(notification) }
+    let news = try reading(tracker?.take(notification))
     var isShown = false
     if !isDone { isShown = display.take(notification, delta, news, follower.mirror, feed: index, now: now) }
     showCounts()
@@ -185,39 +179,30 @@ extension WatchedFeed {
     guard settings.verifies, verification.mustAsk(now: now, atOnce: atOnce), follower.progress?.isLive == true else {
       return
     }
-    do throws(ClientError) {
-      let id = try follower.request("verify") { params in
+    let id = try invocation.attempt { () throws(ClientError) in
+      try follower.request("verify") { params in
         params.append("{\"feed\":", quoted: name)
         params.append("}")
       }
-      if let id { verification.asked(id) }
-    } catch {
-      throw invocation.failure(error)
     }
+    if let id { verification.asked(id) }
   }
 
   /// Selects or deselects a row.
   func select(section: Int, row: Int, isOn: Bool) throws(Failure) {
     remarks.refusal = nil
-    do throws(ClientError) {
-      _ = try follower.request(isOn ? "select" : "deselect") { params in
+    _ = try invocation.attempt { () throws(ClientError) in
+      try follower.request(isOn ? "select" : "deselect") { params in
         params.append("{\"feed\":", quoted: name)
         params.append(string: ",\"at\":[[\(section),\(row)]]}")
       }
-    } catch {
-      throw invocation.failure(error)
     }
   }
 
   private func takeDigest(_ result: Result<JSONView, RemoteError>) throws(ClientError) {
     switch result {
     case .failure(let error): throw .refused(error)
-    case .success(let view):
-      do throws(MalformedMessage) {
-        verification.answered(try Verification.Answer(view))
-      } catch {
-        throw .malformed(error)
-      }
+    case .success(let view): verification.answered(try reading(Verification.Answer(view)))
     }
     try check(MonotonicClock.now)
   }
@@ -229,11 +214,7 @@ extension WatchedFeed {
 
   private func check(_ now: UInt64) throws(ClientError) {
     guard settings.verifies, let mirror = follower.mirror else { return }
-    do throws(FeedFault) {
-      try verification.check(mirror, now: now)
-    } catch {
-      throw .fault(error)
-    }
+    try checking(verification.check(mirror, now: now))
   }
 }
 
