@@ -172,6 +172,8 @@ class Stream {
     }
     this.#lists = lists(this.#stop.signal);
     this.#take = take;
+    // Between two calls of `next`, nothing in the lists waits for the signal: they must be left to close the connection.
+    this.#stop.signal.addEventListener("abort", () => this.#lists.return().catch(() => {}), { once: true });
   }
 
   [Symbol.asyncIterator]() {

@@ -129,6 +129,25 @@ test("leaving the loop closes the connection; closing and aborting end it", skip
   await assert.rejects(left, { code: "CLOSED" });
 });
 
+test("a watch that is ended between two changes closes its connection", skip, async (t) => {
+  const { client } = await inbox(t);
+  const connections = async () => (await client.call("stats")).connectionsOpen;
+  const closed = async () => {
+    while (await connections() > 1) await client.call("sync");
+  };
+  const watch = client.watch("inbox");
+  await next(watch);
+  assert.equal(await connections(), 2);
+  watch.close();
+  await closed();
+  const stop = new AbortController();
+  const aborted = client.follow("inbox", { signal: stop.signal });
+  await next(aborted);
+  assert.equal(await connections(), 2);
+  stop.abort();
+  await closed();
+});
+
 test("refusals of a watch", skip, async (t) => {
   const { client } = await inbox(t);
   await assert.rejects(client.watch("nothing").next(), { name: "UnknownFeed", code: -32000 });
