@@ -1,7 +1,7 @@
 import { digest } from "./digest.js";
 import { FeedError } from "./errors.js";
 import { Rows } from "./rows.js";
-import { decode, encode, JSONText } from "./text.js";
+import { decode, encode, JSONText, NumberText } from "./text.js";
 
 /** A row of a mirror. It stays the same object, with the same `key`, when it moves and when its element is replaced. */
 export class Row {
@@ -32,6 +32,8 @@ function gap(feed, what) {
 
 const isNumber = (value) => Number.isSafeInteger(value) && value >= 0;
 const isPath = (value) => Array.isArray(value) && value.length === 2 && isNumber(value[0]) && isNumber(value[1]);
+/** A key that was too large for a double, such as 1e400, is an infinity, which only another such number decodes to. */
+const savedKey = (key) => (key === Infinity || key === -Infinity ? new NumberText(`${Math.sign(key)}e999`) : key);
 const isObject = (value) => value !== null && typeof value === "object";
 const NONE = Object.freeze([]);
 
@@ -202,7 +204,7 @@ export class Mirror {
     return encode({
       feed: this.feed,
       ...this.since,
-      sections: this.sections.map(({ name, key, rows }) => ({ name, key, count: rows.length })),
+      sections: this.sections.map(({ name, key, rows }) => ({ name, key: savedKey(key), count: rows.length })),
       elements: rows.map(({ element }) => element),
       types: rows.map(({ type }) => type),
     });

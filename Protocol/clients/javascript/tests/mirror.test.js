@@ -345,6 +345,10 @@ test("a copy that was saved is the same copy", () => {
   assert.deepEqual(shown(loaded), [["empty", []], ["one", ['"a"', '"b"']], ["f/2", ["1.0"]], ["two", ['"c"']]]);
   assert.deepEqual([loaded.since, loaded.revision, loaded.digest()], [{ epoch: "e", revision: 30 }, 30, mirror.digest()]);
   assert.deepEqual([loaded.at(2, 0).type, loaded.sections[2].key, loaded.save()], ["t", 2, mirror.save()]);
+  for (const key of [Infinity, -Infinity]) {
+    mirror.sections[2].key = key;
+    assert.equal(Mirror.load(mirror.save()).sections[2].key, key);
+  }
   const empty = Mirror.load('{"feed":"f","epoch":"e","revision":1,"sections":[],"elements":[],"types":[]}');
   assert.deepEqual([empty.isWhole, empty.save()], [
     true,
