@@ -124,10 +124,9 @@ final class SimulatedDaemon {
       var tail = 0
       if case .kill(let count) = end { tail = count }
       let survivors = log.survivors(tail: tail)
-      try replace(
-        Self.makeEngine(limits, epoch: epoch, seed: UInt64(starts), now: now),
-        MemoryLog(window: log.window, kept: survivors))
+      let engine = Self.makeEngine(limits, epoch: epoch, seed: UInt64(starts), now: now)
       for batch in survivors { try batch.withLogBatch { try engine.replay($0) } }
+      try replace(engine, MemoryLog(window: log.window, kept: survivors))
     }
     engine.checkInvariants()
   }

@@ -81,6 +81,7 @@ import Testing
   @Test(arguments: [false, true]) func resetWhoseSectionsExceedAFrameEndsTheConnection(isCounting: Bool) throws {
     var limits = Limits()
     limits.maxFrame = 4096
+    limits.maxQueue = 4096
     let harness = EngineHarness(limits: limits)
     let (pusher, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection","section":"$.k","bins":[{"name":"a"}]}"#)
