@@ -49,13 +49,10 @@ public final class Log {
     rates = Array(repeating: (0, 0, 0), count: LogLevel.debug.rawValue + 1)
   }
 
-  /// Whether lines of this level are written. Lets the caller skip building a message.
-  public func isEnabled(_ level: LogLevel) -> Bool { level <= threshold }
-
   /// Writes one line. Replaces control characters in `message`, so that no client can forge a line.
   /// - Parameter fields: the subject of the line, for `journalctl FIELD=VALUE`; other styles write only the message.
   public func write(_ level: LogLevel, _ message: @autoclosure () -> String, _ fields: [JournalSocket.Field] = []) {
-    guard isEnabled(level), isWithinRate(level) else { return }
+    guard level <= threshold, isWithinRate(level) else { return }
     if let journal, !fields.isEmpty {
       let text = message()
       let head = [

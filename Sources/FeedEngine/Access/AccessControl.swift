@@ -80,7 +80,7 @@ struct AccessControl {
         + "daemon's configuration allow \"admin\"")
   }
 
-  /// Whether a peer may read a feed.
+  /// Whether a peer may read a feed, whatever that shows.
   func mayRead(_ feed: String, _ peer: Peer) -> Bool {
     guard let rules, !isPrivileged(peer) else { return true }
     return rules.allows(.read, on: feed, to: peer)

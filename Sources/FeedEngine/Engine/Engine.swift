@@ -49,7 +49,7 @@ struct EngineTime {
 /// themselves are not private, because the handlers of requests in other files work on several of them.
 public final class Engine {
   /// The limits in effect.
-  public internal(set) var limits: Limits {
+  public package(set) var limits: Limits {
     didSet { status.greeting = Greeting(identity, limits) }
   }
   /// The catalog of all feeds.

@@ -53,7 +53,6 @@ extension Engine {
     }
   }
 
-  /// Returns the elements of the parameter `element` or `elements`.
   func elements(_ parameters: Parameters) throws(FeedError) -> [JSONView] {
     try parameters.refuseBoth("element", "elements")
     if let element = parameters.member("element") { return [element] }

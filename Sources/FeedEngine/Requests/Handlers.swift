@@ -75,7 +75,6 @@ extension Engine {
     }
   }
 
-  /// Returns the feed of the parameter `feed`.
   func feed(_ parameters: Parameters, of session: Session) throws(FeedError) -> Feed {
     let name = try parameters.required("feed", "the name of a feed")
     if let known = knownFeed(name, of: session) { return known.takeUnretainedValue() }

@@ -287,7 +287,6 @@ extension Engine {
     return list
   }
 
-  /// Returns the filter of the parameter `where`.
   func filter(_ parameters: Parameters) throws(FeedError) -> Filter {
     let text = try expression(parameters, "where", "a filter such as \"@.done == true\"")
     do throws(QueryError) {

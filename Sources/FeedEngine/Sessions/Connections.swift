@@ -4,9 +4,6 @@ import FeedWire
 
 /// The life cycle of a connection: accepting it, taking its input, and closing it from either side.
 extension Engine {
-  /// Sets the number of connections that may be open. Those that are open stay open.
-  public func setMaxConnections(_ count: Int) { limits.maxConnections = count }
-
   /// Seconds that a closing connection has to read its queued output.
   private static let closeGrace = 10.0
 

@@ -89,13 +89,11 @@ struct Quotas {
   /// Users with a connection, or with requests that closed ones left.
   var connectedUsers: some Sequence<UInt32> { users.keys }
 
-  /// Connections of a user.
   func connections(of uid: UInt32) -> Int { users[uid]?.connections ?? 0 }
 
   /// The bytes of the requests that closed connections left. O(requests).
   var leftBytes: Int { left.values.reduce(0) { $0 + $1.bytes } }
 
-  /// The bytes that are charged to a user.
   func bytes(of uid: UInt32) -> Int { users[uid]?.bytes ?? 0 }
 
   var hasOverLimit: Bool { !overLimit.isEmpty }

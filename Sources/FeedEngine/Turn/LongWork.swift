@@ -30,7 +30,6 @@ final class LongWork {
   /// The memory in bytes that the work needs to undo what it has done. Not called by the work itself.
   var memory: Int { commit.undoMemory }
 
-  /// Begins the slice of a turn.
   func beginTurn() { stack.beginSlice() }
 
   /// The nanoseconds left of this turn for requests that change feeds; the maximum if they are not sliced.

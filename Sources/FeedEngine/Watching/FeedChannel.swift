@@ -86,12 +86,10 @@ final class FeedChannel {
   /// The live watches of the feed. O(live watches).
   var allLive: [Watch] { live + others.flatMap(\.live) }
 
-  /// The live watches. O(live watches).
   var live: [Watch] { inStep + solo }
 
   func selectionDidChange() { selectionVersion &+= 1 }
 
-  /// Counts a new watch.
   func didBegin() { watchCount += 1 }
 
   /// Counts a watch that ended.
@@ -100,7 +98,6 @@ final class FeedChannel {
     watchCount -= 1
   }
 
-  /// Adds a live watch to the solo list.
   func addSolo(_ watch: Watch) {
     precondition(watch.seat == .standing && watch.isLive, "a watch is in one list")
     watch.seat = .solo

@@ -121,29 +121,18 @@ extension Configuration {
           at: element.member("feed") ?? element, "\(member).feed",
           "\"\(definition.name)\" is defined by feeds[\(first)] already; a name stands for one feed")
       }
+      var members: [String: ConfigurationError.Place] = [:]
+      for name in ["database", "query"] {
+        if let view = element.member(named: name) { members[name] = text.place(view.byteOffset, "\(member).\(name)") }
+      }
       entries.append(
-        Entry(
-          definition: definition, place: text.place(element.byteOffset, member),
-          members: databasePlaces(in: element, member, text)))
+        Entry(definition: definition, place: text.place(element.byteOffset, member), members: members))
     }
     return entries
   }
-}
 
-extension Configuration {
   /// The kind of a definition that names none, as on the command line of `feedclient define`.
   static let defaultKind = "collection"
-
-  /// The places of the members that name a database and its query.
-  private static func databasePlaces(
-    in object: JSONView, _ path: String, _ text: ConfigurationText
-  ) -> [String: ConfigurationError.Place] {
-    var places: [String: ConfigurationError.Place] = [:]
-    for (name, view) in [("database", object.member("database")), ("query", object.member("query"))] {
-      if let view { places[name] = text.place(view.byteOffset, "\(path).\(name)") }
-    }
-    return places
-  }
 }
 
 extension SocketSettings {

@@ -131,7 +131,7 @@ struct LiveConfiguration {
   private func allowConnections(besideManagedFeeds count: Int, _ engine: Engine) {
     let (allowed, shortage) = openFiles.connections(managedFeeds: count)
     if allowed == engine.limits.maxConnections { return }
-    engine.setMaxConnections(allowed)
+    engine.limits.maxConnections = allowed
     log.write(.warning, shortage ?? "maxConnections is \(grouped(allowed)) again")
   }
 

@@ -60,7 +60,6 @@ struct ManagedSources {
     sources?.startOver(now: now.nanoseconds)
   }
 
-  /// Handles file events.
   func readFileEvents(now: Instant) { sources?.readEvents(now: now.nanoseconds) }
 
   /// Sets the rows that were read on their feeds.

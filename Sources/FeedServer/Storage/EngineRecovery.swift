@@ -41,7 +41,6 @@ final class RecoveryReporter: Sendable {
     thread.withLock { $0 = started }
   }
 
-  /// Records the progress of the recovery.
   func note(_ progress: RecoveryProgress) {
     state.withLock { state in
       if state.progress.row != progress.row { state.batchBegan = MonotonicClock.now }
