@@ -48,9 +48,6 @@ struct RowsWriter: ~Copyable {
 }
 
 extension ByteBuffer {
-  /// Appends the type of a row as a JSON string, or null.
-  mutating func append(typeOf row: Row) { append(type: row.type) }
-
   /// Appends a type as rows store it, or null if it is empty.
   mutating func append(type: UnsafeRawBufferPointer) {
     if type.isEmpty { append("null") } else { append(type) }

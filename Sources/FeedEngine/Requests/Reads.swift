@@ -17,13 +17,27 @@ extension Engine {
     try checkNotNegative(section, row, in: feed)
     let isThere = section < feed.sectionCount && row < feed.section(at: section).count
     let found = isThere ? feed.section(at: section).row(at: row) : nil
+    try answer(reply, found, of: feed) { out in
+      out.append("[", integer: section)
+      out.append(",", integer: row)
+      out.append(UInt8(ascii: "]"))
+    }
+  }
+
+  /// Answers with the row that was found, if any. `place` writes where.
+  @inline(__always)
+  private func answer(
+    _ reply: Reply, _ found: Row?, of feed: Feed, at place: (inout ByteBuffer) -> Void
+  ) throws(FeedError) {
     try answer(reply) { out in
-      out.appendFound(found)
-      out.append(",\"at\":[", integer: section)
-      out.append(UInt8(ascii: ","))
-      out.append(integer: row)
-      out.append(found == nil ? "],\"found\":false" : "],\"found\":true")
-      out.append(revisionOf: feed)
+      out.append("\"element\":")
+      if let found { out.append(found.text) } else { out.append("null") }
+      out.append(",\"type\":")
+      out.append(type: found?.type ?? UnsafeRawBufferPointer(start: nil, count: 0))
+      out.append(",\"at\":")
+      place(&out)
+      out.append(found == nil ? ",\"found\":false" : ",\"found\":true")
+      out.append(",\"revision\":", integer: feed.revision)
     }
   }
 
@@ -40,13 +54,7 @@ extension Engine {
 
   private func get(_ id: JSONView, in feed: Feed, _ reply: Reply) throws(FeedError) {
     let found = try catalog.find(id, in: feed)
-    try answer(reply) { out in
-      out.appendFound(found?.row)
-      out.append(",\"at\":")
-      out.append(found?.places ?? [])
-      out.append(found == nil ? ",\"found\":false" : ",\"found\":true")
-      out.append(revisionOf: feed)
-    }
+    try answer(reply, found?.row, of: feed) { $0.append(found?.places ?? []) }
   }
 
   func range(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
@@ -150,19 +158,5 @@ extension Engine {
       throw limits.exceeded(\.maxPathBytes, "\"\(name)\" has \(grouped(length)) bytes; shorten it")
     }
     return try parameters.string(name, what)
-  }
-}
-
-extension ByteBuffer {
-  fileprivate mutating func append(revisionOf feed: Feed) {
-    append(",\"revision\":", integer: feed.revision)
-  }
-
-  /// Appends `"element":…,"type":…`, both null if there is no row.
-  fileprivate mutating func appendFound(_ row: Row?) {
-    append("\"element\":")
-    if let row { append(row.text) } else { append("null") }
-    append(",\"type\":")
-    if let row { append(typeOf: row) } else { append("null") }
   }
 }
