@@ -179,7 +179,12 @@ enum GroupStart {
       log.write(.warning, "the image that cannot be restored is kept as \(kept)")
     }
     if let cached, cached.epoch != shared.epoch {
-      try keepFormer(StateFile.path(in: images), as: "\(images)/former-\(cached.epoch).sqlite", log)
+      // If the servers lost their stream, it may be the last copy of the state.
+      let former = "\(images)/former-\(cached.epoch).sqlite"
+      try move(StateFile.path(in: images), to: former)
+      log.write(
+        .warning,
+        "the group has begun a new history; the image of the former one is kept as \(former) for: feedclient restore")
     }
     switch shared.image {
     case .none: unlink(StateFile.path(in: images))
@@ -192,18 +197,14 @@ enum GroupStart {
     return GroupMember(directory, shared, imageDirectory: images) { log.write($0, $1) }
   }
 
-  /// Keeps the image of another history: if the servers lost their stream, it may be the last copy of the state.
-  private static func keepFormer(_ path: String, as former: String, _ log: Log) throws(GroupError) {
-    guard rename(path, former) == 0 else { throw GroupError.system("cannot rename \(path) to \(former)") }
-    log.write(
-      .warning,
-      "the group has begun a new history; the image of the former one is kept as \(former) for: feedclient restore")
+  private static func move(_ path: String, to other: String) throws(GroupError) {
+    guard rename(path, other) == 0 else { throw .system("cannot rename \(path) to \(other)") }
   }
 
   /// Keeps an image that cannot be restored, so that the state is loaded from the group. Returns the path.
   private static func keepDamaged(in images: String) throws(GroupError) -> String {
-    let (path, damaged) = (StateFile.path(in: images), "\(images)/damaged.sqlite")
-    guard rename(path, damaged) == 0 else { throw .system("cannot rename \(path) to \(damaged)") }
+    let damaged = "\(images)/damaged.sqlite"
+    try move(StateFile.path(in: images), to: damaged)
     return damaged
   }
 

@@ -246,14 +246,9 @@ package struct EventLoop: ~Copyable {
     // A batch still in flight waits for a disk that does not respond. The image would wait too.
     if !turn.awaitsLog && !isToldToEnd {
       let engine = engine
-      var nextReport = time.now
       storage.writeImage(executed: turn.executed, { engine.catalog.makeImage() }) {
         time.read()
-        if time.now >= nextReport {
-          nextReport = time.now.adding(seconds: 1)
-          service.tell(.extendTimeout(.seconds(30)))
-          service.attend(now: time.now)
-        }
+        service.askForTime(now: time.now)
         while let request = try? signals.next() { if case .end = request { isToldToEnd = true } }
         return !isToldToEnd
       }
@@ -271,14 +266,9 @@ package struct EventLoop: ~Copyable {
     if (!mustRejoin || isForgotten) && !shutdown.isHurried {
       var isToldToEnd = false
       let deadline = time.now.adding(seconds: 60)
-      var nextReport = time.now
       member.writeLastImage({ turn.run(&link, now: time.now) }) {
         time.read()
-        if time.now >= nextReport {
-          nextReport = time.now.adding(seconds: 1)
-          service.tell(.extendTimeout(.seconds(30)))
-          service.attend(now: time.now)
-        }
+        service.askForTime(now: time.now)
         while let request = try? signals.next() { if case .end = request { isToldToEnd = true } }
         return !isToldToEnd && time.now < deadline && (turn.lossReason == nil || isForgotten)
       }

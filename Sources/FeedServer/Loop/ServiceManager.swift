@@ -11,6 +11,7 @@ struct ServiceManager {
   private let interval: UInt64?
   /// The time of the next keep-alive message; nil without a watchdog.
   private(set) var deadline: Instant?
+  private var nextRequest = Instant(nanoseconds: 0)
 
   init(_ notify: Notify, _ log: Log, now: Instant) {
     self.notify = notify
@@ -26,6 +27,14 @@ struct ServiceManager {
     } catch {
       log.write(.warning, "\(error)")
     }
+  }
+
+  /// Asks about once a second for more time to end, and sends a keep-alive message if one is due.
+  mutating func askForTime(now: Instant) {
+    if now < nextRequest { return }
+    nextRequest = now.adding(seconds: 1)
+    tell(.extendTimeout(.seconds(30)))
+    attend(now: now)
   }
 
   /// Sends a keep-alive message if one is due.
