@@ -99,31 +99,20 @@ final class FeedChannel {
   }
 
   func addSolo(_ watch: Watch) {
-    precondition(watch.seat == .standing && watch.isLive, "a watch is in one list")
-    watch.seat = .solo
-    watch.place = solo.count
-    solo.append(watch)
+    precondition(watch.isLive, "a watch that is not live misses deltas")
+    solo.add(watch, as: .solo)
   }
 
   /// Moves a watch with the feed's revision from the solo list to the watches in step.
   func join(_ watch: Watch) {
-    precondition(watch.seat == .solo, "only a live watch joins the others")
-    Self.remove(watch, from: &solo)
-    watch.seat = .inStep
+    solo.take(watch)
     watch.given = buffer.bytes.count
-    watch.place = inStep.count
-    inStep.append(watch)
+    inStep.add(watch, as: .inStep)
   }
 
   /// Removes a live watch from its list. O(1).
   func remove(_ watch: Watch) {
-    switch watch.seat {
-    case .inStep: Self.remove(watch, from: &inStep)
-    case .solo: Self.remove(watch, from: &solo)
-    case .ready, .throttled, .blocked, .awaiting, .standing, .ended:
-      preconditionFailure("the watch is in no list of its channel")
-    }
-    watch.seat = .standing
+    if watch.seat == .inStep { inStep.take(watch) } else { solo.take(watch) }
   }
 
   /// Reuses the buffer, whose bytes have been given out and written.
@@ -133,22 +122,12 @@ final class FeedChannel {
     for watch in inStep { watch.given = 0 }
   }
 
-  /// Removes a watch from a list; the last one takes its place.
-  private static func remove(_ watch: Watch, from list: inout [Watch]) {
-    let last = list.removeLast()
-    if last === watch { return }
-    last.place = watch.place
-    list[watch.place] = last
-  }
-
   /// Traps in a debug build unless each watch is at its position. O(live watches).
   func checkInvariants() {
     #if DEBUG
-      for (place, watch) in inStep.enumerated() {
-        assert(watch.seat == .inStep && watch.place == place && watch.isLive)
-      }
-      for (place, watch) in solo.enumerated() { assert(watch.seat == .solo && watch.place == place && watch.isLive) }
-      assert(watchCount >= inStep.count + solo.count)
+      inStep.checkInvariants(.inStep)
+      solo.checkInvariants(.solo)
+      assert(live.allSatisfy(\.isLive) && watchCount >= live.count)
     #endif
   }
 }

@@ -72,29 +72,18 @@ final class LongDelta {
 
   /// Adds a watch that stands nowhere.
   func add(_ watch: Watch) {
-    precondition(watch.seat == .standing && watch.queuedRevision == from, "a watch is in one list")
-    watch.seat = .awaiting
-    watch.place = receivers.count
-    receivers.append(watch)
+    precondition(watch.queuedRevision == from, "the delta does not fit the copy of the watcher")
+    receivers.add(watch, as: .awaiting)
   }
 
   /// Removes a receiver. O(1).
-  func remove(_ watch: Watch) {
-    precondition(watch.seat == .awaiting && receivers[watch.place] === watch, "the watch does not wait for this delta")
-    let last = receivers.removeLast()
-    if last !== watch {
-      last.place = watch.place
-      receivers[watch.place] = last
-    }
-    watch.seat = .standing
-  }
+  func remove(_ watch: Watch) { receivers.take(watch) }
 
   /// Traps in a debug build unless each receiver is at its position. O(receivers).
   func checkInvariants() {
     #if DEBUG
-      for (place, watch) in receivers.enumerated() {
-        assert(watch.seat == .awaiting && watch.place == place && !watch.isLive && watch.queuedRevision == from)
-      }
+      receivers.checkInvariants(.awaiting)
+      assert(receivers.allSatisfy { !$0.isLive && $0.queuedRevision == from })
     #endif
   }
 }

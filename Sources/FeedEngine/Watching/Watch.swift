@@ -128,3 +128,30 @@ final class Watch: Timed {
   /// The difference between the revision of the feed and that of the watcher's copy.
   var lag: UInt64 { channel.feed.revision > revision ? channel.feed.revision - revision : 0 }
 }
+
+/// Lists of watches with one seat, each at the index that it knows. Adding and removing are O(1).
+extension [Watch] {
+  /// Gives a watch that stands nowhere a seat in this list.
+  mutating func add(_ watch: Watch, as seat: Watch.Seat) {
+    precondition(watch.seat == .standing, "a watch has one seat")
+    watch.seat = seat
+    watch.place = count
+    append(watch)
+  }
+
+  /// Removes a watch, which stands nowhere then; the last one takes its place.
+  mutating func take(_ watch: Watch) {
+    precondition(self[watch.place] === watch, "the watch has no seat in this list")
+    let last = removeLast()
+    if last !== watch {
+      last.place = watch.place
+      self[watch.place] = last
+    }
+    watch.seat = .standing
+  }
+
+  /// Traps in a debug build unless each watch is at its place. O(watches).
+  func checkInvariants(_ seat: Watch.Seat) {
+    for (place, watch) in enumerated() { assert(watch.seat == seat && watch.place == place, "a watch is misplaced") }
+  }
+}

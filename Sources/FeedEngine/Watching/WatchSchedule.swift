@@ -32,9 +32,7 @@ struct WatchSchedule {
     } else if isConnectionFull {
       let number = watch.session.id.rawValue
       while blocked.count <= number { blocked.append([]) }
-      watch.seat = .blocked
-      watch.place = blocked[number].count
-      blocked[number].append(watch)
+      blocked[number].add(watch, as: .blocked)
       blockedCount += 1
     } else {
       watch.seat = .ready
@@ -48,12 +46,7 @@ struct WatchSchedule {
     case .ready: ready.remove(at: watch.place, of: watch.session.peer.uid)
     case .throttled: removeThrottled(watch.place)
     case .blocked:
-      let number = watch.session.id.rawValue
-      let last = blocked[number].removeLast()
-      if last !== watch {
-        last.place = watch.place
-        blocked[number][watch.place] = last
-      }
+      blocked[watch.session.id.rawValue].take(watch)
       blockedCount -= 1
     case .inStep, .solo, .awaiting, .standing, .ended:
       preconditionFailure("the watch is in no list of the schedule")
@@ -143,10 +136,8 @@ struct WatchSchedule {
         assert(place == 0 || throttled[(place - 1) / 2].nextDelta <= watch.nextDelta, "the throttles are no heap")
       }
       for (number, watches) in blocked.enumerated() {
-        for (place, watch) in watches.enumerated() {
-          assert(watch.seat == .blocked && watch.place == place, "a blocked watch is misplaced")
-          assert(watch.session.id.rawValue == number, "a blocked watch is in the list of another connection")
-        }
+        watches.checkInvariants(.blocked)
+        assert(watches.allSatisfy { $0.session.id.rawValue == number }, "a blocked watch is in another list")
       }
       assert(blocked.reduce(0) { $0 + $1.count } == blockedCount)
     #endif
