@@ -127,16 +127,9 @@ private struct TreeEncoder: Encoder, SingleValueEncodingContainer, UnkeyedEncodi
   mutating func encode(_ value: String) { next().content = .string(value) }
   mutating func encode(_ value: Double) throws { next().content = try Self.number(value, codingPath) }
   mutating func encode(_ value: Float) throws { next().content = try Self.number(value, codingPath) }
-  mutating func encode(_ value: Int) { next().content = .scalar("\(value)") }
-  mutating func encode(_ value: Int8) { next().content = .scalar("\(value)") }
-  mutating func encode(_ value: Int16) { next().content = .scalar("\(value)") }
-  mutating func encode(_ value: Int32) { next().content = .scalar("\(value)") }
-  mutating func encode(_ value: Int64) { next().content = .scalar("\(value)") }
-  mutating func encode(_ value: UInt) { next().content = .scalar("\(value)") }
-  mutating func encode(_ value: UInt8) { next().content = .scalar("\(value)") }
-  mutating func encode(_ value: UInt16) { next().content = .scalar("\(value)") }
-  mutating func encode(_ value: UInt32) { next().content = .scalar("\(value)") }
-  mutating func encode(_ value: UInt64) { next().content = .scalar("\(value)") }
+
+  // Integers of all types.
+  mutating func encode<T: FixedWidthInteger & Encodable>(_ value: T) { next().content = .scalar("\(value)") }
 
   mutating func encode<T: Encodable>(_ value: T) throws {
     try value.encode(to: TreeEncoder(slot: next(), codingPath: codingPath))

@@ -59,8 +59,8 @@ private struct ViewDecoder: Decoder, SingleValueDecodingContainer {
     return value
   }
 
-  /// Also accepts integers in other notations, such as `1.0` and `1e3`, within the range of `Int`.
-  private func integer<T: FixedWidthInteger & LosslessStringConvertible>(_ type: T.Type) throws -> T {
+  /// Decodes integers of all types. Also accepts other notations, such as `1.0` and `1e3`, within the range of `Int`.
+  func decode<T: FixedWidthInteger & Decodable>(_ type: T.Type) throws -> T {
     guard view.kind == .number else { throw mismatch(type) }
     let text = String(decoding: view.text, as: UTF8.self)
     guard let value = T(text) ?? view.int.flatMap({ T(exactly: $0) }) else { throw mismatch(type) }
@@ -69,16 +69,6 @@ private struct ViewDecoder: Decoder, SingleValueDecodingContainer {
 
   func decode(_ type: Double.Type) throws -> Double { try number(type) }
   func decode(_ type: Float.Type) throws -> Float { try number(type) }
-  func decode(_ type: Int.Type) throws -> Int { try integer(type) }
-  func decode(_ type: Int8.Type) throws -> Int8 { try integer(type) }
-  func decode(_ type: Int16.Type) throws -> Int16 { try integer(type) }
-  func decode(_ type: Int32.Type) throws -> Int32 { try integer(type) }
-  func decode(_ type: Int64.Type) throws -> Int64 { try integer(type) }
-  func decode(_ type: UInt.Type) throws -> UInt { try integer(type) }
-  func decode(_ type: UInt8.Type) throws -> UInt8 { try integer(type) }
-  func decode(_ type: UInt16.Type) throws -> UInt16 { try integer(type) }
-  func decode(_ type: UInt32.Type) throws -> UInt32 { try integer(type) }
-  func decode(_ type: UInt64.Type) throws -> UInt64 { try integer(type) }
   func decode<T: Decodable>(_ type: T.Type) throws -> T { try T(from: self) }
 
   private struct Keyed<Key: CodingKey>: KeyedDecodingContainerProtocol {
