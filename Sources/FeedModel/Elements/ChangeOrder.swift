@@ -84,9 +84,6 @@ final class ChangeOrder {
     link(handle, before: newer)
   }
 
-  /// Moves an element to the newest end.
-  func moveToNewest(_ handle: UInt32) { move(handle, before: Self.none) }
-
   #if CHECK_INVARIANTS
     /// Checks the links in both directions. Calls `body` with each element. O(n) if `body` stops a list without end.
     func checkInvariants(_ body: (UInt32) -> Void) {

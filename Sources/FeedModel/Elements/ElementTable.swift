@@ -225,7 +225,6 @@ extension ElementTable {
   /// Keeps the order of change from now on, and sorts it by the times of change, then of arrival. O(n log n); O(n) if it is
   /// sorted.
   func keepOrder(_ pace: Pace = Pace()) {
-    guard order == nil else { return sortByChange(pace) }
     let handles = sorted(pace) { $0.changedAt.nanoseconds }
     let order = ChangeOrder(capacity: capacity)
     for (place, handle) in handles.enumerated() {
@@ -238,11 +237,7 @@ extension ElementTable {
   /// Sorts the order of change by time, after elements were added in another order, if it is kept. O(n log n); O(n) if it is
   /// sorted.
   func sortByChange(_ pace: Pace = Pace()) {
-    if order == nil { return }
-    for handle in sorted(pace, by: { $0.changedAt.nanoseconds }) {
-      order?.moveToNewest(handle)
-      if handle & 7 == 0 { pace.spend() }
-    }
+    if order != nil { keepOrder(pace) }
   }
 
   /// Moves an element in the order of change to just before `newer`, or to the newest end.
