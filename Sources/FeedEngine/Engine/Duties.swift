@@ -14,7 +14,6 @@ extension Engine {
   func begin(at now: Instant) {
     time.now = now
     time.moment = now
-    outbox.shares.beginTurn()
   }
 
   /// Does the timed work that is due, before the turn writes its output.

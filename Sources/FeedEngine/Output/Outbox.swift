@@ -147,6 +147,7 @@ struct AnswerShares {
   /// Fewer bytes for one connection are not counted, so that most connections cost nothing.
   private static let fewBytes = 16 << 10
 
+  /// Begins to count, before the input of a turn is decoded. Until the next turn, it goes on with answers that were begun.
   mutating func beginTurn() {
     if !users.isEmpty { users.removeAll(keepingCapacity: true) }
   }

@@ -12,8 +12,9 @@ struct Sessions {
   private var free: [Int] = []
   /// The generation of the session that was opened last.
   private var generation: UInt32 = 0
-  /// Paused sessions whose requests can be taken again.
+  /// Paused sessions whose requests can be taken again, in the order in which they are, and those that come after all of them.
   private var resumable: [SessionHandle] = []
+  private var resumableLast: [SessionHandle] = []
   /// The session in whose name stored requests are executed if their client is gone.
   let nobody: Session
   /// What the connections of each user hold.
@@ -65,13 +66,16 @@ struct Sessions {
 
   // MARK: Paused sessions
 
-  var hasResumable: Bool { !resumable.isEmpty }
+  var hasResumable: Bool { !resumable.isEmpty || !resumableLast.isEmpty }
 
-  mutating func addResumable(_ session: Session) { resumable.append(session.handle) }
+  /// - Parameter isLast: whether it comes after others that are added before ``takeResumable()``, because it had its share.
+  mutating func addResumable(_ session: Session, isLast: Bool = false) {
+    if isLast { resumableLast.append(session.handle) } else { resumable.append(session.handle) }
+  }
 
   mutating func takeResumable() -> [SessionHandle] {
-    defer { resumable = [] }
-    return resumable
+    defer { (resumable, resumableLast) = ([], []) }
+    return resumableLast.isEmpty ? resumable : resumable + resumableLast
   }
 
   /// Traps in a debug build unless each session is at the index of its handle. O(connections).

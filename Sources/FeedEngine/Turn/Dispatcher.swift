@@ -16,6 +16,9 @@ struct Dispatcher: ~Copyable {
   private var stalled: [SessionHandle] = []
   /// Whether the open batch took the frame that was decoded last out of the input of its connection.
   private var tookInput = false
+  /// Whether a read of the connection that is decoded was executed. Its later reads wait behind those of its user's other
+  /// connections, so that one with many long reads does not keep them waiting.
+  private var hasRead = false
 
   /// The units of work (see `WorkCost`) left in this turn for new JSON-RPC batches.
   private var arrayBudget = LongAnswers.turnBudget
@@ -41,6 +44,7 @@ struct Dispatcher: ~Copyable {
   mutating func decode(_ bytes: UnsafeRawBufferPointer, of session: Session) -> Int {
     let before = engine.outbox.size
     tookInput = false
+    hasRead = false
     var count = decodeFrames(bytes, of: session)
     engine.status.counters.bytesIn &+= UInt64(count)
     if tookInput {
@@ -187,7 +191,7 @@ struct Dispatcher: ~Copyable {
         return postpone(session)
       }
       if engine.outbox.shares.isUsedUp(by: session.peer.uid) && method.readsFeeds && session.line.array == nil {
-        engine.sessions.addResumable(session)
+        engine.sessions.addResumable(session, isLast: hasRead)
         return deferRequest(of: session)
       }
       let isLogged = !batches.storesNothing && engine.isLogged(method, request, of: session)
@@ -217,7 +221,8 @@ struct Dispatcher: ~Copyable {
   /// Counts what a read took besides its answer, for its user's share of the turn.
   ///
   /// - Parameter bytes: the bytes of the snapshots that it made.
-  private func count(_ method: Method, snapshots bytes: Int, of session: Session) {
+  private mutating func count(_ method: Method, snapshots bytes: Int, of session: Session) {
+    hasRead = true
     if bytes > 0 || method == .watch { engine.outbox.shares.add(snapshot: bytes, of: session.peer.uid) }
     engine.outbox.shares.add(work: engine.workOfList(method), of: session.peer.uid)
   }

@@ -198,6 +198,8 @@ public struct Turn: ~Copyable {
 
   private mutating func decodeInput(_ link: inout some Link & ~Copyable) {
     if !engine.longAnswers.isEmpty { dispatcher.continueArrays() }
+    // Not before: what was begun in earlier turns has budgets of its own, and could keep all other reads of its user waiting.
+    engine.outbox.shares.beginTurn()
     reception.decodeAll(&link, &delivery, &dispatcher)
   }
 

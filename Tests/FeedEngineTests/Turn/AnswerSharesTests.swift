@@ -199,6 +199,41 @@ import Testing
     #expect(answered.allSatisfy { $0 <= 3 }, "\(answered)")
   }
 
+  @Test("a connection with reads for many turns lets others of its user have a share")
+  func connectionsTakeTurns() {
+    let harness = harness()
+    let (busy, other) = (harness.connect(uid: 7), harness.connect(uid: 7))
+    for number in 1...100 { supply(harness, busy, "stats", number) }
+    supply(harness, other, "describe")
+    harness.turnOnce()
+    // Each is at least 128 units of work, and a share is 2048.
+    #expect((1...16).contains(harness.take(busy).count))
+    expectEqual(harness.take(other).count, 0)
+    harness.turnOnce()
+    expectEqual(harness.take(other).count, 1)
+    #expect((1...16).contains(harness.take(busy).count))
+  }
+
+  @Test("a JSON-RPC batch of long reads leaves its user a share")
+  func batchBesideReads() {
+    let harness = EngineHarness()
+    let owner = harness.connect(uid: 1)
+    _ = harness.ask(owner, "define", #"{"feed":"a","kind":"array"}"#)
+    let elements = (0..<1500).map { #"{"x":\#($0)}"# }.joined(separator: ",")
+    _ = harness.ask(owner, "insert", #"{"feed":"a","elements":[\#(elements)]}"#)
+    let (busy, other) = (harness.connect(uid: 7), harness.connect(uid: 7))
+    let query = #"{"jsonrpc":"2.0","id":1,"method":"query","params":{"feed":"a","path":"$[?@.x < 0]"}}"#
+    harness.supply(busy, EngineHarness.frame("[" + Array(repeating: query, count: 40).joined(separator: ",") + "]"))
+    for _ in 0..<3 { harness.turnOnce() }
+    // In each turn the batch takes what is a share of its user.
+    supply(harness, other, "describe")
+    harness.turnOnce()
+    expectEqual(harness.take(other).count, 1)
+    expectEqual(harness.take(busy).count, 0)
+    harness.turn()
+    expectEqual(harness.take(busy).count, 1)
+  }
+
   @Test("watches of a user share a turn")
   func manyWatches() {
     let harness = harness()
