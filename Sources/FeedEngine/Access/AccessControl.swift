@@ -296,12 +296,17 @@ extension Engine {
   }
 
   /// Checks a part of the operations of a long request by the access rules. Returns whether that is over.
-  func checkPart(of text: LongText, _ message: JSONView, by peer: Peer) -> Bool {
+  ///
+  /// - Parameter hasTurn: whether the session took its part of the turn to scan the text. Otherwise it takes it now: requests of a
+  ///   JSON-RPC batch are tried many times in a turn.
+  func checkPart(of text: LongText, _ message: JSONView, of session: Session, hasTurn: Bool) -> Bool {
+    let peer = session.peer
     guard access.isRestricted, !access.isPrivileged(peer), message.kind == .object,
       message.member("method")?.stringEquals("transaction") == true
     else { return true }
     if text.rules != access.version { (text.rules, text.checked, text.isChecked) = (access.version, 0, false) }
     if text.isChecked { return true }
+    guard hasTurn || sessions.longTexts.takeTurn(session) != nil else { return false }
     (text.checked, text.isChecked) = access.checkPart(
       of: message.member("params"), after: text.checked, by: peer, in: catalog)
     return text.isChecked

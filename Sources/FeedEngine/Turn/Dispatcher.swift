@@ -122,7 +122,8 @@ struct Dispatcher: ~Copyable {
     _ text: UnsafeRawBufferPointer, of session: Session
   ) throws(JSONError) -> LongText? {
     let long = engine.sessions.longTexts.text(of: session, maxDepth: engine.limits.maxDepth)
-    if !long.isComplete {
+    let isScanning = !long.isComplete
+    if isScanning {
       guard let count = engine.sessions.longTexts.takeTurn(session) else { return nil }
       do throws(JSONError) {
         try long.scan(text, tokens: count)
@@ -132,7 +133,8 @@ struct Dispatcher: ~Copyable {
       }
       if !long.isComplete { return nil }
     }
-    return engine.checkPart(of: long, long.scanner.view(at: 0, of: text), by: session.peer) ? long : nil
+    let message = long.scanner.view(at: 0, of: text)
+    return engine.checkPart(of: long, message, of: session, hasTurn: isScanning) ? long : nil
   }
 
   /// Dispatches a request or an array whose text was scanned in parts. Returns false if the caller must retry later.
