@@ -30,7 +30,12 @@ extension CollectionPair {
     for feed in feeds {
       let isChanged = observer.changes[feed.name] != nil
       guard feed.revision == catalog.revision || !isChanged else { throw Mismatch("the revision of \(feed.name)") }
-      try checkHistory(of: feed, change: observer.changes[feed.name])
+      if observer.ended.contains(feed.name) {
+        // Another feed of the name ended with the same revision, from which no watch of this one resumes.
+        guard feed.history?.reaches(catalog.revision) != true else { throw Mismatch("the past of \(feed.name)") }
+      } else {
+        try checkHistory(of: feed, change: observer.changes[feed.name])
+      }
     }
     for (place, bin) in before.rules.bins.enumerated() {
       let name = "c/\(bin.name)"
