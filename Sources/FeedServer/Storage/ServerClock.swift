@@ -5,7 +5,7 @@ import FeedSystem
 /// than every stored time of an earlier process. So ages are right across restarts, and setting the time of day back has no
 /// effect.
 struct ServerClock {
-  /// Nanoseconds to add to the clock since the boot.
+  /// Nanoseconds to add to the clock since the boot. They wrap if the time of day is earlier, as without a hardware clock.
   private let offset: UInt64
 
   /// - Parameter stored: the latest stored time of an earlier process; 0 if there is none.
@@ -29,8 +29,7 @@ struct ServerClock {
   /// Milliseconds from now until `deadline`, as a timeout. Waits do not count the time of a suspension, so they may end later
   /// after one, unless a client is connected or connects: see ``Engine/nextDeadline``.
   func milliseconds(until deadline: Instant) -> Int32 {
-    let moment = deadline.nanoseconds
-    return MonotonicClock.milliseconds(from: BootClock.now, until: moment > offset ? moment &- offset : 0)
+    MonotonicClock.milliseconds(from: now.nanoseconds, until: deadline.nanoseconds)
   }
 }
 

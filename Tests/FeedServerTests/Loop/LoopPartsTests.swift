@@ -27,6 +27,20 @@ struct ServerClockTests {
     expectEqual(clock.milliseconds(until: start.adding(seconds: 60)), 0)
   }
 
+  @Test("waits have their time if the time of day is earlier than the time since the boot")
+  func earlyTimeOfDay() {
+    var none = faulty_sockets()
+    faulty_sockets_use(&none)
+    defer { faulty_sockets_use(nil) }
+    faulty_sockets_suspend(30_000_000_000)
+    faulty_sockets_set_clock(1_000_000_000)
+    let clock = ServerClock(after: 0)
+    expectEqual(clock.now, moment(1))
+    expectEqual(clock.milliseconds(until: moment(61)), 60_000)
+    faulty_sockets_advance(20_000_000_000)
+    expectEqual(clock.milliseconds(until: moment(61)), 40_000)
+  }
+
   @Test("a stored time that is more than a minute later than the time of day is worth a warning")
   func laterThanTheTimeOfDay() {
     var none = faulty_sockets()
