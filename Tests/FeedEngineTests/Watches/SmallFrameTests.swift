@@ -88,8 +88,8 @@ import Testing
     let name = String(repeating: "k", count: 100)
     // The delta of each update is longer than a frame, and the second list of sections.
     var frames: [Value] = []
-    for start in [0, 20] {
-      let elements = (start..<start + 20).map { #"{"id":\#($0),"k":"\#(name)\#($0)"}"# }.joined(separator: ",")
+    for start in [0, 12] {
+      let elements = (start..<start + 12).map { #"{"id":\#($0),"k":"\#(name)\#($0)"}"# }.joined(separator: ",")
       let answer = harness.ask(pusher, "update", #"{"feed":"c","elements":[\#(elements)],"result":"counts"}"#)
       expectEqual(Value(answer.first ?? "")?.errorCode, nil)
       let received = harness.take(watcher)
