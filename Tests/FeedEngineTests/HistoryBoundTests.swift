@@ -29,6 +29,30 @@ import Testing
     expectEqual(answer.first?.json?["result"]?["resumed"]?.bool, false)
   }
 
+  /// Among many feeds, histories are trimmed in parts. All of them are looked at, and share what is left after the first round.
+  @Test func historiesOfManyFeedsAreTrimmedInParts() throws {
+    var limits = Limits()
+    limits.maxHistoryBytes = 8192
+    let harness = EngineHarness(limits: limits)
+    let client = harness.connect()
+    func fill(_ feed: String) {
+      _ = harness.ask(client, "define", #"{"feed":"\#(feed)","kind":"array"}"#)
+      _ = harness.ask(client, "watch", #"{"feed":"\#(feed)"}"#)
+      for number in 0..<400 { _ = harness.ask(client, "insert", #"{"feed":"\#(feed)","elements":[\#(number)]}"#) }
+    }
+    fill("first")
+    let bins = (0..<250).map { #"{"name":"\#($0)"}"# }.joined(separator: ",")
+    for number in 0..<20 {
+      _ = harness.ask(client, "define", #"{"feed":"c\#(number)","kind":"collection","id":"$.id","bins":[\#(bins)]}"#)
+    }
+    fill("last")
+    harness.advance(seconds: 2)
+    #expect(!harness.engine.catalog.isTrimming)
+    let kept = try ["first", "last"].map { try harness.engine.catalog.feed(named: $0).history?.bytes ?? 0 }
+    #expect(kept.reduce(0, +) <= 8192)
+    #expect(kept.allSatisfy { $0 > 2048 })
+  }
+
   /// Many feeds record each change, so histories grow fast. They are trimmed before the next second, and during replay.
   @Test func manyChangesAreTrimmedBeforeTheSweep() throws {
     var limits = Limits()

@@ -27,8 +27,8 @@ extension Engine {
       sweep()
     } else {
       if watches.hasDueBookmarks { sendBookmarks() }
-      if catalog.hasManyChanges { trimHistories() }
     }
+    trimHistories()
     advanceWatches()
     catalog.freeDiscarded(Self.discardLimit)
   }
@@ -45,7 +45,8 @@ extension Engine {
   /// Whether there is work that can continue immediately.
   var hasWork: Bool {
     sessions.quotas.hasOverLimit || hasAnswersToContinue || watches.schedule.readyCount > 0 || sessions.hasResumable
-      || catalog.hasDiscarded || hasLongTextToScan || watches.catchUps.hasWork || watches.hasDueBookmarks
+      || catalog.hasDiscarded || catalog.isTrimming || hasLongTextToScan || watches.catchUps.hasWork
+      || watches.hasDueBookmarks
   }
 
   /// Evicts expired elements, a bounded number in each turn. The feeds that are due share it.
@@ -76,7 +77,7 @@ extension Engine {
     }
     sessions.nobody.last.feed.forgetIfGone()
     sendBookmarks()
-    trimHistories()
+    if !catalog.isTrimming { catalog.beginTrimming() }
   }
 
   /// Closes a connection whose incomplete frame makes no progress.
@@ -104,10 +105,12 @@ extension Engine {
     outbox.list(session)
   }
 
-  /// Discards recorded changes beyond the limits: once a second, and after many changes.
+  /// Discards recorded changes beyond the limits, once a second and after many changes: those of some feeds in each turn.
   func trimHistories() {
+    if !catalog.isTrimming && catalog.hasManyChanges { catalog.beginTrimming() }
+    if !catalog.isTrimming { return }
     let oldest = now.nanoseconds.subtractingReportingOverflow(UInt64(limits.historySeconds) * 1_000_000_000)
-    catalog.trimHistories(before: Instant(nanoseconds: oldest.overflow ? 0 : oldest.partialValue))
+    catalog.trimSome(before: Instant(nanoseconds: oldest.overflow ? 0 : oldest.partialValue))
   }
 
   func countRequest(of session: Session, _ count: Int) {

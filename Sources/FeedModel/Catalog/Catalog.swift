@@ -25,13 +25,11 @@ public final class Catalog {
   /// The feeds that show other rows since other limits were set, and those that were made under their numbers later.
   private var replaced: Set<FeedNumber> = []
   private(set) var slowFilters = SlowFilters()
-  /// The number of changes published when the histories were trimmed last.
+  /// The number of changes published when the histories began to be trimmed last.
   private var changesAtTrim = 0
   /// The number of changes of one row that take some megabytes.
   private static let manyChanges = 200_000
-  /// The words of histories that are moved at once to smaller memory: about two milliseconds. A history of the default size needs
-  /// no more.
-  private static let wordsToMove = 3 << 19
+  private var trimming = HistoryTrimming()
   /// The elements of feeds that are gone and of states that were replaced, and names of sections.
   let discarded = DiscardedElements()
 
@@ -229,29 +227,31 @@ public final class Catalog {
 
   // MARK: History
 
-  /// The feeds that record a history, bins included.
-  private var recording: [Feed] {
-    table.all.flatMap { [$0] + $0.kind.bins }.filter(\.isObserved)
+  /// The bytes of the histories of all feeds. O(feeds).
+  public var historyBytes: Int {
+    (0..<table.numberCount).reduce(0) { $0 &+ (table.history(ofNumber: $1)?.bytes ?? 0) }
   }
 
-  /// The bytes of the histories of all feeds. O(feeds).
-  public var historyBytes: Int { recording.reduce(0) { $0 &+ ($1.history?.bytes ?? 0) } }
-
-  /// Whether commits recorded so many changes since the last ``trimHistories(before:)`` that these may take much memory. O(1).
+  /// Whether commits recorded so many changes since the last ``beginTrimming()`` that these may take much memory. O(1).
   public var hasManyChanges: Bool { commit.publisher.publishedChanges &- changesAtTrim >= Self.manyChanges }
+
+  /// Whether histories are left to be looked at by ``trimSome(before:)``.
+  public var isTrimming: Bool { trimming.isUnderWay }
+
+  /// Begins to trim the histories of all feeds.
+  public func beginTrimming() {
+    changesAtTrim = commit.publisher.publishedChanges
+    trimming.begin()
+  }
+
+  /// Does a part of what ``trimHistories(before:)`` does, since `beginTrimming`.
+  public func trimSome(before moment: Instant) { trimming.advance(over: table, limits, before: moment) }
 
   /// Discards recorded changes older than `moment`, and the oldest ones beyond `historyBytes` for a feed or
   /// `maxHistoryBytes` for all feeds. O(feeds + changes discarded).
   public func trimHistories(before moment: Instant) {
-    changesAtTrim = commit.publisher.publishedChanges
-    let feeds = recording
-    for feed in feeds { feed.history?.trim(bytes: limits.historyBytes, before: moment) }
-    if historyBytes > limits.maxHistoryBytes {
-      let share = limits.maxHistoryBytes / feeds.count
-      for feed in feeds { feed.history?.trim(bytes: share, before: moment) }
-    }
-    var words = Self.wordsToMove
-    for feed in feeds { words -= feed.history?.compact(moving: words) ?? 0 }
+    beginTrimming()
+    while isTrimming { trimSome(before: moment) }
   }
 
   // MARK: Recovery

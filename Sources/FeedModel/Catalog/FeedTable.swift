@@ -45,6 +45,12 @@ final class FeedTable {
     return feed
   }
 
+  /// The numbers in use or free are below this.
+  var numberCount: Int { numbered.count }
+
+  /// The history of the feed or bin with a number; nil if it records none, or the number is free. O(1).
+  func history(ofNumber number: FeedNumber) -> History? { numbered[number]?.history }
+
   /// The feed or bin with a number, without a count of references. The table keeps it until the commit under way ends. O(1).
   @inline(__always)
   func unretained(_ number: FeedNumber) -> Unmanaged<Feed> { .passUnretained(self[number]) }
