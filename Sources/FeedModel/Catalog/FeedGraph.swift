@@ -228,6 +228,17 @@ final class FeedGraph {
     return false
   }
 
+  /// Whether a feed, and each feed whose rows it shows, directly or through others, is a match. O(feeds shown).
+  func isEveryShown(by feed: Feed, _ isMatch: (Feed) -> Bool) -> Bool {
+    var seen: Set<FeedNumber> = [feed.number]
+    var waiting = [feed]
+    while let next = waiting.popLast() {
+      if !isMatch(next) { return false }
+      for shown in next.shownFeeds where seen.insert(shown.number).inserted { waiting.append(shown) }
+    }
+    return true
+  }
+
   /// Calls `body` with the route of row changes of a feed, without a count of references. O(1) if it is cached.
   @inline(__always)
   func withRoute<R>(of feed: Feed, _ body: (Route) -> R) -> R {

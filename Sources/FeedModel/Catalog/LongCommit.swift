@@ -43,11 +43,9 @@ public final class LongCommit {
 
   /// Whether others can read a feed now although not every feed: it shows no rows that are being changed.
   public func isReadable(_ feed: Feed) -> Bool {
-    stage == .open && !log.hasStructures
-      && !forks.inPlace.contains { number in
-        let changed = graph.table[number]
-        return ([changed] + changed.kind.bins).contains { graph.isShown($0, by: feed) }
-      }
+    guard stage == .open && !log.hasStructures else { return false }
+    if forks.areAll { return true }
+    return graph.isEveryShown(by: feed) { !forks.isChangedInPlace(graph.table.collection(of: $0) ?? $0) }
   }
 
   /// Lets others read the state before the commit, as far as that is possible; see ``isReadable``.
@@ -115,6 +113,8 @@ public final class LongCommit {
 ///
 /// While the commit works, a feed has the copy; while others work, it has the rows before. If the commit takes effect,
 /// the copy stays. Invariant: a feed is forked once, before the commit has changed any of its rows.
+///
+/// Each stop and each continuation exchanges all copies, so there are at most ``mostForks``; further feeds are changed in place.
 struct Forks {
   private struct Fork {
     let feed: FeedNumber
@@ -126,12 +126,18 @@ struct Forks {
   private static let fewSteps = 2048
   /// A copy is made if there are so many rows for each step, or fewer: copying them takes about twice as long as the step.
   private static let rowsPerStep = 256
+  /// The copies of a commit. Exchanging one takes about a microsecond.
+  private static let mostForks = 256
 
   /// The steps that the commit is expected to make; 0 if it does not stop.
   private(set) var steps = 0
   private var forks: [Fork] = []
   /// The feeds whose rows the commit changes in place.
-  private(set) var inPlace: [FeedNumber] = []
+  private var inPlace: Set<FeedNumber> = []
+  /// The feeds of `forks`.
+  private var forked: Set<FeedNumber> = []
+  /// The feed that the commit changed last.
+  private var last: FeedNumber?
   /// Whether an operation had changed rows, while others work.
   private var wasChanging = false
 
@@ -143,31 +149,39 @@ struct Forks {
   mutating func begin(steps: Int) {
     assert(forks.isEmpty, "a commit has not ended")
     self.steps = steps
-    inPlace.removeAll()
+    forget()
   }
+
+  /// Whether the commit changes rows of a feed in place.
+  func isChangedInPlace(_ feed: Feed) -> Bool { inPlace.contains(feed.number) }
 
   /// Whether a feed that will be changed shall be forked. If not, it is changed in place.
   mutating func shallAdd(_ feed: FeedNumber, rows: Int, steps: Int?) -> Bool {
     if isKnown(feed) { return false }
-    if max(steps ?? 0, self.steps) >= max(Self.fewSteps, rows / Self.rowsPerStep) { return true }
-    inPlace.append(feed)
+    if forks.count < Self.mostForks, max(steps ?? 0, self.steps) >= max(Self.fewSteps, rows / Self.rowsPerStep) {
+      return true
+    }
+    inPlace.insert(feed)
     return false
   }
 
   /// Gives the feed its copy.
   mutating func add(_ feed: FeedNumber, _ exchange: @escaping () -> Void) {
     forks.append(Fork(feed: feed, exchange: exchange))
+    forked.insert(feed)
     exchange()
   }
 
   /// Records that rows of a feed will be changed.
   mutating func willChange(_ feed: FeedNumber) {
-    if !isKnown(feed) { inPlace.append(feed) }
+    if feed == last { return }
+    last = feed
+    if !isKnown(feed) { inPlace.insert(feed) }
   }
 
   /// Whether the commit changes the feed, in a copy or in place.
   private func isKnown(_ feed: FeedNumber) -> Bool {
-    inPlace.contains(feed) || forks.contains { $0.feed == feed }
+    forked.contains(feed) || inPlace.contains(feed)
   }
 
   /// Gives the feeds the rows before the commit.
@@ -190,15 +204,18 @@ struct Forks {
   }
 
   /// Lets the feeds keep their copies: the commit takes effect.
-  mutating func keep() {
-    forks.removeAll()
-    inPlace.removeAll()
-  }
+  mutating func keep() { forget() }
 
   /// Gives the feeds the rows before the commit for good.
   mutating func discard() {
     for fork in forks { fork.exchange() }
+    forget()
+  }
+
+  private mutating func forget() {
     forks.removeAll()
+    forked.removeAll()
     inPlace.removeAll()
+    last = nil
   }
 }
