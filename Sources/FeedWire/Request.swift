@@ -97,10 +97,16 @@ public struct UpdateForm: ~Copyable {
 }
 
 extension Request {
-  /// Whether the request may need more space in the stored state. O(1), except for a transaction that only deletes.
+  /// The operations of a transaction that are looked at.
+  private static let lookedAt = 4096
+
+  /// Whether the request may need more space in the stored state, or is a transaction of so many operations that they are not looked
+  /// at. O(1), except for a short transaction that only deletes.
   public func mayGrow(_ method: Method) -> Bool {
     guard method == .transaction else { return method.mayGrow }
-    guard let operations = params?.member("ops"), operations.kind == .array else { return true }
+    guard let operations = params?.member("ops"), operations.kind == .array, operations.count <= Self.lookedAt else {
+      return true
+    }
     for operation in operations.elements {
       guard let name = operation.member("method"), let method = Method(name), !method.mayGrow else { return true }
     }

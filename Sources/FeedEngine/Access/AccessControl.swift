@@ -133,30 +133,106 @@ struct AccessControl {
 
   /// Throws unless a rule allows the request.
   ///
-  /// - Parameter checked: the operations of a transaction that were checked before.
+  /// - Parameter progress: where the check goes on.
+  /// - Returns: whether the check is over; if not, it goes on in another turn.
   /// - Throws: `permissionDenied`; for an operation of a transaction, with its index.
   mutating func check(
-    _ method: Method, _ params: JSONView?, by peer: Peer, in catalog: Catalog, checked: Int = 0
-  ) throws(FeedError) {
-    guard let rules, !isPrivileged(peer) else { return }
+    _ method: Method, _ params: JSONView?, by peer: Peer, in catalog: Catalog, _ progress: inout RequestCheck
+  ) throws(FeedError) -> Bool {
+    guard let rules, !isPrivileged(peer), !progress.isAllowed else { return true }
+    progress.isAllowed =
+      method == .transaction
+      ? try checkTransaction(params, rules, peer, catalog, &progress)
+      : try check(method, params, rules, peer, catalog, &progress)
+    return progress.isAllowed
+  }
+
+  private mutating func checkTransaction(
+    _ params: JSONView?, _ rules: AccessRules, _ peer: Peer, _ catalog: Catalog, _ progress: inout RequestCheck
+  ) throws(FeedError) -> Bool {
+    var conditions = progress.conditions
+    defer { progress.conditions = conditions }
+    guard try checkConditions(of: .transaction, params, rules, peer, catalog, &conditions, &progress) else {
+      return false
+    }
+    guard let operations = params?.member("ops"), operations.kind == .array else { return true }
+    var checked = progress.operations
+    defer { progress.operations = checked }
+    return try checked.advance(over: operations) { place, operation throws(FeedError) in
+      guard let name = operation.member("method"), let method = Method(name), method != .transaction else {
+        return progress.spend()
+      }
+      let params = operation.member("params")
+      do throws(FeedError) {
+        return try check(method, params, rules, peer, catalog, &progress)
+      } catch {
+        throw error.ofOperation(at: place, params)
+      }
+    }
+  }
+
+  /// Throws unless a rule allows a request that is no transaction, or an operation. Returns whether that is over.
+  private mutating func check(
+    _ method: Method, _ params: JSONView?, _ rules: AccessRules, _ peer: Peer, _ catalog: Catalog,
+    _ progress: inout RequestCheck
+  ) throws(FeedError) -> Bool {
+    guard progress.spend() else { return false }
     if method.isLogged {
-      for feed in Parameters(object: params).conditionFeeds(of: method) {
-        do throws(FeedError) {
-          try checkReading(feed, rules, peer, catalog)
-        } catch {
-          throw error.naming(feed)
+      var conditions = progress.conditionsOfOperation
+      defer { progress.conditionsOfOperation = conditions }
+      guard try checkConditions(of: method, params, rules, peer, catalog, &conditions, &progress) else { return false }
+    }
+    if let right = method.rules.right {
+      // A request without a feed is refused by its handler, with a better message.
+      let feed = params?.member("feed")?.truncatedName
+      if let feed, right == .read {
+        try checkReading(feed, rules, peer, catalog)
+      } else if feed != nil || right == .admin {
+        try check(right, on: feed, rules, peer)
+        // A feed may show another feed only if the client may read that feed.
+        let shown = method.shownFeeds(params)
+        while progress.shown < shown.count {
+          guard progress.spend() else { return false }
+          try checkReading(shown[progress.shown], rules, peer, catalog)
+          progress.shown += 1
         }
       }
     }
-    if method == .transaction { return try checkOperations(of: params, after: checked, by: peer, in: catalog) }
-    guard let right = method.rules.right else { return }
-    // A request without a feed is refused by its handler, with a better message.
-    let feed = params?.member("feed")?.truncatedName
-    if feed == nil && right != .admin { return }
-    if right == .read, let feed { return try checkReading(feed, rules, peer, catalog) }
-    try check(right, on: feed, rules, peer)
-    // A feed may show another feed only if the client may read that feed.
-    for shown in method.shownFeeds(params) { try checkReading(shown, rules, peer, catalog) }
+    (progress.conditionsOfOperation, progress.shown) = (ListProgress(), 0)
+    return true
+  }
+
+  /// Throws unless a peer may read the feeds of the conditions of a request or of an operation. Returns whether that is over.
+  private mutating func checkConditions(
+    of method: Method, _ params: JSONView?, _ rules: AccessRules, _ peer: Peer, _ catalog: Catalog,
+    _ checked: inout ListProgress, _ progress: inout RequestCheck
+  ) throws(FeedError) -> Bool {
+    if let conditions = params?.member("if") {
+      if conditions.kind != .array { try checkCondition(conditions, rules, peer, catalog) }
+      let isOver = try checked.advance(over: conditions) { _, condition throws(FeedError) in
+        guard progress.spend() else { return false }
+        try checkCondition(condition, rules, peer, catalog)
+        return true
+      }
+      guard isOver else { return false }
+    }
+    // A condition on elements tells what the feed holds.
+    if let params, Parameters(object: params).hasElementCondition(of: method) {
+      try checkCondition(params, rules, peer, catalog)
+    }
+    return true
+  }
+
+  /// Throws unless a peer may read the feed that an object names.
+  private mutating func checkCondition(
+    _ condition: JSONView, _ rules: AccessRules, _ peer: Peer, _ catalog: Catalog
+  ) throws(FeedError) {
+    guard let feed = condition.member("feed")?.truncatedName else { return }
+    do throws(FeedError) {
+      try checkReading(feed, rules, peer, catalog)
+    } catch {
+      throw error.naming(feed)
+    }
   }
 
   /// Throws unless a peer may read a feed and all feeds that it shows. An undefined feed shows none.
@@ -164,51 +240,13 @@ struct AccessControl {
     _ name: String, _ rules: AccessRules, _ peer: Peer, _ catalog: Catalog
   ) throws(FeedError) {
     try check(.read, on: name, rules, peer)
-    guard let feed = try? catalog.feed(named: name) else { return }
+    guard let feed = try? catalog.feed(named: name), feed.showsFeeds else { return }
     if mayRead(feed, peer, asOf: catalog.structureVersion) { return }
     throw .permissionDenied(
       reason:
         "uid \(peer.uid) may not read a feed that \"\(name)\" shows; a rule in \"access\" of the daemon's configuration "
         + "must allow it")
   }
-
-  private mutating func checkOperations(
-    of params: JSONView?, after checked: Int, by peer: Peer, in catalog: Catalog
-  ) throws(FeedError) {
-    guard let operations = params?.member("ops"), operations.kind == .array else { return }
-    for (place, operation) in operations.elements.enumerated() where place >= checked {
-      try check(operation, at: place, by: peer, in: catalog)
-    }
-  }
-
-  private mutating func check(
-    _ operation: JSONView, at place: Int, by peer: Peer, in catalog: Catalog
-  ) throws(FeedError) {
-    guard let name = operation.member("method"), let method = Method(name), method != .transaction else { return }
-    let params = operation.member("params")
-    do throws(FeedError) {
-      try check(method, params, by: peer, in: catalog)
-    } catch {
-      throw error.ofOperation(at: place, params)
-    }
-  }
-
-  /// Checks a part of the operations of a transaction, after the first `checked`.
-  ///
-  /// - Returns: the operations that were checked and are allowed, and whether these are all, or another one is not allowed.
-  mutating func checkPart(
-    of params: JSONView?, after checked: Int, by peer: Peer, in catalog: Catalog
-  ) -> (checked: Int, isOver: Bool) {
-    guard let operations = params?.member("ops"), operations.kind == .array else { return (checked, true) }
-    for (place, operation) in operations.elements.enumerated() where place >= checked {
-      if place - checked == Self.operationsPerTurn { return (place, false) }
-      do throws(FeedError) { try check(operation, at: place, by: peer, in: catalog) } catch { return (place, true) }
-    }
-    return (operations.count, true)
-  }
-
-  /// The operations that one turn checks. One takes about half a microsecond.
-  private static let operationsPerTurn = 4096
 
   private func check(
     _ right: Right, on feed: String?, _ rules: AccessRules, _ peer: Peer
@@ -289,26 +327,45 @@ extension Method {
 extension Engine {
   /// Throws unless the access rules allow the request. Reading a feed, showing it in another one and naming it in a
   /// condition require the right to read all feeds that it shows.
-  ///
-  /// - Parameter checked: the operations of a transaction that were checked before.
-  func checkAccess(_ method: Method, _ params: JSONView?, by peer: Peer, checked: Int = 0) throws(FeedError) {
-    try access.check(method, params, by: peer, in: catalog, checked: checked)
+  func checkAccess(_ method: Method, _ params: JSONView?, by peer: Peer) throws(FeedError) {
+    var progress = RequestCheck()
+    _ = try access.check(method, params, by: peer, in: catalog, &progress)
   }
 
-  /// Checks a part of the operations of a long request by the access rules. Returns whether that is over.
+  /// Throws unless a new request can be taken: its definitions are not too large, and the access rules allow it. Definitions are
+  /// checked first, because the access rules look at each feed that they name.
+  ///
+  /// - Parameter progress: where the check goes on.
+  /// - Returns: whether the check is over; if not, it goes on in another turn.
+  func checkAdmission(
+    of method: Method, _ params: JSONView?, by peer: Peer, _ progress: inout RequestCheck
+  ) throws(FeedError) -> Bool {
+    // Asked here, because the call copies the limits.
+    if method.mayDefine, try !Admission.checkDefinitions(of: method, params, limits, &progress) { return false }
+    if !access.isRestricted { return true }
+    return try access.check(method, params, by: peer, in: catalog, &progress)
+  }
+
+  /// Checks a part of a long request. Returns whether that is over: it was checked, or what is wrong with it is found
+  /// again at once.
   ///
   /// - Parameter hasTurn: whether the session took its part of the turn to scan the text. Otherwise it takes it now: requests of a
   ///   JSON-RPC batch are tried many times in a turn.
   func checkPart(of text: LongText, _ message: JSONView, of session: Session, hasTurn: Bool) -> Bool {
-    let peer = session.peer
-    guard access.isRestricted, !access.isPrivileged(peer), message.kind == .object,
-      message.member("method")?.stringEquals("transaction") == true
+    guard message.kind == .object, let method = message.member("method").flatMap({ Method($0) }), method.isLogged,
+      access.isRestricted || method.mayDefine
     else { return true }
-    if text.rules != access.version { (text.rules, text.checked, text.isChecked) = (access.version, 0, false) }
+    if text.rules != access.version {
+      (text.rules, text.check, text.isChecked) = (access.version, RequestCheck(), false)
+    }
     if text.isChecked { return true }
     guard hasTurn || sessions.longTexts.takeTurn(session) != nil else { return false }
-    (text.checked, text.isChecked) = access.checkPart(
-      of: message.member("params"), after: text.checked, by: peer, in: catalog)
+    text.check.beginTurn()
+    do throws(FeedError) {
+      text.isChecked = try checkAdmission(of: method, message.member("params"), by: session.peer, &text.check)
+    } catch {
+      text.isChecked = true
+    }
     return text.isChecked
   }
 

@@ -53,14 +53,16 @@ public struct NamePattern: Equatable, Sendable {
 
   /// Whether the pattern matches a feed's name. A pattern that matches a collection also matches its bins.
   public func matches(feed name: String) -> Bool {
-    let bytes = Array(name.utf8)
-    if bytes.first == UInt8(ascii: "$"), pattern.first != UInt8(ascii: "$") { return false }
-    if matches(bytes[...]) { return true }
-    return bytes.firstIndex(of: UInt8(ascii: "/")).map { matches(bytes[..<$0]) } ?? false
+    var name = name
+    return name.withUTF8 { bytes in
+      if bytes.first == UInt8(ascii: "$"), pattern.first != UInt8(ascii: "$") { return false }
+      if matches(bytes[...]) { return true }
+      return bytes.firstIndex(of: UInt8(ascii: "/")).map { matches(bytes[..<$0]) } ?? false
+    }
   }
 
   /// O(pattern · name): only the last star is retried.
-  private func matches(_ name: ArraySlice<UInt8>) -> Bool {
+  private func matches(_ name: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
     var (place, index) = (0, name.startIndex)
     var retry: (place: Int, index: Int)?
     while index < name.endIndex {

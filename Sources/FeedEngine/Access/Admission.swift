@@ -13,45 +13,55 @@ enum Admission {
   private static let requestMembers = ["replace", "animation", "if"]
   /// Members of the status in each result of `describe`. `define` accepts such a result unchanged, but not single members
   /// of it: a misspelt `section` or a misplaced `count` must not be ignored.
-  private static let status = ["sections", "counts", "count", "revision", "watchers"]
+  private static let status: [StaticString] = ["sections", "counts", "count", "revision", "watchers"]
   /// Members of the status in some of these results.
   private static let rareStatus = ["source", "shows", "group", "log"]
 
-  /// Throws if a definition in a request is too large or has unknown members. Returns whether there is a definition. Lengths are
-  /// checked before anything is decoded.
+  /// Throws if a definition in a request is too large or has unknown members. Lengths are checked before anything is decoded.
   ///
+  /// - Parameter progress: where the check goes on; notes whether there is a definition.
+  /// - Returns: whether the check is over; if not, it goes on in another turn.
   /// - Throws: `limitExceeded`, or `invalidParams` with the path of the member; for an operation of a transaction, with
   ///   its index.
-  static func checkDefinitions(of method: Method, _ params: JSONView?, _ limits: Limits) throws(FeedError) -> Bool {
+  static func checkDefinitions(
+    of method: Method, _ params: JSONView?, _ limits: Limits, _ progress: inout RequestCheck
+  ) throws(FeedError) -> Bool {
     switch method {
-    case .define: try checkDefinition(params, limits)
-    case .transaction: return try checkOperations(params?.member("ops"), limits)
-    default: return false
+    case .define:
+      progress.hasDefinitions = true
+      try checkDefinition(params, limits)
+      return true
+    case .transaction:
+      guard let operations = params?.member("ops"), operations.kind == .array else { return true }
+      var checked = progress.definitions
+      defer { progress.definitions = checked }
+      return try checked.advance(over: operations) { place, operation throws(FeedError) in
+        try checkOperation(operation, at: place, limits, &progress)
+      }
+    default: return true
     }
-    return true
   }
 
-  private static func checkOperations(_ operations: JSONView?, _ limits: Limits) throws(FeedError) -> Bool {
-    guard let operations, operations.kind == .array else { return false }
-    var hasDefinition = false
-    for (place, operation) in operations.elements.enumerated() {
-      guard let method = operation.member("method"), method.stringEquals("define") else { continue }
-      let params = operation.member("params")
-      do throws(FeedError) {
-        hasDefinition = true
-        try checkDefinition(params, limits)
-      } catch {
-        throw error.ofOperation(at: place, params)
-      }
+  private static func checkOperation(
+    _ operation: JSONView, at place: Int, _ limits: Limits, _ progress: inout RequestCheck
+  ) throws(FeedError) -> Bool {
+    guard let method = operation.member("method"), method.stringEquals("define") else { return progress.spend() }
+    let params = operation.member("params")
+    guard progress.spend(definition: params) else { return false }
+    progress.hasDefinitions = true
+    do throws(FeedError) {
+      try checkDefinition(params, limits)
+    } catch {
+      throw error.ofOperation(at: place, params)
     }
-    return hasDefinition
+    return true
   }
 
   private static func checkDefinition(_ params: JSONView?, _ limits: Limits) throws(FeedError) {
     guard let params else { return }
     try checkSize(params, limits)
-    let names = params.kind == .object ? Set(params.members.compactMap(\.key.string)) : []
-    let others = requestMembers + (names.isSuperset(of: status) ? status + rareStatus : [])
+    let hasStatus = status.allSatisfy { params.member($0) != nil }
+    let others = requestMembers + (hasStatus ? status.map { "\($0)" } + rareStatus : [])
     do throws(KnownMembers.Unknown) {
       try KnownMembers.check(definition: params, others: others, repeats: .allowed)
     } catch {

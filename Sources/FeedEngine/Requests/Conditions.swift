@@ -71,17 +71,6 @@ extension Engine {
 }
 
 extension Parameters {
-  /// The feeds of the conditions of a method, for access rules. A condition on elements tells what the feed holds.
-  func conditionFeeds(of method: Method) -> [String] {
-    var feeds: [String] = []
-    if let conditions = member("if") {
-      let all = conditions.kind == .array ? Array(conditions.elements) : [conditions]
-      feeds = all.compactMap { $0.member("feed")?.truncatedName }
-    }
-    if hasElementCondition(of: method), let feed = member("feed")?.truncatedName { feeds.append(feed) }
-    return feeds
-  }
-
   /// Whether the request has a condition on the present element.
   func hasElementCondition(of method: Method) -> Bool {
     switch method {

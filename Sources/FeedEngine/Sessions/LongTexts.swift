@@ -6,8 +6,8 @@ final class LongText {
   /// Not private, because a batch takes the scanner with the tokens of the text.
   var scanner: JSONScanner
   private(set) var isComplete = false
-  /// The operations of a transaction that the access rules of a version allow, and whether no other is to be checked in parts.
-  var checked = 0
+  /// How far the request was checked by the access rules of a version, and whether no more is to be checked in parts.
+  var check = RequestCheck()
   var isChecked = false
   var rules = 0
 

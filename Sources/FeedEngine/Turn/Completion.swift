@@ -291,7 +291,7 @@ struct Completion: ~Copyable {
   ) -> Bool {
     let isDone = engine.longWork.run(steps: steps) { [engine] in
       guard let session else { return engine.performSilently(entry.method, id, parameters) }
-      engine.perform(entry.method, id, parameters, of: session, checksAccess: entry.kind == .waiting)
+      engine.perform(entry.method, id, parameters, of: session, checksAccess: false)
     }
     if isDone { remove(entry) } else { chargeWork(of: entry) }
     return isDone
@@ -376,6 +376,6 @@ extension Engine {
     if !isLogged && session.input.isDeaf && !entry.method.isLogged { return }
     // A request that may only begin a history is treated as a read, also if it could not be stored: rules and feeds may have
     // changed since it was taken.
-    perform(entry.method, id, parameters, of: session, checksAccess: !isLogged || !entry.method.isLogged)
+    perform(entry.method, id, parameters, of: session, checksAccess: !entry.method.isLogged)
   }
 }

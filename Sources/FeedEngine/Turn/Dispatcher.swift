@@ -148,7 +148,7 @@ struct Dispatcher: ~Copyable {
       return true
     }
     guard let message = take(text, of: payload, session) else { return false }
-    return dispatch(message, payload, of: session, checked: text.checked)
+    return dispatch(message, payload, of: session, checked: text.check)
   }
 
   /// Moves a long text to the open batch. Returns nil if that has no room, or if feeds cannot be read; the caller must retry
@@ -167,10 +167,10 @@ struct Dispatcher: ~Copyable {
   ///
   /// - Parameters:
   ///   - update: the request in the message if that has the form of the updates of the connection.
-  ///   - checked: the operations of a transaction that the access rules were seen to allow.
+  ///   - checked: how far the request was checked.
   private mutating func dispatch(
     _ message: JSONView, _ payload: UnsafeRawBufferPointer, of session: Session, update: Request? = nil,
-    checked: Int = 0
+    checked: RequestCheck = RequestCheck()
   ) -> Bool {
     engine.countRequest(of: session, 1)
     var id: JSONView?
@@ -182,11 +182,11 @@ struct Dispatcher: ~Copyable {
         (method, request) = try engine.decode(message, id: &id)
         if method == .update { session.last.form.follow(message, request) }
       }
-      if engine.access.isRestricted {
-        try engine.checkAccess(method, request.params, by: session.peer, checked: checked)
+      var check = checked
+      if engine.access.isRestricted || method.mayDefine {
+        check.beginRest()
+        _ = try engine.checkAdmission(of: method, request.params, by: session.peer, &check)
       }
-      // Asked here, because the call copies the limits.
-      let defines = method.mayDefine ? try Admission.checkDefinitions(of: method, request.params, engine.limits) : false
       // A peer that stopped reading gets no answers. Its requests that change feeds are still executed.
       if session.input.isDeaf && !method.isLogged { return true }
       if engine.longWork.isExclusive && session.line.isEmpty && !engine.isReadable(method, request) {
@@ -205,7 +205,7 @@ struct Dispatcher: ~Copyable {
         guard batches.takeRoom(bytes: payload.count, work: work, for: session.peer.uid) else {
           return postpone(session)
         }
-        if defines { batches.open.charge(to: session.peer.uid, isLogged: isLogged) }
+        if check.hasDefinitions { batches.open.charge(to: session.peer.uid, isLogged: isLogged) }
         add(method, request, message, payload, isLogged: isLogged, of: session)
         return true
       }
@@ -366,14 +366,14 @@ struct Dispatcher: ~Copyable {
   /// Scans a request of a JSON-RPC batch onto the tape of the open batch, and takes it.
   private mutating func dispatchElement(_ text: UnsafeRawBufferPointer, of session: Session) -> Bool {
     let message: JSONView
-    var checked = 0
+    var checked = RequestCheck()
     do throws(JSONError) {
       if LongTexts.isLong(text.count) {
         guard let long = try scanLong(text, of: session), let taken = take(long, of: text, session) else {
           return false
         }
         message = taken
-        checked = long.checked
+        checked = long.check
       } else {
         message = try batches.open.scan(text)
       }

@@ -122,10 +122,25 @@ extension JSONView {
 
     /// Returns the next element. O(1).
     @inlinable public mutating func next() -> JSONView? { cursor.next(names: 0) }
+
+    /// The place of the first element.
+    public static let start = 1
+
+    /// The place of the next element, in the array whose elements these are.
+    public func place(in array: JSONView) -> Int { cursor.token - array.token }
   }
 
   /// The elements of an array; empty for other kinds.
   @inlinable public var elements: Elements { Elements(self) }
+
+  /// The elements of an array from a place on; empty for other kinds. O(1).
+  ///
+  /// - Parameter place: ``Elements/start``, or what ``Elements/place(in:)`` returned for this array or a copy of it.
+  public func elements(from place: Int) -> Elements {
+    var elements = Elements(self)
+    if elements.cursor.token < elements.cursor.end { elements.cursor.token = token + place }
+    return elements
+  }
 
   /// Whether all elements of an array are scalars, so that `element(at:)` is O(1).
   @inlinable public var hasOnlyScalars: Bool { Int(token.pointee.span) == count &+ 1 }
