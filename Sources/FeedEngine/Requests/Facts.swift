@@ -5,30 +5,19 @@ import FeedWire
 
 /// Methods about the definitions of feeds.
 extension Engine {
-  func feeds(_ reply: Reply) throws(FeedError) {
-    var readable = access.readableFeeds(by: reply.session.peer)
-    var lists = SectionLists()
-    let listed = catalog.feeds.values.filter { readable.contains($0) }.sorted { $0.name < $1.name }
-    try answer(reply) { out in
-      let end = out.count + limits.maxFrame
-      out.append("\"revision\":", integer: catalog.revision)
-      out.append(",\"feeds\":[")
-      var isFirst = true
-      // An answer that is too long is refused, so the rest of it is not written.
-      for feed in listed where out.count <= end {
-        out.append(isFirst ? "{" : ",{")
-        isFirst = false
-        appendDescription(of: feed, lists.sections(of: feed), to: &out)
-        out.append(UInt8(ascii: "}"))
-      }
-      out.append(UInt8(ascii: "]"))
+  func feeds(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
+    let list = try catalog.feed(named: FeedName.feeds)
+    let job = FeedsJob(list.makeSnapshot(chargedTo: reply.session.snapshots), in: self, for: reply) {
+      [unowned self] feed, lists, out in
+      appendDescription(of: feed, lists.keeps(feed) ? lists.sections(of: feed) : nil, to: &out)
     }
+    start(job, for: reply, parameters)
   }
 
   func describe(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let feed = try feed(parameters, of: reply.session)
     try answer(reply) { out in
-      appendDescription(of: feed, feed.sections, to: &out)
+      appendDescription(of: feed, nil, to: &out)
       status.sharedLog?().append(to: &out)
     }
   }
@@ -61,7 +50,9 @@ extension Engine {
   }
 
   /// Appends the members of the definition, then the current status of the feed.
-  private func appendDescription(of feed: Feed, _ content: [any FeedSection], to out: inout ByteBuffer) {
+  ///
+  /// - Parameter content: the sections of the feed, if they are known.
+  private func appendDescription(of feed: Feed, _ content: [any FeedSection]?, to out: inout ByteBuffer) {
     if let definition = feed.definition {
       definition.appendMembers(to: &out)
     } else {
@@ -71,9 +62,14 @@ extension Engine {
     if let managed = feed.kind as? ManagedKind { append(managed.source, to: &out) }
     if let shown = feed.shownChildren { append(shown, to: &out) }
     out.append(",\"sections\":")
-    out.appendSectionList(content)
-    out.append(counts: content)
-    out.append(",\"count\":", integer: content.reduce(0) { $0 &+ $1.count })
+    if let content {
+      out.appendSectionList(content)
+      out.append(counts: content)
+    } else {
+      out.appendSectionList(of: feed)
+      out.append(countsOf: feed)
+    }
+    out.append(",\"count\":", integer: content?.reduce(0) { $0 &+ $1.count } ?? feed.count)
     out.append(",\"revision\":", integer: feed.revision)
     out.append(",\"watchers\":", integer: feed.watching?.totalWatchCount ?? 0)
   }

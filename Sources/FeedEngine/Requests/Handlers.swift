@@ -20,7 +20,7 @@ extension Engine {
 
   /// Executes a request that waited. Writes an error response if it fails.
   ///
-  /// - Parameter checksAccess: false for a stored request that changes feeds, which was checked when it was taken.
+  /// - Parameter checksAccess: false for a request that changes feeds, which was checked when it was taken.
   func perform(
     _ method: Method, _ id: JSONView?, _ parameters: Parameters, of session: Session, checksAccess: Bool
   ) {
@@ -64,7 +64,7 @@ extension Engine {
       start(job, for: reply, parameters)
     case .ping: try answer(reply) { _ in }
     case .hello: try hello(parameters, reply)
-    case .feeds: try feeds(reply)
+    case .feeds: try feeds(parameters, reply)
     case .describe: try describe(parameters, reply)
     case .stats: try stats(reply)
     case .clients: try clients(reply)

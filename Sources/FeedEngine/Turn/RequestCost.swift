@@ -125,10 +125,9 @@ extension Engine {
     }
   }
 
-  /// The work of a read that looks at all feeds or all connections, whatever its answer says of them; 0 for other reads.
+  /// The work of a read that looks at all histories or all connections, whatever its answer says of them; 0 for other reads.
   func workOfList(_ method: Method) -> Int {
     switch method {
-    case .feeds: catalog.feeds.count
     case .stats, .quotas: Self.gaugesWork &+ sessions.count &+ catalog.accounts.owners.count
     case .clients: sessions.count &+ watches.count / 8
     default: 0

@@ -130,7 +130,7 @@ extension Engine: CommitObserver {
     let frame = beginDelta(in: buffer, channel, from: from, to: channel.feed.revision)
     if channel.isCounting {
       buffer.bytes.append(sectionsOf: change)
-      buffer.bytes.append(counts: channel.feed.sections)
+      buffer.bytes.append(countsOf: channel.feed)
     } else {
       if hasManyRows { buffer.bytes.reserve(limits.maxFrame) }
       buffer.bytes.append(UInt8(ascii: ","))
@@ -235,6 +235,18 @@ extension ByteBuffer {
     for (index, section) in sections.enumerated() {
       if index > 0 { append(UInt8(ascii: ",")) }
       append(integer: section.count)
+    }
+    append(UInt8(ascii: "]"))
+  }
+
+  /// Appends the same for the sections of a feed. Much faster for many sections by value.
+  mutating func append(countsOf feed: Feed) {
+    append(",\"counts\":[")
+    var isFirst = true
+    feed.forEachSection { _, _, count in
+      if !isFirst { append(UInt8(ascii: ",")) }
+      isFirst = false
+      append(integer: count)
     }
     append(UInt8(ascii: "]"))
   }

@@ -48,7 +48,7 @@ final class LongDelta {
       identities = watch.channel.identities?.past(since: watch.queuedRevision)
       if watch.channel.isCounting {
         var counts = ByteBuffer()
-        counts.append(counts: feed.sections)
+        counts.append(countsOf: feed)
         content = .counts(Array(counts.bytes))
       } else {
         let memory = watch.session.snapshots

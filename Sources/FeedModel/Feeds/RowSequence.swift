@@ -65,6 +65,9 @@ public struct SectionLists {
 
   public init() {}
 
+  /// Whether the list of a feed is short enough to be kept.
+  public func keeps(_ feed: Feed) -> Bool { feed.sectionCount <= Self.longestKept }
+
   /// The sections of a feed in order.
   public mutating func sections(of feed: Feed) -> [any FeedSection] {
     guard let provider = feed.kind as? ProviderKind, !feed.isGone else { return feed.sections }

@@ -1,0 +1,57 @@
+import FeedModel
+import TestSupport
+import Testing
+
+@testable import FeedEngine
+@testable import ReferenceModel
+
+/// `feeds`, whose answer several turns write.
+@Suite("A list of many feeds") struct LongListTests {
+  private static let feeds = (0..<9000).map { "f\(10_000 + $0)" }
+
+  private func define(_ names: [String], _ harness: EngineHarness, _ client: ConnectionID) {
+    let operations = names.map { #"{"method":"define","params":{"feed":"\#($0)","kind":"array"}}"# }
+    _ = harness.ask(client, "transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#)
+  }
+
+  private func names(_ list: Value?) -> [String] {
+    list?["result"]?["feeds"]?.items.compactMap { $0["feed"]?.string } ?? []
+  }
+
+  @Test("a list takes several turns, and leaves out what is gone by then")
+  func parts() {
+    let harness = EngineHarness()
+    let (client, other) = (harness.connect(), harness.connect())
+    define(Self.feeds, harness, other)
+    let revision = harness.engine.catalog.revision
+    harness.supply(client, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"feeds"}"#))
+    harness.turnOnce()
+    expectEqual(harness.take(client), [])
+    let changes = [
+      #"{"jsonrpc":"2.0","id":2,"method":"undefine","params":{"feed":"f18999"}}"#,
+      #"{"jsonrpc":"2.0","id":3,"method":"define","params":{"feed":"a","kind":"array"}}"#,
+    ]
+    for change in changes { harness.supply(other, EngineHarness.frame(change)) }
+    harness.turnOnce()
+    expectEqual(harness.take(other).count, 2)
+    harness.turn()
+    let list = harness.take(client).first?.json
+    expectEqual(names(list), Self.feeds.dropLast())
+    expectEqual(list?["result"]?["revision"]?.int, Int(revision))
+    expectEqual(names(harness.ask(client, "feeds").first?.json), ["a"] + Self.feeds.dropLast())
+  }
+
+  @Test("a list in a batch is the same, and one that does not fit is refused")
+  func batch() {
+    var limits = Limits()
+    limits.maxFrame = 1 << 20
+    let harness = EngineHarness(limits: limits)
+    let client = harness.connect()
+    let feeds = Self.feeds.prefix(3000)
+    define(Array(feeds), harness, client)
+    harness.send(client, #"[{"jsonrpc":"2.0","id":1,"method":"feeds"}]"#)
+    expectEqual(names(harness.take(client).first?.json?.items.first), Array(feeds))
+    define((0..<6900).map { "g\($0)" }, harness, client)
+    expectEqual(harness.ask(client, "feeds").first?.json?.errorCode, -32007)
+  }
+}
