@@ -147,7 +147,10 @@ extension Catalog {
     var children: [Feed] = []
     for name in names { children.append(try self.feed(named: name)) }
     try checkChildren(children, of: feed, named: name)
+    let units = children.count / ProviderKind.childrenOfAUnit
+    commit.pace.spend(units)
     try graph.checkGrowth(of: feed, named: name, children: children, showing: shown(children), steps: steps, limits)
+    commit.pace.spend(units)
     return children
   }
 

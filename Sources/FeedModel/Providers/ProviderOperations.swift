@@ -25,6 +25,7 @@ extension ProviderKind {
     try catalog.graph.checkGrowth(
       of: feed, named: feed.name, children: children + [child], showing: shown + (isShown ? [child] : []),
       steps: stepsPerRow, catalog.limits)
+    catalog.commit.pace.spend(children.count / Self.childrenOfAUnit)
     var changed = children
     changed.insert(child, at: index)
     var active = current
@@ -107,6 +108,9 @@ extension ProviderKind {
     }
   }
 
+  /// The children that a step of an operation on them looks at in a unit of work.
+  static let childrenOfAUnit = 4
+
   /// Sets the children and the active child as one operation.
   private func restructure(_ children: [Feed], current: Int, in commit: Commit) throws(FeedError) {
     commit.startOperation()
@@ -116,12 +120,15 @@ extension ProviderKind {
     let (feed, bytes) = (graph.table[number], FeedDefinition.bytes(ofChildren: children.lazy.map(\.name)))
     let formerBytes = feed.definitionBytes
     feed.setDefinitionBytes(bytes)
-    let change = restructuring(from: before, SourceChanges(), commit.pace)
+    // From here on no feed is read until the commit ends. What follows may stop.
     commit.logStructure { [unowned self, unowned commit] in
       install(former.children, current: former.current, graph)
       feed.setDefinitionBytes(formerBytes)
       commit.pace.spend(former.children.count / 16)
     }
+    commit.pace.spend(children.count / Self.childrenOfAUnit)
+    let change = restructuring(from: before, SourceChanges(), commit.pace)
+    commit.pace.spend(children.count / Self.childrenOfAUnit)
     commit.finishOperation(on: number, result: change, growth: growth)
     commit.publisher.open(number)
     commit.relistAtEnd(feed)

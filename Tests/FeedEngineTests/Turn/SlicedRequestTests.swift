@@ -74,6 +74,32 @@ import Testing
     expectEqual(Self.value(harness.take(writer))?["result"]?["selected"]?.items.count, 300)
   }
 
+  /// A feed with other children is not read until the commit ends.
+  @Test(arguments: Log.allCases, ["insertChild", "removeChild", "define"])
+  func noReadSeesOtherChildrenBeforeTheirRevision(_ log: Log, _ method: String) throws {
+    let harness = Self.harness(log)
+    let (writer, reader) = (harness.connect(), harness.connect())
+    Self.fill(harness, writer, count: 300)
+    _ = harness.ask(writer, "define", #"{"feed":"a","kind":"array"}"#)
+    let children = method == "insertChild" ? #"["a"]"# : #"["c","a"]"#
+    _ = harness.ask(writer, "define", #"{"feed":"p","kind":"composed","children":\#(children)}"#)
+    let count = { (answer: Value?) in answer?["result"]?["count"]?.int }
+    let before = count(Self.value(harness.ask(reader, "describe", #"{"feed":"p"}"#)))
+    let revision = Int(harness.engine.catalog.revision)
+    let params =
+      method == "define"
+      ? #"{"feed":"p","kind":"composed","children":["a"],"replace":true}"# : #"{"feed":"p","child":"c"}"#
+    harness.supply(writer, Self.request(method, params))
+    var others = 0
+    _ = Self.turns(harness, until: writer) { _ in
+      harness.supply(reader, Self.request("describe", #"{"feed":"p"}"#))
+      let answers = harness.take(reader).map { Value($0) }
+      others += answers.count { $0?["result"]?["revision"]?.int == revision && count($0) != before }
+    }
+    expectEqual(others, 0)
+    expectEqual(Self.value(harness.take(writer))?["error"], nil)
+  }
+
   @Test(arguments: Log.allCases, ["define", "set", "delete", "transaction", "view"])
   func readsBetweenSlicesSeeTheStateBefore(_ log: Log, _ method: String) throws {
     let harness = Self.harness(log)
