@@ -61,16 +61,26 @@ extension Engine {
       throw limits.exceeded(
         \.maxRequestRows, "\"elements\" has \(grouped(elements.count)) elements; change less at a time")
     }
-    return Array(elements.elements)
+    return try list(elements) { element throws(FeedError) in element }
+  }
+
+  /// What `read` makes of each element of an array. Lets the request stop in between.
+  func list<Item>(
+    _ array: JSONView, _ read: (JSONView) throws(FeedError) -> Item
+  ) throws(FeedError) -> [Item] {
+    var items: [Item] = []
+    for element in array.elements {
+      if items.count & 1023 == 1023 { commit.pace.didReadElements() }
+      items.append(try read(element))
+    }
+    return items
   }
 
   private func rows(_ parameters: Parameters) throws(FeedError) -> [Int] {
     let at = try parameters.required("at", "rows, as an array")
     if at.kind == .number { return [try row(at)] }
     guard at.kind == .array else { throw Parameters.refuse("at", "must be an array of rows") }
-    var rows: [Int] = []
-    for element in at.elements { rows.append(try row(element)) }
-    return rows
+    return try list(at, row)
   }
 
   /// The row for each element. A single number is the row of the first element, and the others follow it. Returns nil

@@ -12,11 +12,11 @@ extension Engine {
     try parameters.refuseBoth("at", "all")
     if method == .select { try feed.checkMaySelect() }
     let all = try parameters.bool("all", default: false)
-    let paths = all ? [] : try paths(parameters, of: feed)
+    let paths = all ? [] : try paths(parameters, of: feed, method, reply)
     let changed: Bool
     if method == .select {
       if all && feed.behaviours.multiple { try catalog.checkSelected(feed.count, of: feed) }
-      try checkSelectable((all ? feed.count : paths.count) + feed.selection.count, reply)
+      if all { try checkSelectable(feed.count + feed.selection.count, reply) }
       changed = try feed.select(
         all ? feed.allPaths : paths, namedBy: all ? "all" : "at",
         checkRoom: { count throws(FeedError) in try catalog.checkSelected(count, of: feed) },
@@ -51,17 +51,22 @@ extension Engine {
   }
 
   /// Returns the paths of the parameter `at`, which is one path or an array of paths.
-  private func paths(_ parameters: Parameters, of feed: Feed) throws(FeedError) -> [IndexPath] {
+  ///
+  /// - Throws: for `select` also as `checkSelectable`, before many paths are read.
+  private func paths(
+    _ parameters: Parameters, of feed: Feed, _ method: Method, _ reply: Reply
+  ) throws(FeedError) -> [IndexPath] {
     let at = try parameters.required("at", "index paths [[section, row], …], or \"all\": true")
-    if let path = at.path { return [try feed.path(section: path.section, row: path.row)] }
+    let path = at.path
+    if method == .select { try checkSelectable((path == nil ? at.count : 1) + feed.selection.count, reply) }
+    if let path { return [try feed.path(section: path.section, row: path.row)] }
     guard at.kind == .array else { throw Parameters.refuse("at", "must be an array of index paths [section, row]") }
-    var rows: [(section: Int, row: Int)] = []
-    for element in at.elements {
+    let rows = try list(at) { element throws(FeedError) in
       guard let path = element.path else {
         throw Parameters.refuse("at", "must hold index paths [section, row] of integers")
       }
-      rows.append((path.section, path.row))
+      return (section: path.section, row: path.row)
     }
-    return try feed.paths(ofRows: rows)
+    return try feed.paths(ofRows: rows, commit.pace)
   }
 }

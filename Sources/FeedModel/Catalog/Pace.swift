@@ -87,6 +87,9 @@ public final class Pace {
   /// Counts 64 members of objects that were merged, or 64 conditions that were checked.
   public func didReadMembers() { spend(32) }
 
+  /// Counts a thousand elements of an array that were read, such as paths.
+  public func didReadElements() { spend(32) }
+
   /// Counts bytes of a message that were written, from some rows.
   public func didWrite(bytes: Int) { spend(16 &+ bytes >> 11) }
 

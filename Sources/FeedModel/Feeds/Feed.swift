@@ -239,8 +239,9 @@ public final class Feed {
 
   /// Returns the index paths of existing rows. O(rows · levels) for few rows, otherwise O(rows + sections + feeds shown).
   ///
+  /// - Parameter pace: lets the work stop.
   /// - Throws: `indexOutOfRange`, also for negative numbers.
-  public func paths(ofRows rows: [(section: Int, row: Int)]) throws(FeedError) -> [IndexPath] {
+  public func paths(ofRows rows: [(section: Int, row: Int)], _ pace: Pace) throws(FeedError) -> [IndexPath] {
     var counts: [Int] = []
     if rows.count > 64 { forEachSection { counts.append($2) } }
     var paths: [IndexPath] = []
@@ -251,6 +252,7 @@ public final class Feed {
       } else {
         paths.append(try path(section: section, row: row))
       }
+      if paths.count & 1023 == 1023 { pace.didReadElements() }
     }
     return paths
   }

@@ -136,7 +136,7 @@ extension Feed {
   }
 
   private func check(_ paths: [IndexPath]) throws(FeedError) {
-    _ = try self.paths(ofRows: paths.map { (Int($0.section), Int($0.row)) })
+    _ = try self.paths(ofRows: paths.map { (Int($0.section), Int($0.row)) }, Pace())
   }
 }
 

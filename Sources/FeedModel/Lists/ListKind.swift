@@ -145,14 +145,20 @@ public final class ListKind: FeedKind {
   /// Removes rows, all in the coordinates before the call (method `remove`).
   public func remove(at rows: [Int], in commit: Commit) throws(FeedError) {
     try operate(in: commit, rows: rows.count) { state throws(FeedError) in
-      let descending = rows.sorted(by: >)
-      for (place, row) in descending.enumerated() {
-        if place > 0 && descending[place - 1] == row {
+      var ascending = rows
+      ascending.sort(commit.pace, by: <)
+      var handles: [UInt32] = []
+      handles.reserveCapacity(rows.count)
+      for (place, row) in ascending.enumerated().reversed() {
+        if place + 1 < ascending.count && ascending[place + 1] == row {
           throw .invalidParams(member: "at", reason: "names row \(row) twice; a row can be removed once")
         }
         try check(row, upTo: state.rows.count - 1)
+        handles.append(state.rows[row])
+        if place & 15 == 0 { commit.pace.spend() }
       }
-      remove(descending.reversed().map { state.rows[$0] }, in: commit)
+      handles.reverse()
+      remove(handles, in: commit)
     }
   }
 
