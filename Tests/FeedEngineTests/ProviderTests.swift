@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import EngineTesting
 @testable import FeedEngine
 @testable import ReferenceModel
 

@@ -34,8 +34,6 @@ public final class Commit {
   private var operation = Operation()
   /// The feeds that got other children since their rows in `$feeds` were written, each with the time of its last change.
   private var unlisted: [String: Instant] = [:]
-  /// The feeds that evict elements by time, and changed since ``updateTimed(_:)``.
-  private var timed: Set<FeedNumber> = []
   /// Whether feeds of an image are defined. The rows of `$feeds` then change without a commit: feeds that show them may be
   /// restored already, with later revisions.
   var isRestoring = false
@@ -324,19 +322,19 @@ public final class Commit {
       operation.result = store.simplify(composed, log, since: position)
     }
     if let keyed = store.keyed { divide(by: keyed, store, since: position) }
-    if store.isTimed { timed.insert(feed) }
+    if store.isTimed { noteTimed(feed) }
     finishOperation(on: feed)
   }
 
   /// Notes that the next time at which a feed evicts elements may be another one.
-  func noteTimed(_ feed: FeedNumber) { timed.insert(feed) }
+  func noteTimed(_ feed: FeedNumber) { graph.timed.insert(feed) }
 
   /// Calls `body` with the feeds whose next time of an eviction may have changed since the last call. While a commit is open, its
   /// changes are not told.
   func updateTimed(_ body: (FeedNumber) -> Void) {
-    if isOpen || timed.isEmpty { return }
-    for feed in timed { body(feed) }
-    timed.removeAll(keepingCapacity: true)
+    if isOpen || graph.timed.isEmpty { return }
+    for feed in graph.timed { body(feed) }
+    graph.timed.removeAll(keepingCapacity: true)
   }
 
   /// Replaces the result of the current operation, a change of rows in one section, by the change of the keyed

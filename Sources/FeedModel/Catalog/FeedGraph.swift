@@ -42,6 +42,8 @@ final class FeedGraph {
   private(set) var slowViews = 0
   /// The number of linked views that keep the rows of their sources in an index.
   private(set) var indexedViews = 0
+  /// The feeds that evict elements by time, and changed since ``Commit/updateTimed(_:)``.
+  var timed: Set<FeedNumber> = []
   /// Whether the feeds whose answer the open commit changed had managed rows before it.
   private var hadManagedRows: [FeedNumber: Bool] = [:]
   /// By feed number.

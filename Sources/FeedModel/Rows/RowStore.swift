@@ -19,12 +19,10 @@ public class RowStore {
   let keyed: KeyedSections?
   /// The limits on kept elements, set by `retain`; nil keeps all.
   var retention: Retention? {
-    didSet { (maxRetained, isTimed) = (retention?.count ?? .max, retention?.isTimed ?? false) }
+    didSet { maxRetained = retention?.count ?? .max }
   }
   /// The number of elements that `retention` keeps.
   private(set) var maxRetained = Int.max
-  /// Whether `retention` evicts elements by time.
-  private(set) var isTimed = false
   /// The elements with an expiry time; nil if the retention has no `until`.
   var deadlines: Deadlines?
 
@@ -58,6 +56,9 @@ public class RowStore {
 
   /// The number of elements, whether bins show them or not. O(1).
   public var elementCount: Int { elements.count }
+
+  /// Whether `retention` evicts elements by time.
+  var isTimed: Bool { retention?.isTimed ?? false }
 
   /// The bytes of the longest element that the feed ever had. O(1).
   public var longestElement: Int { elements.longest }

@@ -15,6 +15,8 @@ struct LiveConfiguration {
   private let openFiles: OpenFiles
   private let group: GroupLog?
   private let log: Log
+  /// The cause of reading the file again, until no batch is executed in part; nil if it need not be read.
+  var awaitedReload: String?
   /// A configuration that was announced and is not applied yet.
   private var announced: Announced?
 

@@ -25,8 +25,6 @@ package struct EventLoop: ~Copyable {
   /// The file of `--metrics-file`; nil if there is none.
   private var metrics: MetricsFile?
   private var configuration: LiveConfiguration
-  /// The cause of reading the configuration again, until no batch is executed in part; nil if it need not be read.
-  private var awaitedReload: String?
   private var freed: FreedMemory
   private var time: CycleTime
 
@@ -95,7 +93,7 @@ package struct EventLoop: ~Copyable {
   package var isOver: Bool { shutdown.isOver }
 
   /// Whether the state cannot be continued, and is loaded again from the group by another start.
-  private(set) var mustRejoin = false
+  var mustRejoin: Bool { shutdown.mustRejoin }
 
   /// Waits for events, and does what they and the time require.
   package mutating func cycle() throws(SystemError) {
@@ -105,7 +103,7 @@ package struct EventLoop: ~Copyable {
     reloadIfAwaited()
     if wakes.contains(.fileEvents) { sources.readFileEvents(now: time.now) }
     if wakes.contains(.sourceReports) { sources.applyReports(to: engine, now: time.now) }
-    turn.pausesBetweenBatches = storage?.wantsImage ?? false || awaitedReload != nil
+    turn.pausesBetweenBatches = storage?.wantsImage ?? false || configuration.awaitedReload != nil
     turn.run(&link, now: time.now)
     reportHealth()
     attendTimers()
@@ -182,7 +180,7 @@ package struct EventLoop: ~Copyable {
 
   private mutating func handle(_ request: Signals.Request) {
     switch request {
-    case .reload(let cause): awaitedReload = cause
+    case .reload(let cause): configuration.awaitedReload = cause
     case .end(let cause): end(cause)
     }
   }
@@ -217,7 +215,7 @@ package struct EventLoop: ~Copyable {
   /// Reports when storing starts to fail and when it works again.
   private mutating func reportHealth() {
     if let reason = turn.lossReason, !isOver {
-      mustRejoin = member != nil
+      shutdown.mustRejoin = member != nil
       member?.didLose(reason)
       let (news, message) =
         mustRejoin
@@ -287,8 +285,8 @@ package struct EventLoop: ~Copyable {
   /// Reads the configuration again if that was asked for. While a batch is executed in part this waits: a configuration is tried in a
   /// commit of its own, and that of a long request may be open.
   private mutating func reloadIfAwaited() {
-    guard let cause = awaitedReload, !turn.isWithinBatch || shutdown.deadline != nil else { return }
-    awaitedReload = nil
+    guard let cause = configuration.awaitedReload, !turn.isWithinBatch || shutdown.deadline != nil else { return }
+    configuration.awaitedReload = nil
     if shutdown.deadline == nil { return reload(cause) }
     log.write(.notice, "\(cause): nothing is read again, because the daemon ends")
   }

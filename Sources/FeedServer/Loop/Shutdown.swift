@@ -16,6 +16,8 @@ struct Shutdown {
   private var phase = Phase.serving
   /// Whether the end was requested more than once. Then nothing that takes time is done.
   private(set) var isHurried = false
+  /// Whether the state cannot be continued, and is loaded again from the group by another start.
+  var mustRejoin = false
 
   init(drainTimeout: Duration) { self.drainTimeout = drainTimeout }
 

@@ -3,6 +3,7 @@ import FeedModel
 import TestSupport
 import Testing
 
+@testable import EngineTesting
 @testable import FeedServer
 
 @Suite("Reading a configuration")

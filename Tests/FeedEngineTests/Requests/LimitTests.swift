@@ -2,6 +2,7 @@ import FeedModel
 import TestSupport
 import Testing
 
+@testable import EngineTesting
 @testable import FeedEngine
 @testable import ReferenceModel
 

@@ -2,6 +2,7 @@ import FeedModel
 import TestSupport
 import Testing
 
+@testable import EngineTesting
 @testable import FeedEngine
 
 /// A connection that sends updates of one form again and again gets the same answers as one for each request.

@@ -3,6 +3,7 @@ import FeedWire
 import TestSupport
 import Testing
 
+@testable import EngineTesting
 @testable import FeedEngine
 @testable import ReferenceModel
 

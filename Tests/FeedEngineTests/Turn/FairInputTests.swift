@@ -1,6 +1,7 @@
 import FeedModel
 import Testing
 
+@testable import EngineTesting
 @testable import FeedEngine
 @testable import ReferenceModel
 

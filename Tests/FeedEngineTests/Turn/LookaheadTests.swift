@@ -1,6 +1,7 @@
 import FeedModel
 import Testing
 
+@testable import EngineTesting
 @testable import FeedEngine
 
 /// Looking at coming updates of a large collection changes nothing about them.

@@ -5,6 +5,7 @@ import FeedWire
 import TestSupport
 import Testing
 
+@testable import EngineTesting
 @testable import FeedEngine
 @testable import ReferenceModel
 

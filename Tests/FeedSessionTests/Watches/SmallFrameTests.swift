@@ -1,0 +1,184 @@
+import FeedModel
+import TestSupport
+import Testing
+
+@testable import EngineTesting
+@testable import FeedEngine
+@testable import ReferenceModel
+
+/// Small frames: snapshots are split into parts, a delta that does not fit becomes a snapshot, no frame exceeds the limit.
+@Suite struct SmallFrameTests {
+  /// Sizes of elements: equal, mixed, and up to the largest that is accepted.
+  static let sizes: [[Int]] = [
+    Array(repeating: 20, count: 700), [20] + Array(repeating: 900, count: 40), (0..<60).map { $0 * 15 },
+    Array(repeating: 400, count: 20) + [20] + Array(repeating: 1000, count: 20), [1000, 20, 1000, 20],
+  ]
+
+  @Test(arguments: [2048, 4096, 65536], 0..<5) func snapshotsFit(maxFrame: Int, set: Int) throws {
+    var limits = Limits()
+    limits.maxFrame = maxFrame
+    let harness = EngineHarness(limits: limits)
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    let definition =
+      #"{"feed":"c","kind":"collection","type":"$.k","bins":[{"name":"a"},{"name":"b","filter":"@.id<50"}]}"#
+    _ = harness.ask(pusher, "define", definition)
+    var pushed = 0
+    for (number, size) in Self.sizes[set].enumerated() {
+      let filler = String(repeating: "x", count: min(size, limits.elementRoom - 30))
+      let answer = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":\#(number),"k":"\#(filler)"}}"#)
+      if answer.first?.json?["error"] == nil { pushed += 1 }
+    }
+    expectEqual(pushed, Self.sizes[set].count)
+    let frames = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
+    #expect(frames.allSatisfy { $0.utf8.count <= maxFrame })
+    let values = frames.compactMap { Value($0) }
+    var mirror = try Mirror(#require(values.first?["result"]), since: nil, initial: true)
+    for value in values.dropFirst() { try mirror.take(snapshot: #require(value["params"])) }
+    #expect(mirror.isLive)
+    expectEqual(
+      harness.ask(pusher, "verify", #"{"feed":"c"}"#).first?.json?["result"]?["digest"]?.string, mirror.digest)
+  }
+
+  /// A small element before large ones must not make a part exceed the limit.
+  @Test func snapshotPartsOfMixedSizesFit() throws {
+    var limits = Limits()
+    limits.maxFrame = 1 << 20
+    let harness = EngineHarness(limits: limits)
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection"}"#)
+    _ = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":0}}"#)
+    let filler = String(repeating: "x", count: 200_000)
+    for number in 1...12 {
+      _ = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":\#(number),"f":"\#(filler)"}}"#)
+    }
+    let frames = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
+    #expect(frames.allSatisfy { $0.utf8.count <= limits.maxFrame })
+    expectEqual(frames.last?.json?["params"]?["last"]?.bool, true)
+  }
+
+  /// A delta that exceeds a frame is replaced by a snapshot, although the answer to the pusher fits.
+  @Test func deltaLargerThanAFrameBecomesAReset() throws {
+    var limits = Limits()
+    limits.maxFrame = 4096
+    let harness = EngineHarness(limits: limits)
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    let bins = (0..<8).map { #"{"name":"\#($0)"}"# }.joined(separator: ",")
+    _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection","bins":[\#(bins)]}"#)
+    let values = harness.ask(watcher, "watch", #"{"feed":"c"}"#).compactMap { Value($0) }
+    var mirror = try Mirror(#require(values.first?["result"]), since: nil, initial: true)
+    try mirror.take(snapshot: #require(values.last?["params"]))
+    let filler = String(repeating: "x", count: 800)
+    let answer = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":1,"f":"\#(filler)"}}"#)
+    expectEqual(Value(answer.first ?? "")?["result"]?["added"]?.items.count, 8)
+    let frames = harness.take(watcher)
+    #expect(frames.allSatisfy { $0.utf8.count <= 4096 })
+    for frame in frames.compactMap({ Value($0) }) { try mirror.take(snapshot: #require(frame["params"])) }
+    expectEqual(mirror.resets, 1)
+    expectEqual(
+      harness.ask(pusher, "verify", #"{"feed":"c"}"#).first?.json?["result"]?["digest"]?.string, mirror.digest)
+  }
+
+  /// A reset lists the sections in its first part. If the list does not fit a frame, the connection ends instead.
+  @Test func resetWhoseSectionsExceedAFrameEndsTheConnection() throws {
+    var limits = Limits()
+    limits.maxFrame = 4096
+    let harness = EngineHarness(limits: limits)
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection","section":"$.k","bins":[{"name":"a"}]}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
+    let name = String(repeating: "k", count: 100)
+    // The delta of each update is longer than a frame, and the second list of sections.
+    var frames: [Value] = []
+    for start in [0, 12] {
+      let elements = (start..<start + 12).map { #"{"id":\#($0),"k":"\#(name)\#($0)"}"# }.joined(separator: ",")
+      let answer = harness.ask(pusher, "update", #"{"feed":"c","elements":[\#(elements)],"result":"counts"}"#)
+      expectEqual(Value(answer.first ?? "")?.errorCode, nil)
+      let received = harness.take(watcher)
+      #expect(received.allSatisfy { $0.utf8.count <= limits.maxFrame })
+      frames += received.compactMap { Value($0) }
+    }
+    expectEqual(frames.count { $0["params"]?["reset"]?.bool == true }, 1)
+    expectEqual(frames.last?["method"]?.string, "bye")
+    expectEqual(frames.last?["params"]?["reason"]?.string, "maxFrame")
+    #expect(!harness.isOpen(watcher))
+  }
+
+  /// A mutation whose answer does not fit a frame is refused without a change. A redefinition or a notification, whose answer
+  /// does not list the change, is executed.
+  @Test func mutationWhoseAnswerExceedsAFrameIsRefused() {
+    var limits = Limits()
+    limits.maxFrame = 4096
+    let harness = EngineHarness(limits: limits)
+    let id = harness.connect()
+    _ = harness.ask(id, "define", #"{"feed":"c","kind":"collection"}"#)
+    for start in stride(from: 0, to: 1000, by: 100) {
+      let elements = (start..<start + 100).map { #"{"id":\#($0)}"# }.joined(separator: ",")
+      _ = harness.ask(id, "update", #"{"feed":"c","elements":[\#(elements)]}"#)
+    }
+    let before = harness.ask(id, "verify", #"{"feed":"c"}"#)
+    let many = #"{"feed":"c","elements":[]}"#
+    for reply in [
+      harness.ask(id, "set", many), harness.ask(id, "transaction", #"{"ops":[{"method":"set","params":\#(many)}]}"#),
+    ] {
+      expectEqual(Value(reply.first ?? "")?.errorCode, -32007)
+      expectEqual(Value(reply.first ?? "")?.errorData?["limit"]?.string, "maxFrame")
+    }
+    expectEqual(harness.ask(id, "verify", #"{"feed":"c"}"#), before)
+    let redefined = harness.ask(
+      id, "define", #"{"feed":"c","kind":"collection","replace":true,"bins":[{"name":"other"}]}"#)
+    expectEqual(Value(redefined.first ?? "")?.errorCode, nil)
+    harness.send(id, #"{"jsonrpc":"2.0","method":"set","params":\#(many)}"#)
+    expectEqual(harness.ask(id, "verify", #"{"feed":"c"}"#).first?.json?["result"]?["counts"]?.path, [0])
+  }
+
+  /// Frames that a turn has produced already must not truncate later frames of the turn.
+  @Test func manyAnswersOfOneTurnAreComplete() throws {
+    var limits = Limits()
+    limits.maxFrame = 4096
+    limits.maxQueue = 1 << 20
+    let harness = EngineHarness(limits: limits)
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection"}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
+    let filler = String(repeating: "x", count: 1000)
+    let update = { (number: Int) in
+      EngineHarness.frame(
+        #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"c","element":{"id":\#(number % 3),"f":"\#(filler)\#(number)"}}}"#
+      )
+    }
+    let snapshot = EngineHarness.frame(#"{"jsonrpc":"2.0","id":2,"method":"snapshot","params":{"feed":"c"}}"#)
+    harness.deliver(pusher, (0..<40).flatMap { update($0) + snapshot })
+    let answers = harness.take(pusher).compactMap { Value($0) }.filter { $0["id"]?.int == 2 }
+    expectEqual(answers.count, 40)
+    for (number, answer) in answers.enumerated() {
+      let section = answer["result"]?["sections"]?.items.first
+      expectEqual(section?["count"]?.int, min(number + 1, 3))
+      expectEqual(section?["elements"]?.items.count, min(number + 1, 3))
+    }
+    let deltas = harness.take(watcher).compactMap { Value($0) }
+    expectEqual(deltas.count, 40)
+    #expect(deltas.allSatisfy { $0["params"]?["elements"]?.items.first?["f"]?.string?.hasPrefix(filler) == true })
+  }
+
+  /// Reads whose answer exceeds a frame are refused; smaller reads of the same feed are not.
+  @Test func readLargerThanAFrameIsRefused() {
+    var limits = Limits()
+    limits.maxFrame = 4096
+    let harness = EngineHarness(limits: limits)
+    let id = harness.connect()
+    _ = harness.ask(id, "define", #"{"feed":"c","kind":"collection"}"#)
+    for number in 0..<200 {
+      _ = harness.ask(id, "update", #"{"feed":"c","element":{"id":\#(number),"text":"0123456789"}}"#)
+    }
+    for (method, params) in [
+      ("snapshot", #"{"feed":"c"}"#), ("range", #"{"feed":"c","section":0,"from":0,"count":200}"#),
+      ("query", #"{"feed":"c","path":"$[*]"}"#),
+    ] {
+      let reply = Value(harness.ask(id, method, params).first ?? "")
+      expectEqual(reply?.errorCode, -32007)
+      expectEqual(reply?.errorData?["limit"]?.string, "maxFrame")
+    }
+    let part = Value(harness.ask(id, "range", #"{"feed":"c","section":0,"from":190,"count":50}"#).first ?? "")
+    expectEqual(part?["result"]?["elements"]?.items.count, 10)
+  }
+}
