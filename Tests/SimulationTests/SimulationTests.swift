@@ -74,7 +74,8 @@ import Testing
     }
   }
 
-  @Test("a seed replays exactly", arguments: [1, 8, 18, 39, 312] as [UInt64])
+  /// In the last one, the rows of a view are counted while a definition stops for others.
+  @Test("a seed replays exactly", arguments: [1, 8, 18, 39, 312, 272_953] as [UInt64])
   func determinism(_ seed: UInt64) throws {
     let history = History(seed: seed)
     let one = try Simulation(seed: seed)

@@ -62,8 +62,12 @@ public final class ProviderKind: DerivedKind {
   /// count all rows below it for each row that is looked up.
   private func sumRowStarts() {
     if rowStarts.isKnown && rowStartsVersion == counts.version { return }
-    rowStarts.invalidate()
-    rowStarts.sum(children, shown: shownPlaces) { $0.count }
+    // A child may run a filter to count its rows and stop for others, who may invalidate or ask for the sums: so this takes them.
+    var sums = ChildStarts()
+    swap(&sums, &rowStarts)
+    sums.invalidate()
+    sums.sum(children, shown: shownPlaces) { $0.count }
+    rowStarts = sums
     rowStartsVersion = counts.version
   }
 

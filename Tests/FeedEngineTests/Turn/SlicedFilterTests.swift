@@ -42,6 +42,41 @@ extension SlicedRequestTests {
     #expect(Self.turns(harness, until: client) { _ in } <= 2)
   }
 
+  /// A view that nobody watches runs its filter when a feed above counts its rows, and stops for others, who may ask for the same.
+  @Test("a count of rows that stops for others is right")
+  func countThatStops() {
+    func answers(_ slices: (any SliceRunner)?) -> [String] {
+      let harness = EngineHarness(slices: slices)
+      let (client, reader) = (harness.connect(), harness.connect())
+      let values = (0..<100).map { "\($0 % 10)" }.joined(separator: ",")
+      let element = { (id: Int) in #"{"id":\#(id),"a":[\#(values)]}"# }
+      _ = harness.ask(client, "define", #"{"feed":"a","kind":"array"}"#)
+      let elements = (0..<8).map(element).joined(separator: ",")
+      _ = harness.ask(client, "insert", #"{"feed":"a","at":0,"elements":[\#(elements)]}"#)
+      func view(_ name: String, of source: String, _ count: Int) -> String {
+        #"{"feed":"\#(name)","kind":"view","of":"\#(source)","filter":"@.a[?count($.a[?@ > 1]) > \#(count)]","replace":true}"#
+      }
+      _ = harness.ask(client, "define", view("v", of: "a", 1))
+      _ = harness.ask(client, "define", #"{"feed":"p","kind":"composed","children":["v"]}"#)
+      _ = harness.ask(client, "define", view("w", of: "p", 2))
+      for round in 0..<3 {
+        let operations = [
+          #"{"method":"insert","params":{"feed":"a","at":0,"element":\#(element(10 + round))}}"#,
+          #"{"method":"define","params":\#(view("v", of: "a", 3 + round))}"#,
+          #"{"method":"define","params":\#(view("w", of: "p", 4 + round))}"#,
+        ]
+        harness.supply(client, Self.request("transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#))
+        _ = Self.turns(harness, until: client) { _ in
+          harness.supply(reader, Self.request("describe", #"{"feed":"p"}"#))
+        }
+        harness.turn()
+        #expect(Self.value(harness.take(client))?["result"] != nil)
+      }
+      return ["v", "p", "w"].flatMap { harness.ask(client, "snapshot", #"{"feed":"\#($0)"}"#) }
+    }
+    expectEqual(answers(SlicedWork("slices", slice: 0, isEager: true)), answers(nil))
+  }
+
   @Test("requests after the time of a turn wait for the next one", arguments: Log.allCases)
   func manyShortRequests(_ log: Log) {
     let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
