@@ -15,10 +15,7 @@ final class FeedsJob: Job {
   private let engine: Engine
   private let peer: Peer
   private let describe: Describe
-  /// The members of the result, after the beginning of the frame if `isFrame`.
-  private let text = TurnBuffer()
-  /// Whether the answer is a frame of its own. Otherwise it is an entry of a batch, or not sent.
-  private let isFrame: Bool
+  private let text: ResultText
   private var isFirst = true
 
   init(_ names: FeedSnapshot, in engine: Engine, for reply: Reply, _ describe: @escaping Describe) {
@@ -26,19 +23,15 @@ final class FeedsJob: Job {
     self.engine = engine
     self.describe = describe
     peer = reply.session.peer
-    isFrame = reply.id != nil && reply.session.line.array == nil
-    if isFrame, let id = reply.id {
-      _ = text.bytes.beginFrame()
-      text.bytes.beginResult(id: id)
-    }
-    text.bytes.append("\"revision\":", integer: engine.catalog.revision)
-    text.bytes.append(",\"feeds\":[")
+    text = ResultText(for: reply)
+    text.buffer.bytes.append("\"revision\":", integer: engine.catalog.revision)
+    text.buffer.bytes.append(",\"feeds\":[")
   }
 
   /// Feeds that are half changed are not described.
   var isWaiting: Bool { engine.longWork.isExclusive }
-  var frame: TurnBuffer? { isFrame ? text : nil }
-  var memory: Int { text.bytes.capacity }
+  var frame: TurnBuffer? { text.frame }
+  var memory: Int { text.buffer.bytes.capacity }
 
   /// - Throws: `limitExceeded` if the answer does not fit in a frame.
   func advance(budget: inout Int) throws(FeedError) -> Bool {
@@ -48,30 +41,30 @@ final class FeedsJob: Job {
     var readable = engine.access.readableFeeds(by: peer)
     budget = max(1, budget)
     while budget > 0 {
-      let before = text.bytes.count
+      let before = text.buffer.bytes.count
       let count = names.next(max: 1) { row in
         guard let feed = engine.catalog.feeds[Self.name(in: row)], readable.contains(feed) else { return }
-        text.bytes.append(isFirst ? "{" : ",{")
+        text.buffer.bytes.append(isFirst ? "{" : ",{")
         isFirst = false
-        describe(feed, &lists, &text.bytes)
-        text.bytes.append(UInt8(ascii: "}"))
+        describe(feed, &lists, &text.buffer.bytes)
+        text.buffer.bytes.append(UInt8(ascii: "}"))
       }
       if count == 0 { return try end() }
-      budget -= WorkCost.answering(bytes: text.bytes.count &- before)
+      budget -= WorkCost.answering(bytes: text.buffer.bytes.count &- before)
       try checkSize()
     }
     return false
   }
 
   private func end() throws(FeedError) -> Bool {
-    text.bytes.append(UInt8(ascii: "]"))
+    text.buffer.bytes.append(UInt8(ascii: "]"))
     try checkSize()
     return true
   }
 
   private func checkSize() throws(FeedError) {
     let most = engine.limits.maxFrame
-    if text.bytes.count > most + Frame.headerLength { throw .answerTooLarge(maxFrame: most) }
+    if text.buffer.bytes.count > most + Frame.headerLength { throw .answerTooLarge(maxFrame: most) }
   }
 
   /// The name in a row of `$feeds`, `{"feed":"inbox",…}`. Names have no escapes.
@@ -80,5 +73,5 @@ final class FeedsJob: Job {
     return String(decoding: row.text.dropFirst(start).prefix { $0 != UInt8(ascii: "\"") }, as: UTF8.self)
   }
 
-  func appendResult(to out: inout ByteBuffer) { out.append(text.bytes.bytes) }
+  func appendResult(to out: inout ByteBuffer) { out.append(text.buffer.bytes.bytes) }
 }

@@ -33,6 +33,24 @@ protocol Job: AnyObject {
   func cancel()
 }
 
+/// The answer of a job that writes its result while it works.
+struct ResultText {
+  /// The members of the result, after the beginning of the frame if the answer is one.
+  let buffer = TurnBuffer()
+  /// The answer as a frame of its own; nil if it is an entry of a batch, or not sent.
+  let frame: TurnBuffer?
+
+  init(for reply: Reply) {
+    guard let id = reply.id, reply.session.line.array == nil else {
+      frame = nil
+      return
+    }
+    frame = buffer
+    _ = buffer.bytes.beginFrame()
+    buffer.bytes.beginResult(id: id)
+  }
+}
+
 extension Job {
   var isWaiting: Bool { false }
   var frame: TurnBuffer? { nil }

@@ -63,10 +63,7 @@ final class RowsJob: Job {
   /// The largest number of bytes of elements that are answered at once.
   static let fewBytes = 1 << 20
 
-  /// The members of the result, after the beginning of the frame if `isFrame`.
-  private let text = TurnBuffer()
-  /// Whether the answer is a frame of its own. Otherwise it is an entry of a batch, or not sent.
-  private let isFrame: Bool
+  private let text: ResultText
   private let maxFrame: Int
   private var reader: SectionReader
   private var answer: RowsAnswer
@@ -75,35 +72,31 @@ final class RowsJob: Job {
     self.answer = answer
     self.maxFrame = maxFrame
     reader = SectionReader(snapshot)
-    isFrame = reply.id != nil && reply.session.line.array == nil
-    if isFrame, let id = reply.id {
-      _ = text.bytes.beginFrame()
-      text.bytes.beginResult(id: id)
-    }
-    self.answer.begin(&text.bytes)
+    text = ResultText(for: reply)
+    self.answer.begin(&text.buffer.bytes)
   }
 
-  var frame: TurnBuffer? { isFrame ? text : nil }
-  var memory: Int { text.bytes.capacity + answer.memory }
+  var frame: TurnBuffer? { text.frame }
+  var memory: Int { text.buffer.bytes.capacity + answer.memory }
 
   /// - Throws: `limitExceeded` if the answer does not fit in a frame.
   func advance(budget: inout Int) throws(FeedError) -> Bool {
     let isDone = reader.advance(budget: &budget) { item in
       if isTooLarge { return }
       switch item {
-      case .begin(let section): answer.beginSection(section, &text.bytes)
-      case .row(let row): answer.append(row, to: &text.bytes)
-      case .end: answer.endSection(&text.bytes)
+      case .begin(let section): answer.beginSection(section, &text.buffer.bytes)
+      case .row(let row): answer.append(row, to: &text.buffer.bytes)
+      case .end: answer.endSection(&text.buffer.bytes)
       }
     }
     if isTooLarge { throw .answerTooLarge(maxFrame: maxFrame) }
-    if isDone { answer.end(&text.bytes) }
+    if isDone { answer.end(&text.buffer.bytes) }
     return isDone
   }
 
-  private var isTooLarge: Bool { text.bytes.count + answer.typesSize > maxFrame + Frame.headerLength }
+  private var isTooLarge: Bool { text.buffer.bytes.count + answer.typesSize > maxFrame + Frame.headerLength }
 
-  func appendResult(to out: inout ByteBuffer) { out.append(text.bytes.bytes) }
+  func appendResult(to out: inout ByteBuffer) { out.append(text.buffer.bytes.bytes) }
 }
 
 /// The members of the answer to `range` or `snapshot`, written one row after another.
