@@ -1,6 +1,5 @@
 """What the tests of groups have in common: servers, daemons, and tests of their states."""
 
-import os
 import shutil
 import unittest
 
@@ -44,12 +43,12 @@ class GroupTest(unittest.TestCase):
         self.daemons = []
 
     def tearDown(self):
-        if os.environ.get("FEEDD_GROUP_LOGS"):
-            for daemon in self.daemons:
-                print(daemon.directory, daemon.text())
         for daemon in self.daemons:
             daemon.resume()
             daemon.kill()
+            # With -b, this is printed if the test failed.
+            if daemon.process:
+                print(f"{daemon.name} {daemon.host}: {daemon.text()[-4000:]}")
         shutil.rmtree(self.directory, ignore_errors=True)
 
     @property
