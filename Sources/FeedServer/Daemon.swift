@@ -50,7 +50,7 @@ public enum Daemon {
     do {
       var loop = try start(options, environment, notify, log)
       try loop.run()
-      guard loop.mustRejoin else { return 0 }
+      guard loop.shutdown.mustRejoin else { return 0 }
       throw RejoinNeeded(reason: "the daemon starts again")
     } catch let error as RejoinNeeded {
       log.write(.warning, "\(error)")

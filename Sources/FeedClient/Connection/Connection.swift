@@ -89,13 +89,13 @@ public final class Connection {
   /// The frame of the next request.
   private func frame(_ method: String, _ params: (inout ByteBuffer) -> Void) -> ByteBuffer {
     var frame = ByteBuffer()
-    frame.appendUInt32BigEndian(0)
+    let start = frame.beginFrame()
     frame.append("{\"jsonrpc\":\"2.0\",\"id\":", integer: lastID + 1)
     frame.append(",\"method\":", quoted: method)
     frame.append(",\"params\":")
     params(&frame)
     frame.append(UInt8(ascii: "}"))
-    frame.overwriteUInt32BigEndian(at: 0, UInt32(truncatingIfNeeded: frame.count - Frame.headerLength))
+    frame.endFrame(at: start)
     return frame
   }
 

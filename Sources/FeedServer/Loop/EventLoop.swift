@@ -19,7 +19,7 @@ package struct EventLoop: ~Copyable {
   private let log: Log
   private let signals: Signals
   private var health = LogHealth()
-  private var shutdown: Shutdown
+  private(set) var shutdown: Shutdown
   private var service: ServiceManager
   private var sources = ManagedSources()
   /// The file of `--metrics-file`; nil if there is none.
@@ -91,9 +91,6 @@ package struct EventLoop: ~Copyable {
 
   /// Whether the connections were drained after a request to end.
   package var isOver: Bool { shutdown.isOver }
-
-  /// Whether the state cannot be continued, and is loaded again from the group by another start.
-  var mustRejoin: Bool { shutdown.mustRejoin }
 
   /// Waits for events, and does what they and the time require.
   package mutating func cycle() throws(SystemError) {
@@ -218,7 +215,7 @@ package struct EventLoop: ~Copyable {
       shutdown.mustRejoin = member != nil
       member?.didLose(reason)
       let (news, message) =
-        mustRejoin
+        shutdown.mustRejoin
         ? (
           "the daemon stops serving and begins again from an image of the group",
           "feedd loads the state of its group again; connect again in a few seconds."
@@ -261,7 +258,7 @@ package struct EventLoop: ~Copyable {
   private mutating func closeMembership() {
     guard let member else { return }
     let isForgotten = turn.lossReason?.contains(GroupLog.oblivion) ?? false
-    if (!mustRejoin || isForgotten) && !shutdown.isHurried {
+    if (!shutdown.mustRejoin || isForgotten) && !shutdown.isHurried {
       var isToldToEnd = false
       let deadline = time.now.adding(seconds: 60)
       member.writeLastImage({ turn.run(&link, now: time.now) }) {
