@@ -10,10 +10,10 @@ public struct ConfigurationReport: Equatable, Sendable {
   /// The time of the reading: RFC 3339, in UTC.
   public let time: String
   /// What changed.
-  public let changes: ConfigurationChanges
+  public internal(set) var changes: ConfigurationChanges
   /// The names of settings that differ and take effect at the next start.
   public let restart: [String]
-  /// Why nothing changed; nil if the file is in effect.
+  /// Why no feed changed; nil if the file is in effect.
   public internal(set) var error: String?
 
   public init(
@@ -25,7 +25,9 @@ public struct ConfigurationReport: Equatable, Sendable {
 
   /// One line: the changes, and what needs a new start, or why nothing changed.
   public var text: String {
-    if let error { return "\(error); nothing was changed" }
+    if let error {
+      return "\(error); \(changes.access ? "only the access rules were replaced" : "nothing was changed")"
+    }
     return restart.isEmpty
       ? changes.text : "\(changes.text); takes effect when feedd is started again: \(restart.joined(separator: ", "))"
   }
@@ -46,10 +48,13 @@ struct ConfigurationReports {
 
   mutating func didSubmit() { waiting += 1 }
 
-  /// Records that a request was executed, or why it changed nothing. Requests of replay were not submitted.
+  /// Records that a request was executed, or why it changed nothing: then only the access rules are in effect. Requests of replay
+  /// were not submitted.
   mutating func didComplete(_ error: String?) {
     waiting = max(0, waiting - 1)
-    if let error { last?.error = error }
+    guard let error, let access = last?.changes.access else { return }
+    last?.error = error
+    last?.changes = ConfigurationChanges(access: access)
   }
 
   /// Appends `,"configuration":{…}` if the configuration was ever read.

@@ -6,7 +6,7 @@ import FeedWire
 struct OwnWork {
   /// Whether the log stores these changes before they are executed.
   let isStored: Bool
-  /// The definitions of the last applied configuration.
+  /// The definitions of the configuration.
   var configured = ConfiguredFeeds()
   /// What reading the configuration did.
   var reports = ConfigurationReports()
@@ -19,6 +19,12 @@ struct OwnWork {
 
   init(isStored: Bool) {
     self.isStored = isStored
+  }
+
+  /// Records that a submitted configuration is in effect, or why its definitions are not.
+  mutating func didConfigure(_ error: String?) {
+    reports.didComplete(error)
+    configured.didComplete(isApplied: error == nil)
   }
 }
 
@@ -90,7 +96,7 @@ extension Engine {
       if case .rows(let feed, let rows) = request { ownWork.managed.didFail(feed, rows) }
       guard request.isConfiguration else { return }
       let text = "the configuration could not be stored and is not applied: \(failure)"
-      ownWork.reports.didComplete(text)
+      ownWork.didConfigure(text)
       return status.report(.error, text)
     }
     execute(request, isLogged: true)
@@ -114,10 +120,10 @@ extension Engine {
         catalog.rollBack()
         if !isOwn { return }
         let text = "the configuration could not be applied: \(error.reason)"
-        ownWork.reports.didComplete(text)
+        ownWork.didConfigure(text)
         return status.report(.error, text)
       }
-      if isOwn { ownWork.reports.didComplete(nil) }
+      if isOwn { ownWork.didConfigure(nil) }
       if catalog.finish(to: self) { status.counters.commits &+= 1 }
     }
   }
@@ -126,11 +132,18 @@ extension Engine {
   var nextEviction: Instant? { ownWork.queue.nextEviction(catalog.nextExpiry) }
 }
 
-/// The definitions of the last applied configuration.
+/// The definitions of the last applied configuration, and of those that wait for the log.
 ///
-/// Invariant: each name is defined in the catalog or will be, unless a client undefined it since.
+/// Invariant: each name of an applied configuration is defined in the catalog, unless a client undefined it since.
 struct ConfiguredFeeds {
-  private var definitions: [String: FeedDefinition] = [:]
+  private typealias Definitions = [String: FeedDefinition]
+
+  private var applied: Definitions = [:]
+  /// Those of configurations that were submitted and are not executed yet, in order.
+  private var submitted: [Definitions] = []
+
+  /// The definitions that will be in effect if nothing fails.
+  private var definitions: Definitions { submitted.last ?? applied }
 
   /// Returns the definitions to apply so that the catalog has the feeds of `configuration`.
   ///
@@ -145,7 +158,7 @@ struct ConfiguredFeeds {
     for entry in configuration.entries {
       let definition = entry.definition
       let known = catalog.feeds[definition.name]
-      if let known, definitions[definition.name] == definition || known.given == definition { continue }
+      if let known, isInEffect(definition) || submitted.isEmpty && known.given == definition { continue }
       entries.append(entry)
       if known == nil { changes.defined.append(definition.name) } else { changes.redefined.append(definition.name) }
     }
@@ -154,6 +167,11 @@ struct ConfiguredFeeds {
     changes.left = definitions.keys.filter { !names.contains($0) && catalog.feeds[$0] != nil }.sorted()
     changes.left.removeAll(where: changes.undefined.contains)
     return (entries, changes)
+  }
+
+  /// Whether the configuration gives a feed this definition, whichever of those that wait can be stored.
+  private func isInEffect(_ definition: FeedDefinition) -> Bool {
+    applied[definition.name] == definition && submitted.allSatisfy { $0[definition.name] == definition }
   }
 
   /// Whether the configuration defines a managed feed in this way.
@@ -166,9 +184,28 @@ struct ConfiguredFeeds {
     definitions.values.filter { if case .managed = $0.content { true } else { false } }.map(\.name).sorted()
   }
 
-  mutating func didApply(_ configuration: Configuration) {
-    definitions = Dictionary(
-      uniqueKeysWithValues: configuration.entries.map { ($0.definition.name, $0.definition) })
+  /// Records that a configuration changes no feed.
+  mutating func keep(_ configuration: Configuration) {
+    if submitted.isEmpty {
+      applied = Self.definitions(of: configuration)
+    } else {
+      submitted[submitted.count - 1] = Self.definitions(of: configuration)
+    }
+  }
+
+  /// Records that the changes for a configuration are about to be submitted.
+  mutating func submit(_ configuration: Configuration) { submitted.append(Self.definitions(of: configuration)) }
+
+  /// Records that the changes for the first submitted configuration were executed, or that they failed: the next reading compares
+  /// with what was in effect before. No effect for those of replay, which were not submitted.
+  mutating func didComplete(isApplied: Bool) {
+    if submitted.isEmpty { return }
+    let definitions = submitted.removeFirst()
+    if isApplied { applied = definitions }
+  }
+
+  private static func definitions(of configuration: Configuration) -> Definitions {
+    Dictionary(uniqueKeysWithValues: configuration.entries.map { ($0.definition.name, $0.definition) })
   }
 }
 
@@ -187,11 +224,13 @@ extension Engine {
       managed: catalog.keepsManagedRows
         ? ownWork.configured.managed.filter { catalog.feeds[$0] != nil } : managedFeeds.map(\.name))
     try rehearse(entries, undefining: changes.undefined)
-    if !entries.isEmpty || !changes.undefined.isEmpty {
+    if entries.isEmpty && changes.undefined.isEmpty {
+      ownWork.configured.keep(configuration)
+    } else {
       ownWork.reports.didSubmit()
+      ownWork.configured.submit(configuration)
       submit(.configure(define: entries.map(\.definition), undefine: changes.undefined))
     }
-    ownWork.configured.didApply(configuration)
     changes.access = useAccess(of: configuration)
     return changes
   }

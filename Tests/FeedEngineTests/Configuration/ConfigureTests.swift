@@ -83,6 +83,51 @@ struct ConfigureTests {
       harness.configure("{}").text, "kept list, which the file no longer defines; undefine what is not needed")
   }
 
+  @Test("a configuration that could not be stored is applied when it is read again")
+  func notStored() throws {
+    let harness = EngineHarness(isDurable: true)
+    let client = harness.connect()
+    func file(_ least: Int, _ more: String = "") -> String {
+      #"{"feeds": [{"feed": "c", "bins": [{"name": "b", "filter": "@.p >= \#(least)"}]}]\#(more)}"#
+    }
+    func filter() -> String? {
+      harness.ask(client, "describe", #"{"feed":"c"}"#).first?.json?["result"]?["bins"]?.items.first?["filter"]?.string
+    }
+    try harness.configure(file(8))
+    expectEqual(filter(), "@.p >= 8")
+    harness.log?.failure = "the disk is full"
+    let rules = #", "access": [{"allow": "read"}]"#
+    let failed = try harness.engine.configure(Configuration(text: file(5, rules)), now: harness.now)
+    harness.engine.report(ConfigurationReport(file: "f", time: "t", changes: failed))
+    harness.turn()
+    expectEqual(filter(), "@.p >= 8")
+    let operators = harness.connect(uid: 0)
+    let report = harness.ask(operators, "stats").first?.json?["result"]?["configuration"]
+    expectEqual(
+      report?["text"]?.string,
+      "the configuration could not be stored and is not applied: the disk is full; only the access rules were replaced")
+    #expect(report?["redefined"]?.text == "[]" && report?["access"]?.text == "true")
+    harness.log?.failure = nil
+    try expectEqual(harness.configure(file(5, rules)).redefined, ["c"])
+    expectEqual(filter(), "@.p >= 5")
+  }
+
+  @Test("a configuration that is read while another one waits for the log decides")
+  func readWhileAnotherWaits() throws {
+    let harness = EngineHarness(isDurable: true)
+    func file(_ type: String) -> String { #"{"feeds": [{"feed": "a", "kind": "array", "type": "\#(type)"}]}"# }
+    try harness.configure(file("$.x"))
+    harness.log?.isHeld = true
+    try harness.configure(file("$.y"))
+    try expectEqual(harness.configure(file("$.x")).redefined, ["a"])
+    harness.log?.isHeld = false
+    harness.log?.store()
+    harness.turn()
+    harness.turn()
+    let client = harness.connect()
+    expectEqual(harness.ask(client, "describe", #"{"feed":"a"}"#).first?.json?["result"]?["type"]?.string, "$.x")
+  }
+
   @Test func refusedConfigurationChangesNothing() throws {
     let harness = EngineHarness()
     try harness.configure(#"{"feeds": [\#(Self.people), {"feed": "list", "kind": "array"}]}"#)
