@@ -11,7 +11,7 @@ extension Daemon {
   static func checkConfiguration(_ options: DaemonOptions) -> Int32 {
     do {
       guard let file = ConfigurationFile(options) else { return 2 }
-      let configuration = try verify(file, options)
+      let configuration = try verify(file, options, isChecked: true)
       let findings = file.findings(in: configuration)
       try? write(findings.map(\.text), to: StandardStreams.error)
       if findings.contains(where: \.isError) { return 1 }
@@ -29,8 +29,11 @@ extension Daemon {
   }
 
   /// Reads a configuration file and applies it to an engine without feeds.
-  static func verify(_ file: ConfigurationFile, _ options: DaemonOptions) throws -> Configuration {
-    let configuration = try file.read()
+  /// - Parameter isChecked: whether to look for what is allowed but probably a mistake.
+  static func verify(
+    _ file: ConfigurationFile, _ options: DaemonOptions, isChecked: Bool = false
+  ) throws -> Configuration {
+    let configuration = try file.read(isChecked: isChecked)
     var options = options
     options.limits = file.limits(configuration)
     let engine = try makeEngine(options, nil, nil, Log(threshold: .error, style: .timestamps))

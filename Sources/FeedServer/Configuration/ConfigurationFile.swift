@@ -29,7 +29,10 @@ struct ConfigurationFile {
   }
 
   /// Reads the current content of the file.
-  func read() throws(ConfigurationFileError) -> Configuration {
+  /// - Parameter isChecked: whether to look for what is allowed but probably a mistake.
+  func read(isChecked: Bool = false) throws(ConfigurationFileError) -> Configuration {
+    var surroundings = surroundings
+    surroundings.findsRemarks = isChecked
     let bytes: [UInt8]
     do {
       bytes = try SmallFile.read(place)
@@ -39,7 +42,7 @@ struct ConfigurationFile {
       throw .unreadable(error)
     }
     let result = bytes.withUnsafeBytes { bytes in
-      Result { () throws(ConfigurationError) in try Configuration(parsing: bytes, surroundings) }
+      Result { [surroundings] () throws(ConfigurationError) in try Configuration(parsing: bytes, surroundings) }
     }
     return try result.mapError { ConfigurationFileError.refused(path, $0) }.get()
   }
@@ -82,16 +85,18 @@ enum ConfigurationFileError: Error, CustomStringConvertible {
 
 /// The text of a configuration. Finds the line and column of a member.
 struct ConfigurationText {
-  let bytes: UnsafeRawBufferPointer
+  /// The offsets of the ends of lines, ascending: every definition has a place, and there may be thousands of them.
+  private let lineEnds: [Int]
 
-  /// The place of an offset. O(offset).
+  init(_ bytes: UnsafeRawBufferPointer) {
+    lineEnds = bytes.indices.filter { bytes[$0] == UInt8(ascii: "\n") }
+  }
+
+  /// The place of an offset. O(log lines).
   func place(_ offset: Int, _ member: String) -> ConfigurationError.Place {
-    var (line, start) = (1, 0)
-    for index in 0..<min(max(offset, 0), bytes.count) where bytes[index] == UInt8(ascii: "\n") {
-      line += 1
-      start = index + 1
-    }
-    return .init(line: line, column: max(offset, 0) - start + 1, member: member)
+    let before = lineEnds.indices.partitionPoint { lineEnds[$0] < offset }
+    let start = before > 0 ? lineEnds[before - 1] + 1 : 0
+    return .init(line: before + 1, column: max(offset, 0) - start + 1, member: member)
   }
 
   func error(at view: JSONView, _ member: String, _ reason: String) -> ConfigurationError {

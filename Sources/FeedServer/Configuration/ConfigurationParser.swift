@@ -15,13 +15,15 @@ extension Configuration {
     /// Limits that the file cannot set, because the command line does.
     var fixedLimits: Set<String> = []
     let accounts: AccountNames
+    /// Whether patterns of rules are compared with all names of the file. The daemon, which must not wait for that, does not.
+    var findsRemarks = false
   }
 
   /// Parses the text of a configuration file.
   init(parsing bytes: UnsafeRawBufferPointer, _ surroundings: Surroundings) throws(ConfigurationError) {
     // Columns do not count a byte order mark, because editors do not show it.
     let bytes = UnsafeRawBufferPointer(rebasing: bytes[ByteOrderMark.length(atStartOf: bytes)...])
-    let text = ConfigurationText(bytes: bytes)
+    let text = ConfigurationText(bytes)
     var scanner = JSONScanner()
     let file: JSONView
     do {
@@ -44,7 +46,7 @@ extension Configuration {
       entries: entries, limits: limits, access: access,
       socket: try SocketSettings(reading: file, text, surroundings.accounts),
       group: try GroupFacts(reading: file, text, surroundings.directory),
-      remarks: Self.remarks(aboutRulesOf: file, entries, text))
+      remarks: surroundings.findsRemarks ? Self.remarks(aboutRulesOf: file, entries, text) : [])
   }
 
   /// The limits of the file and the command line combined.
