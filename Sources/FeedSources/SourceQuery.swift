@@ -99,7 +99,8 @@ struct SourceQuery {
     }
   }
 
-  /// The value of the section column as the names of sections have it; empty for values that are null in the element.
+  /// The value of the section column as the names of sections have it; empty for values that are null in the element, or too long
+  /// for a name.
   private func section(_ column: Int32) -> String {
     switch statement.type(of: column) {
     case .integer: return "\(statement.integer(column))"
@@ -111,7 +112,7 @@ struct SourceQuery {
     case .blob:
       var out = ByteBuffer()
       out.appendBase64(statement.blobBytes(column))
-      return String(decoding: out.bytes.dropFirst().dropLast(), as: UTF8.self)
+      return ManagedRows.sectionName(ofBase64: out.bytes)
     }
   }
 

@@ -7,7 +7,7 @@ import FeedQuery
 /// would be named like another value, or has no UTF-8, is named by its JSON text (Protocol/README.md, "Sections by value").
 enum SectionName {
   /// The maximum length of the JSON text of a value in bytes. A longer value names no section.
-  private static let longest = 1024
+  fileprivate static let longest = 1024
 
   /// Whether a value names a section: a non-empty string, a number, true or false.
   static func isNamed(by value: JSONView) -> Bool {
@@ -61,12 +61,22 @@ enum SectionName {
 }
 
 extension ManagedRows {
-  /// What follows the name of the feed in the name of the section for a text; empty for an empty text, which has none.
+  /// What follows the name of the feed in the name of the section for a text; empty for a text that has none, because it is empty
+  /// or too long.
   public static func sectionName(ofText text: String) -> String {
-    var name = ByteBuffer()
     var text = text
-    if !text.isEmpty { text.withUTF8 { SectionName.append(string: UnsafeRawBufferPointer($0), to: &name) } }
+    if text.isEmpty || text.utf8.count > SectionName.longest { return "" }
+    var json = ByteBuffer()
+    json.appendJSONString(text)
+    if json.count > SectionName.longest { return "" }
+    var name = ByteBuffer()
+    text.withUTF8 { SectionName.append(string: UnsafeRawBufferPointer($0), to: &name) }
     return String(decoding: name.bytes, as: UTF8.self)
+  }
+
+  /// The same for a blob, given its base64 as a JSON string.
+  public static func sectionName(ofBase64 json: UnsafeRawBufferPointer) -> String {
+    json.count > SectionName.longest ? "" : String(decoding: json.dropFirst().dropLast(), as: UTF8.self)
   }
 }
 
