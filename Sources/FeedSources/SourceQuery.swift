@@ -24,10 +24,12 @@ struct SourceQuery {
     if let twice = Self.repeated(names) {
       throw SourceFault("the query has two columns named \"\(twice)\"; name one of them with AS")
     }
-    for column in [specification.id] + [specification.section].compactMap({ $0 }) where !names.contains(column) {
+    func place(of column: String) throws(SourceFault) -> Int {
+      if let place = names.firstIndex(where: { $0.exact == column.exact }) { return place }
       throw SourceFault("the query has no column \"\(column)\"; it has \(names.joined(separator: ", "))")
     }
-    sectionColumn = specification.section.flatMap { names.firstIndex(of: $0) }.map(Int32.init)
+    _ = try place(of: specification.id)
+    sectionColumn = try specification.section.map { Int32(try place(of: $0)) }
     heads = names.enumerated().map { place, name in
       var head = ByteBuffer()
       head.append(place > 0 ? UInt8(ascii: ",") : UInt8(ascii: "{"))
@@ -50,7 +52,8 @@ struct SourceQuery {
   }
 
   private static func repeated(_ names: [String]) -> String? {
-    names.indices.first { names[..<$0].contains(names[$0]) }.map { names[$0] }
+    var known: Set<ExactText> = []
+    return names.first { !known.insert($0.exact).inserted }
   }
 
   /// Returns all rows. The transaction of the compilation must be open.

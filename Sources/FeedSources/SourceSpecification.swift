@@ -1,3 +1,4 @@
+import FeedModel
 import FeedSQLite
 
 /// The input of a managed feed: a database, a query and limits.
@@ -29,6 +30,13 @@ public struct SourceSpecification: Equatable, Sendable {
     self.maxRows = maxRows
     self.maxRowBytes = maxRowBytes
     self.maxBytes = maxBytes
+  }
+
+  /// Compares texts byte by byte, unlike `String`: two spellings of é are two files.
+  public static func == (a: SourceSpecification, b: SourceSpecification) -> Bool {
+    a.name.exact == b.name.exact && a.database.exact == b.database.exact && a.query.exact == b.query.exact
+      && a.id.exact == b.id.exact && a.section?.exact == b.section?.exact
+      && (a.maxRows, a.maxRowBytes, a.maxBytes) == (b.maxRows, b.maxRowBytes, b.maxBytes)
   }
 }
 

@@ -155,6 +155,49 @@ struct SourceConnectionTests {
     expectEqual(looks, 3)
   }
 
+  @Test("a value with more than 1024 bytes of JSON text names no section, as in collections")
+  func sectionsOfLongValues() throws {
+    let directory = try TemporaryDirectory()
+    _ = try database(directory, "CREATE TABLE t (id)")
+    var connection = SourceConnection()
+    func section(_ sql: String) -> String {
+      let outcome = connection.look(
+        SourceSpecification(
+          name: "f", database: directory.file("d"), query: "SELECT 1 AS id, \(sql) AS v", id: "id", section: "v",
+          maxRows: 5, maxRowBytes: 10_000, maxBytes: 10_000))
+      guard case .rows(let rows) = outcome else { return text(outcome) }
+      return rows.sections.joined(separator: "|")
+    }
+    let long = String(repeating: "0", count: 1021)
+    expectEqual(section("printf('x%01021d', 0)"), "x" + long)
+    expectEqual(section("printf('x%01022d', 0)"), "")
+    // Two bytes of JSON for a quotation mark.
+    expectEqual(section("printf('x%01021d\"', 0)"), "")
+    expectEqual(section("printf('x%01019d\"', 0)"), "x" + String(repeating: "0", count: 1019) + "\"")
+    expectEqual(section("zeroblob(765)"), String(repeating: "A", count: 1020))
+    expectEqual(section("zeroblob(768)"), "")
+  }
+
+  @Test("texts that are only canonically equivalent are different paths, queries and columns")
+  func canonicallyEquivalentTexts() throws {
+    let directory = try TemporaryDirectory()
+    let (one, two) = ("\u{e9}", "e\u{301}")
+    for (number, name) in [one, two].enumerated() {
+      let database = try Database(path: directory.file(name), access: .create)
+      try database.execute("CREATE TABLE t (id); INSERT INTO t VALUES (\(number))")
+    }
+    var connection = SourceConnection()
+    let query = "SELECT id FROM t"
+    #expect(specification(directory.file(one), query) != specification(directory.file(two), query))
+    #expect(specification("d", "SELECT '\(one)' AS id") != specification("d", "SELECT '\(two)' AS id"))
+    expectEqual(text(connection.look(specification(directory.file(one), query))), #":{"id":0}"#)
+    expectEqual(text(connection.look(specification(directory.file(two), query))), #":{"id":1}"#)
+    let columns = "SELECT 1 AS id, 2 AS \(one), 3 AS \(two)"
+    expectEqual(
+      text(connection.look(specification(directory.file(one), columns, section: two))),
+      #"3:{"id":1,"\#(one)":2,"\#(two)":3}"#)
+  }
+
   @Test("a row is in the section of the value that its element shows")
   func sectionsOfUnusualValues() throws {
     let directory = try TemporaryDirectory()

@@ -3,28 +3,28 @@ import FeedQuery
 /// A text that is compared and hashed by its bytes, as strings of JSON are (Protocol/README.md, "Messages").
 ///
 /// `String` takes canonically equivalent texts for equal, such as "é" in one and in two code points.
-struct ExactText: Hashable, Sendable {
+package struct ExactText: Hashable, Sendable {
   let string: String
 
   init(_ string: String) {
     self.string = string
   }
 
-  static func == (a: ExactText, b: ExactText) -> Bool {
+  package static func == (a: ExactText, b: ExactText) -> Bool {
     var (a, b) = (a.string, b.string)
     return a.withUTF8 { a in
       b.withUTF8 { RowStore.equal(UnsafeRawBufferPointer(a), UnsafeRawBufferPointer($0)) }
     }
   }
 
-  func hash(into hasher: inout Hasher) {
+  package func hash(into hasher: inout Hasher) {
     var string = string
     string.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
   }
 }
 
 extension String {
-  var exact: ExactText { ExactText(self) }
+  package var exact: ExactText { ExactText(self) }
 }
 
 extension SingularPath {
