@@ -223,7 +223,7 @@ extension Engine {
       for: configuration, in: catalog,
       managed: catalog.keepsManagedRows
         ? ownWork.configured.managed.filter { catalog.feeds[$0] != nil } : managedFeeds.map(\.name))
-    try rehearse(entries, undefining: changes.undefined)
+    entries = try findOrder(of: entries, undefining: changes.undefined)
     if entries.isEmpty && changes.undefined.isEmpty {
       ownWork.configured.keep(configuration)
     } else {
@@ -244,15 +244,41 @@ extension Engine {
     return isOther
   }
 
+  /// The most orders in which definitions are tried.
+  private static let maxOrders = 16
+
+  /// Returns the definitions in an order in which they can be applied one after the other.
+  ///
+  /// The order of the configuration fails if a feed may show more only after another one shows less. A definition that exceeds a
+  /// limit is tried again behind all others.
+  private func findOrder(
+    of entries: [Configuration.Entry], undefining names: [String]
+  ) throws(ConfigurationError) -> [Configuration.Entry] {
+    var order = entries
+    var failure: ConfigurationError?
+    for _ in 0..<Self.maxOrders {
+      guard let (index, error) = try rehearse(order, undefining: names) else { return order }
+      let first = failure ?? ConfigurationError(order[index].place, error.reason)
+      failure = first
+      guard case .limitExceeded = error, index + 1 < order.count else { throw first }
+      order.append(order.remove(at: index))
+    }
+    if let failure { throw failure }
+    return order
+  }
+
   /// Checks whether the definitions can be applied, by applying them and rolling back.
-  private func rehearse(_ entries: [Configuration.Entry], undefining names: [String]) throws(ConfigurationError) {
+  /// - Returns: the index of the first definition that cannot be applied, and why; nil if all can.
+  private func rehearse(
+    _ entries: [Configuration.Entry], undefining names: [String]
+  ) throws(ConfigurationError) -> (index: Int, error: FeedError)? {
     catalog.begin(at: now)
     defer { catalog.rollBack() }
-    for entry in entries {
+    for (index, entry) in entries.enumerated() {
       do throws(FeedError) {
         try catalog.define(entry.definition, replace: true)
       } catch {
-        throw ConfigurationError(entry.place, error.reason)
+        return (index, error)
       }
     }
     for name in names {
@@ -264,5 +290,6 @@ extension Engine {
           "cannot undefine managed feed \"\(name)\", which the file no longer defines: \(error.reason)")
       }
     }
+    return nil
   }
 }

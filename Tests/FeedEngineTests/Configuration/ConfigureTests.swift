@@ -128,6 +128,31 @@ struct ConfigureTests {
     expectEqual(harness.ask(client, "describe", #"{"feed":"a"}"#).first?.json?["result"]?["type"]?.string, "$.x")
   }
 
+  @Test("a file is applied in an order that the limits allow, whatever the order of its definitions")
+  func feedsThatShowMoreAndLess() throws {
+    let harness = EngineHarness()
+    // "top" may show "a" in 64 places, and never shows it in more than 41.
+    func file(_ first: Int, _ second: Int) -> String {
+      let middle = (0..<40).map { #"{"feed": "m\#($0)", "kind": "composed", "children": ["a"]}"# }
+      func parent(_ name: String, _ count: Int) -> String {
+        let children = (0..<count).map { #""m\#($0)""# }.joined(separator: ",")
+        return #"{"feed": "\#(name)", "kind": "composed", "children": [\#(children)]}"#
+      }
+      let top = #"{"feed": "top", "kind": "composed", "children": ["one", "two"]}"#
+      let feeds = [#"{"feed": "a", "kind": "array"}"#] + middle + [parent("one", first), parent("two", second), top]
+      return #"{"feeds": [\#(feeds.joined(separator: ","))]}"#
+    }
+    try harness.configure(file(1, 40))
+    try expectEqual(harness.configure(file(40, 1)).redefined, ["one", "two"])
+    try expectEqual(harness.configure(file(1, 40)).redefined, ["one", "two"])
+    expectEqual(harness.engine.catalog.feeds["one"]?.sectionCount, 1)
+    expectEqual(harness.engine.catalog.feeds["two"]?.sectionCount, 40)
+    let revision = harness.engine.catalog.revision
+    let error = #expect(throws: ConfigurationError.self) { try harness.configure(file(33, 40)) }
+    expectEqual(error?.place.member, "feeds[41]")
+    expectEqual(harness.engine.catalog.revision, revision)
+  }
+
   @Test func refusedConfigurationChangesNothing() throws {
     let harness = EngineHarness()
     try harness.configure(#"{"feeds": [\#(Self.people), {"feed": "list", "kind": "array"}]}"#)
