@@ -24,6 +24,10 @@ public final class MemoryBudget {
   /// The bytes that SQLite holds of those that it allocated in ``use(_:)``.
   public var usedBytes: Int { Int(budget.pointee.used) }
 
+  /// Counts nothing as held any more. Called while the connection is closed: what is left then belongs to connections of other threads
+  /// to the same file, which share some memory and may free what this thread allocated.
+  public func forget() { budget.pointee.used = 0 }
+
   /// Lets SQLite allocate `moreBytes` above what it holds now, in at most so many allocations. Replaces the limits of
   /// before. The time of a compilation is about proportional to its allocations.
   public func limit(moreBytes: Int, allocations: Int = .max) {

@@ -176,6 +176,7 @@ struct SourceConnection {
   }
 
   private mutating func open(_ path: String) throws -> Database {
+    memory.forget()
     memory.limit(moreBytes: Self.schemaMemory)
     let database = try Self.connect(path, .readOnly)
     do {

@@ -46,6 +46,17 @@ struct MemoryBudgetTests {
     expectEqual(memory.use { compile(2000, in: database) }, nil)
   }
 
+  @Test("what is forgotten counts towards no limit any more")
+  func forgottenMemory() throws {
+    let memory = MemoryBudget()
+    let database = try memory.use { () throws(SQLiteError) in try Database(path: ":memory:", access: .create) }
+    #expect(memory.usedBytes > 0)
+    memory.forget()
+    expectEqual(memory.usedBytes, 0)
+    memory.limit(moreBytes: 10_000_000)
+    expectEqual(memory.use { compile(2000, in: database) }, nil)
+  }
+
   @Test func otherConnectionsHaveNoLimits() throws {
     let memory = MemoryBudget()
     let database = try Database(path: ":memory:", access: .create)
