@@ -87,6 +87,34 @@ import Testing
     try expectEqual(push(DurableEngine(path + "-moved"), 1)["result"]["updated"], "[]")
   }
 
+  @Test("what waits for its use may have any content, as after a loss of power")
+  func spareThatIsNotZero() throws {
+    try PrivateDirectory.make(path)
+    try SmallFile.replace("\(path)/log-spare", with: [UInt8](repeating: 1, count: 2 << 20))
+    var state: [String] = []
+    do {
+      // The spare becomes the first segment.
+      let daemon = try DurableEngine(path)
+      daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
+      #expect(try push(daemon, 1).has("result"))
+      state = daemon.visibleState
+    }
+    let daemon = try DurableEngine(path)
+    expectEqual(daemon.found.batches, 2)
+    expectEqual(difference(daemon.visibleState, state), nil)
+  }
+
+  @Test("a file that is longer than any segment that waits is not used as one")
+  func spareThatIsTooLong() throws {
+    try PrivateDirectory.make(path)
+    try SmallFile.replace("\(path)/log-spare", with: [])
+    expectEqual(truncate("\(path)/log-spare", 1 << 33), 0)
+    let daemon = try DurableEngine(path)
+    daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
+    #expect(try push(daemon, 1).has("result"))
+    #expect((FileSize.of(segment) ?? .max) <= 4 << 20)
+  }
+
   /// Each start with other limits begins a segment.
   @Test func logHasMoreSegmentsThanAProcessMayOpenFiles() throws {
     for life in 0..<40 {

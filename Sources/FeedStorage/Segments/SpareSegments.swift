@@ -42,13 +42,21 @@ struct SpareSegments {
   }
 
   private func find(_ name: String) throws(SystemError) -> Waiting? {
-    guard let file = try? files.open(name), let bytes = file.size(named: name), bytes >= Self.sizes.least else {
+    guard let file = try? files.open(name), let bytes = file.size(named: name),
+      (Self.sizes.least...Self.sizes.most).contains(bytes), let content = try? SegmentBytes(file, count: bytes)
+    else {
       try files.remove(name)
       return nil
     }
-    // A header may have been written before the run ended.
-    try file.writeZeros(0..<min(bytes, 64 << 10))
+    // A header may have been written before the run ended. After a loss of power, a segment in use may have the name back that it
+    // had before. Whatever was left behind the records would be damage to a later start.
+    if !Self.isZero(content.bytes) { try file.writeZeros(0..<bytes) }
     return (file, bytes)
+  }
+
+  private static func isZero(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    guard let start = bytes.baseAddress else { return true }
+    return bytes[0] == 0 && memcmp(start, start + 1, bytes.count - 1) == 0
   }
 
   /// Returns a file with room for `needed` bytes: the spare, a new one, or the reserve. The caller renames it.
