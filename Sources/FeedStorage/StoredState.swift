@@ -169,7 +169,7 @@ struct StoredState {
 }
 
 extension SegmentChain {
-  /// Reads and verifies all segments, one after the other, for a copy of them.
+  /// Reads and verifies all segments that a start would use, one after the other, for a copy of them.
   /// - Parameters:
   ///   - directory: that of the segments, or of the backup, for errors.
   ///   - boot: the identity of the current boot.
@@ -186,8 +186,12 @@ extension SegmentChain {
       var reader = SegmentReader(
         bytes.bytes, segment.header, checksum: segment.checksum, trust: trust(of: segment, boot: boot))
       while reader.nextBatch != next, reader.next() != nil {}
-      if let problem = problem(after: reader, at: place, wanting: segment.header.firstBatch) { throw problem }
       found.append((segment, reader.offset))
+      if let problem = problem(after: reader, at: place, wanting: segment.header.firstBatch) {
+        // A start leaves out what follows, which was lost with the power.
+        guard mayBeCut else { throw problem }
+        break
+      }
     }
     return found
   }

@@ -1,3 +1,4 @@
+import FeedModel
 import FeedSystem
 import Glibc
 import TestSupport
@@ -49,6 +50,29 @@ import Testing
     let state = try makeBackup()
     try StateBackup.restore(backup, to: path, replacing: true)
     try expectEqual(difference(DurableEngine(path, epoch: "second", boot: "second").engine.content, state), nil)
+  }
+
+  @Test("a log whose middle was lost with the power is copied as far as a start would read it")
+  func copyAfterALossOfPower() throws {
+    // Each start with other limits begins a segment.
+    for life in 0..<3 {
+      var limits = Limits()
+      limits.maxFeeds += life
+      let daemon = try DurableEngine(path, limits: limits, epoch: "first", boot: "first")
+      if life == 0 { daemon.ask("define", #"{"feed":"c","kind":"collection"}"#) }
+      #expect(try JSONValue(daemon.ask("update", #"{"feed":"c","element":{"id":\#(life)}}"#)).has("result"))
+    }
+    // The records of the second segment did not reach the disk, those of the third one did.
+    let name = SegmentHeader.name(of: 2)
+    let segment = try SystemDirectory(path).open(name)
+    let header = try SegmentHeader.read(segment).get().header
+    try segment.writeZeros(header.byteCount..<header.fileBytes)
+    try StateBackup.copy(path, to: backup)
+    let other = directory.file("other")
+    try StateBackup.restore(backup, to: other, replacing: false)
+    let restored = try DurableEngine(other, epoch: "second")
+    expectEqual(restored.found.batches, 2)
+    try expectEqual(difference(restored.engine.content, DurableEngine(path, epoch: "second").engine.content), nil)
   }
 
   /// A directory that a daemon can use can be restored. What a restore that was killed left behind does no harm.
