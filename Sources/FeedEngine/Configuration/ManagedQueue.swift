@@ -67,16 +67,19 @@ struct ManagedQueue {
 
   /// Records that the request for a feed's rows could not be stored.
   /// - Parameter rows: those that were in flight.
-  mutating func didFail(_ feed: String, _ rows: ProposedRows?) {
-    guard let rows else {
+  /// - Returns: when the rows that wait now were read, as in `SourceStatus.since`.
+  mutating func didFail(_ feed: String, _ rows: ProposedRows?) -> String {
+    if let rows {
+      let status = inFlight.removeValue(forKey: feed) ?? waiting[feed]?.status
+      // Newer rows wait for a request of their own.
+      if waiting[feed].map({ $0.hasFailed }) ?? true {
+        waiting[feed] = Waiting(
+          rows: rows.rows, status: status ?? SourceStatus(.ok, since: rows.since), hasFailed: true)
+      }
+    } else {
       waiting[feed]?.hasFailed = true
-      return
     }
-    let status = inFlight.removeValue(forKey: feed) ?? waiting[feed]?.status
-    // Newer rows wait for a request of their own.
-    if waiting[feed].map({ !$0.hasFailed }) ?? false { return }
-    waiting[feed] = Waiting(
-      rows: rows.rows, status: status ?? SourceStatus(.ok, since: rows.since), hasFailed: true)
+    return waiting[feed]?.status.since ?? ""
   }
 
   /// Returns the feeds whose requests failed, in order, and marks them as submitted again.
@@ -139,6 +142,14 @@ extension Engine {
     if kind.source.state == .error || kind.source.state == .starting { return false }
     setSource(name, status)
     return true
+  }
+
+  /// Keeps rows that could not be stored, and reports that the feed does not have them.
+  /// - Parameter proposed: those that were in flight.
+  func keepRows(of name: String, _ proposed: ProposedRows?, _ failure: String) {
+    let since = ownWork.managed.didFail(name, proposed)
+    let message = "the database has new rows, which cannot be stored: \(failure)"
+    setSource(name, SourceStatus(.error, message: message, since: since))
   }
 
   /// Submits again the requests for rows that could not be stored.

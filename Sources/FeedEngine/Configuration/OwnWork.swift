@@ -93,7 +93,7 @@ extension Engine {
   func complete(_ request: InternalRequest, failure: String?) {
     if case .evict = request { ownWork.queue.didEvict(failedAt: failure == nil ? nil : now) }
     if let failure {
-      if case .rows(let feed, let rows) = request { ownWork.managed.didFail(feed, rows) }
+      if case .rows(let feed, let rows) = request { keepRows(of: feed, rows, failure) }
       guard request.isConfiguration else { return }
       let text = "the configuration could not be stored and is not applied: \(failure)"
       ownWork.didConfigure(text)

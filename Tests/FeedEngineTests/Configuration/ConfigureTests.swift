@@ -153,6 +153,29 @@ struct ConfigureTests {
     expectEqual(harness.engine.catalog.revision, revision)
   }
 
+  @Test("while the log cannot store that there are new rows, the source has an error")
+  func rowsThatCannotBeStored() throws {
+    let harness = EngineHarness(isDurable: true)
+    try harness.configure(#"{"feeds": [\#(Self.people)]}"#)
+    let client = harness.connect()
+    func describe() -> Value? { harness.ask(client, "describe", #"{"feed":"people"}"#).first?.json?["result"] }
+    harness.engine.setManaged("people", rows(1), SourceStatus(.ok, since: "T1"), now: harness.now)
+    harness.turn()
+    expectEqual(describe()?["source"]?.text, #"{"status":"ok","since":"T1"}"#)
+    harness.log?.failure = "the disk is full"
+    harness.engine.setManaged("people", rows(2), SourceStatus(.ok, since: "T2"), now: harness.now)
+    harness.turn()
+    let reason = "the database has new rows, which cannot be stored: the disk is full"
+    expectEqual(
+      describe()?["source"]?.text, #"{"status":"error","error":"\#(reason)","reason":"\#(reason)","since":"T2"}"#)
+    expectEqual(describe()?["count"]?.int, 1)
+    harness.log?.failure = nil
+    harness.advance(seconds: 2)
+    harness.turn()
+    expectEqual(describe()?["source"]?.text, #"{"status":"ok","since":"T2"}"#)
+    expectEqual(describe()?["count"]?.int, 2)
+  }
+
   @Test func refusedConfigurationChangesNothing() throws {
     let harness = EngineHarness()
     try harness.configure(#"{"feeds": [\#(Self.people), {"feed": "list", "kind": "array"}]}"#)
