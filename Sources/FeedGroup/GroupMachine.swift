@@ -162,6 +162,7 @@ final class GroupMachine {
   }
 
   func didFailImage(now: UInt64) { upkeep.didFailImage(now: now) }
+  func didFailToWriteImage(now: UInt64) { upkeep.didFailToWriteImage(now: now) }
 
   /// Tells the group which feeds the configuration of this host defines.
   func announce(_ feeds: [String: UInt32], number: Int, now: UInt64) {
@@ -422,6 +423,7 @@ final class GroupMachine {
     if follower.attend(isBusy: isBusy, now: now) { askForBucket() }
     audit(now)
     flush(now)
+    if upkeep.takeRequest() { requestImage() }
     if !follower.isDisputed {
       add(upkeep.dueImage(table, canPublish: own.isJoined && isCurrent, isCaughtUp: isCaughtUp, now: now))
     }

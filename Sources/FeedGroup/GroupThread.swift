@@ -78,7 +78,7 @@ final class GroupThread: @unchecked Sendable {
         replicas: machine.replicas ?? replicas,
         inbox: machine.inbox,
         id: (try? Random.hex128()) ?? "\(now)", transport, now: now)
-    case .imageFailed: machine.didFailImage(now: now)
+    case .imageFailed: machine.didFailToWriteImage(now: now)
     case .announce(let feeds, let number): machine.announce(feeds, number: number, now: now)
     case .sharedImage: machine.requestImage()
     case .freeze: machine.freeze()

@@ -1,6 +1,6 @@
 /// What a member does besides batches: marks at which all compare their digests, and images.
 ///
-/// Invariant: at most one image is under way, and at most one digest.
+/// Invariant: at most one image is under way, and at most one digest. An image that is asked for meanwhile follows.
 struct Upkeep {
   /// What a mark is for.
   enum Purpose {
@@ -14,9 +14,17 @@ struct Upkeep {
   private static let digestPatience = 10 * second
   /// Nanoseconds between two images of a busy group.
   private static let imagePause = 20 * second
-  /// Nanoseconds until an image that could not be published is tried again, at first and at most. Each try writes the whole state, and
-  /// leaves chunks on the servers.
-  private static let retryPauses = (first: 10 * second, last: 640 * second)
+
+  /// When what failed is tried again: more and more seldom.
+  private struct Retries {
+    private static let pauses = (first: 10 * second, last: 640 * second)
+    private var pause = pauses.first
+
+    mutating func next(after now: UInt64) -> UInt64 {
+      defer { pause = min(2 &* pause, Self.pauses.last) }
+      return now &+ pause
+    }
+  }
 
   private let settings: GroupSettings
   /// The number of the last mark that was given to the engine, and what each is for.
@@ -26,9 +34,16 @@ struct Upkeep {
   private var awaitsDigest = false
   private var markDueAt: UInt64?
   private var imageDueAt: UInt64?
-  /// The nanoseconds until the next try, if the next image cannot be published.
-  private var retryPause = Self.retryPauses.first
+  /// Each try to publish an image writes the whole state, and leaves chunks on the servers.
+  private var publications = Retries()
+  private var writes = Retries()
+  /// When an image of this host may be written again, after one that could not be.
+  private var writesResumeAt: UInt64 = 0
   private(set) var imageIsUnderWay = false
+  /// Whether the image under way is to be published.
+  private var isShared = false
+  /// Whether an image was asked for while another one was under way, which may not cover what was read since.
+  private var isAskedFor = false
   /// What the newest image of this host covers, its bytes, the bytes of log since then, and when it was written.
   private var ownImage: (position: UInt64, bytes: Int, log: Int, at: UInt64)
   /// When a batch was read last.
@@ -102,11 +117,20 @@ struct Upkeep {
     ownImage.log += bytes
   }
 
-  /// Makes a mark for an image of what was read so far; nil while another image is under way.
+  /// Makes a mark for an image of what was read so far; nil while another image is under way, behind which ``takeRequest()`` asks again.
   mutating func requestImage(_ table: MemberTable, isShared: Bool) -> UInt64? {
+    isAskedFor = imageIsUnderWay
     if imageIsUnderWay { return nil }
     imageIsUnderWay = true
+    self.isShared = isShared
     return makeMark(.image(table, isShared: isShared))
+  }
+
+  /// Returns whether an image was asked for while another one was under way that has ended now.
+  mutating func takeRequest() -> Bool {
+    if imageIsUnderWay { return false }
+    defer { isAskedFor = false }
+    return isAskedFor
   }
 
   /// Makes a mark for the last image of this host.
@@ -115,19 +139,27 @@ struct Upkeep {
   /// An image of this host was written.
   mutating func didWriteImage(_ position: UInt64, bytes: Int, isShared: Bool, now: UInt64) {
     if !isShared { imageIsUnderWay = false }
+    writes = Retries()
     ownImage = (position, bytes, 0, now)
   }
 
   /// An image was published, or could not be.
   mutating func didPublishImage() {
     imageIsUnderWay = false
-    retryPause = Self.retryPauses.first
+    publications = Retries()
   }
 
+  /// An image could not be published.
   mutating func didFailImage(now: UInt64) {
     imageIsUnderWay = false
-    imageDueAt = now &+ retryPause
-    retryPause = min(2 &* retryPause, Self.retryPauses.last)
+    imageDueAt = publications.next(after: now)
+  }
+
+  /// An image could not be written.
+  mutating func didFailToWriteImage(now: UInt64) {
+    imageIsUnderWay = false
+    writesResumeAt = writes.next(after: now)
+    if isShared { imageDueAt = writesResumeAt }
   }
 
   /// The stream tells of a new image.
@@ -179,7 +211,9 @@ struct Upkeep {
 
   /// Whether this host should write an image for its next start: soon after the last batch if it is cheap.
   private func wantsOwnImage(_ table: MemberTable, _ now: UInt64) -> Bool {
-    guard !imageIsUnderWay, table.position > ownImage.position, ownImage.log > 0 else { return false }
+    guard !imageIsUnderWay, now >= writesResumeAt, table.position > ownImage.position, ownImage.log > 0 else {
+      return false
+    }
     let isCheap = ownImage.bytes <= 1 << 20 || ownImage.log >= ownImage.bytes / 4
     return isCheap && now &- readAt >= Self.second || isLong(ownImage.log, ownImage.bytes, now)
   }

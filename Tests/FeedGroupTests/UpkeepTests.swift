@@ -1,0 +1,84 @@
+import Testing
+
+@testable import FeedGroup
+
+/// When a member writes and publishes images.
+@Suite struct UpkeepTests {
+  private static let second: UInt64 = 1_000_000_000
+
+  /// The work of a member that has read one message with a batch.
+  private func makeUpkeep() throws -> (Upkeep, MemberTable) {
+    let settings = try GroupSettings(
+      name: "g", nats: NatsSettings(servers: []), host: "h", member: "m", version: "1", pid: 1, timeout: 1)
+    var (upkeep, table) = (Upkeep(settings, position: 0, now: 0), MemberTable())
+    table.skip(1)
+    upkeep.didRead(bytes: 10, now: 0)
+    return (upkeep, table)
+  }
+
+  /// Whether an image is due, and published; nil if none is.
+  private func due(_ upkeep: inout Upkeep, _ table: MemberTable, at time: UInt64) -> Bool? {
+    let mark = upkeep.dueImage(table, canPublish: true, isCaughtUp: true, now: time * Self.second)
+    guard let mark, case .image(_, let isShared) = upkeep.takePurpose(mark) else { return nil }
+    return isShared
+  }
+
+  @Test(arguments: [false, true]) func anImageThatIsAskedForDuringAnotherOneFollows(isShared: Bool) throws {
+    let (made, table) = try makeUpkeep()
+    var upkeep = made
+    let first = upkeep.requestImage(table, isShared: isShared)
+    #expect(first != nil)
+    for _ in 0..<2 {
+      let second = upkeep.requestImage(table, isShared: true)
+      #expect(second == nil)
+    }
+    let isEarly = upkeep.takeRequest()
+    #expect(!isEarly)
+    upkeep.didWriteImage(1, bytes: 100, isShared: isShared, now: 0)
+    if isShared { upkeep.didPublishImage() }
+    // Once.
+    let requests = (0..<2).map { _ in upkeep.takeRequest() }
+    #expect(requests == [true, false])
+    let next = upkeep.requestImage(table, isShared: true)
+    #expect(next != nil)
+  }
+
+  @Test func anImageOfThisHostThatCannotBeWrittenIsTriedMoreAndMoreSeldom() throws {
+    var (upkeep, table) = try makeUpkeep()
+    var (time, pauses): (UInt64, [UInt64]) = (0, [])
+    for _ in 0..<9 {
+      let start = time
+      while true {
+        let isShared = due(&upkeep, table, at: time)
+        if isShared == nil {
+          time += 1
+          continue
+        }
+        // The other members need no image because this host cannot write one.
+        #expect(isShared == false)
+        break
+      }
+      pauses.append(time - start)
+      upkeep.didFailToWriteImage(now: time * Self.second)
+    }
+    #expect(pauses == [1, 10, 20, 40, 80, 160, 320, 640, 640])
+    // One that is written ends this.
+    while due(&upkeep, table, at: time) == nil { time += 1 }
+    upkeep.didWriteImage(1, bytes: 100, isShared: false, now: time * Self.second)
+    table.skip(2)
+    upkeep.didRead(bytes: 10, now: time * Self.second)
+    let start = time
+    while due(&upkeep, table, at: time) == nil { time += 1 }
+    #expect(time - start == 1)
+  }
+
+  @Test func anImageForAllThatCannotBeWrittenIsTriedAgain() throws {
+    let (made, table) = try makeUpkeep()
+    var upkeep = made
+    _ = upkeep.requestImage(table, isShared: true)
+    upkeep.didFailToWriteImage(now: 0)
+    let early = due(&upkeep, table, at: 9)
+    let late = due(&upkeep, table, at: 10)
+    #expect(early == nil && late == true)
+  }
+}
