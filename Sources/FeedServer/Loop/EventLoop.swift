@@ -275,7 +275,13 @@ package struct EventLoop: ~Copyable {
 
   /// Applies the configuration of the file at the start, and reads the databases that it names; nil for no file.
   mutating func begin(_ configuration: Configuration?) throws(ConfigurationFileError) {
-    try self.configuration.begin(configuration, engine, now: time.now)
+    do throws(ConfigurationFileError) {
+      try self.configuration.begin(configuration, engine, now: time.now)
+    } catch {
+      // Otherwise the group would count this host as a member, whose feeds other hosts may not define differently.
+      member?.close(within: 1_000_000_000)
+      throw error
+    }
     arrangeSources()
   }
 
