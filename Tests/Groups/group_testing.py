@@ -1,6 +1,7 @@
 """What the tests of groups have in common: servers, daemons, and tests of their states."""
 
 import shutil
+import signal
 import unittest
 
 from group_processes import Daemon, Servers, nats_server, program, temporary, wait_for
@@ -77,9 +78,21 @@ class GroupTest(unittest.TestCase):
         client.call("hello")
         return daemon, client
 
+    def reload(self, daemon, client):
+        """Lets a daemon read its configuration again. Returns its report."""
+        reads = client.call("stats")["configuration"]["reads"]
+        daemon.signal(signal.SIGHUP)
+
+        def report():
+            found = client.call("stats")["configuration"]
+            # The report of a configuration with feeds says first that the log stores them.
+            return found["reads"] > reads and found["status"] != "storing" and found
+
+        return wait_for(report, 20, "report")
+
     def await_same(self, *clients, feed="inbox", seconds=20):
         """Waits until all members have the same revision of a feed, and compares their digests."""
-        def is_same():
-            return len({state(client, feed)[0] for client in clients}) == 1
-        wait_for(is_same, seconds, "common revision")
-        self.assertEqual(len({state(client, feed) for client in clients}), 1)
+        def same():
+            states = {state(client, feed) for client in clients}
+            return len({revision for revision, _ in states}) == 1 and states
+        self.assertEqual(len(wait_for(same, seconds, "common revision")), 1)

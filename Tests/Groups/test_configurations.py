@@ -6,7 +6,7 @@ import signal
 import sqlite3
 import unittest
 
-from group_processes import wait_for
+from group_processes import request, wait_for
 from group_testing import GroupTest
 
 
@@ -105,6 +105,69 @@ class ManagedFeeds(GroupTest):
         self.assertIn('feed "rows" is defined differently by the configurations of the hosts b and a', text)
         wait_for(lambda: self.texts(a) == [["one"]], 20, "rows")
 
+    def test_a_configuration_that_was_refused_leaves_the_former_one_in_use(self):
+        path = self.database(rows=[(1, "x", "one")])
+        (first, a), (second, b) = self.start("a", "--config", self.configuration("a", [self.managed(path)])), \
+            self.start("b", "--config", self.configuration("b", [self.list_of("c", 1)]))
+        wait_for(lambda: self.texts(b) == [["one"]], 20, "rows")
+        # The managed feed leaves the file, which the group refuses because of another feed.
+        self.configuration("a", [self.list_of("c", 2)])
+        self.assertEqual(self.reload(first, a)["status"], "refused")
+        # What the member reads for the group is decided when it knows this.
+        a.call("define", feed="behind", kind="array")
+        last = request(self.port, f"$JS.API.STREAM.INFO.{self.stream}", {})["state"]["last_seq"]
+        wait_for(lambda: a.call("group")["position"] >= last, 20, "position")
+        self.database(rows=[(2, "x", "two")])
+        wait_for(lambda: self.texts(b) == [["one", "two"]], 20, "rows of the former configuration")
+        # The group does not count the refused one, also when the member joins again and it would be accepted.
+        self.configuration("b", [])
+        self.assertEqual(self.reload(second, b)["status"], "applied")
+        a.call("group", action="leave")
+        wait_for(lambda: len(b.call("group")["members"]) == 1, 20, "one member")
+        a.call("group", action="join")
+        wait_for(lambda: a.error("define", feed="behind", kind="array", replace=True) is None, 20, "membership")
+        self.configuration("b", [self.list_of("c", 3)])
+        self.assertEqual(self.reload(second, b)["status"], "applied")
+
+    def test_a_member_whose_start_is_refused_leaves(self):
+        _, a = self.start("a")
+        bad = [self.list_of("c", 1), {"feed": "home", "kind": "composed", "children": ["absent"]}]
+        self.assertIn('shows "absent"', self.failure("b", "--config", self.configuration("b", bad)))
+        wait_for(lambda: [member["host"] for member in a.call("group")["members"]] == ["a"], 20, "one member")
+        self.start("d", "--config", self.configuration("d", [self.list_of("c", 2)]))
+
+    def test_a_configuration_that_a_full_stream_does_not_store_is_applied_later(self):
+        daemon, a = self.start("a", "--config", self.configuration("a", [self.list_of("c", 1)]))
+        wait_for(lambda: a.call("describe", feed="c"), 20, "feed")
+        # There is room for its announcement.
+        state = request(self.port, f"$JS.API.STREAM.INFO.{self.stream}", {})
+        settings = state["config"] | {"max_bytes": state["state"]["bytes"] + 1500}
+        request(self.port, f"$JS.API.STREAM.UPDATE.{self.stream}", settings)
+        filter = " || ".join(f"@.k == {place}" for place in range(400))
+        self.configuration("a", [self.list_of("c", 2), {"feed": "d", "bins": [{"name": "x", "filter": filter}]}])
+        report = self.reload(daemon, a)
+        self.assertEqual(report["status"], "refused")
+        self.assertIn("could not be stored and is not applied", report["text"])
+        request(self.port, f"$JS.API.STREAM.UPDATE.{self.stream}", settings | {"max_bytes": -1})
+        wait_for(lambda: a.error("define", feed="room", kind="array", replace=True) is None, 20, "room")
+        report = self.reload(daemon, a)
+        self.assertEqual((report["status"], report["defined"], report["redefined"]), ("applied", ["d"], ["c"]))
+        self.assertEqual(a.call("describe", feed="c")["retain"], {"count": 2})
+
+    def test_a_reload_names_settings_of_the_group_that_need_a_start(self):
+        path = self.configuration("a", [])
+        daemon, a = self.start("a", "--config", path)
+        self.assertEqual(self.reload(daemon, a)["restart"], [])
+        # The command line names the servers.
+        for group, restart in (({"log": "nats://127.0.0.1:1"}, []), ({"user": "u", "password": "p"}, ["group"])):
+            with open(path, "w") as file:
+                json.dump({"group": group}, file)
+            self.assertEqual(self.reload(daemon, a)["restart"], restart)
+
+    @staticmethod
+    def list_of(name, count):
+        return {"feed": name, "kind": "array", "retain": {"count": count}}
+
     def test_a_managed_feed_that_leaves_the_configuration(self):
         path = self.database(rows=[(1, "x", "one")])
         configuration = self.configuration("a", [self.managed(path)])
@@ -175,17 +238,6 @@ class Configurations(GroupTest):
         self.assertEqual(self.reload(first, a)["status"], "applied")
         self.assertEqual(self.reload(second, b)["status"], "applied")
         wait_for(lambda: "@.n < 2" in json.dumps(a.call("describe", feed="c")), 20, "definition")
-
-    def reload(self, daemon, client):
-        reads = client.call("stats")["configuration"]["reads"]
-        daemon.signal(signal.SIGHUP)
-
-        def report():
-            found = client.call("stats")["configuration"]
-            # The report of a configuration with feeds says first that the log stores them.
-            return found["reads"] > reads and found["status"] != "storing" and found
-
-        return wait_for(report, 20, "report")
 
     @staticmethod
     def write_access_rules(path, uid):

@@ -14,6 +14,7 @@ struct ConfigurationFile {
   private let surroundings: Configuration.Surroundings
   /// The settings of the command line.
   private let socket: SocketSettings
+  private let options: DaemonOptions
 
   /// - Parameters:
   ///   - options: the limits of the command line, which take precedence over those of the file.
@@ -23,6 +24,7 @@ struct ConfigurationFile {
     self.path = path
     place = FilePath.absolute(directory.map { path.hasPrefix("/") ? path : "\($0)/\(path)" } ?? path)
     socket = options.socket
+    self.options = options
     surroundings = Configuration.Surroundings(
       directory: FilePath.directory(of: place), limits: options.limits, fixedLimits: options.givenLimits,
       accounts: AccountNames(user: SystemAccounts.user(named:), group: SystemAccounts.group(named:)))
@@ -60,6 +62,11 @@ struct ConfigurationFile {
 
   /// The settings of the socket of the file and the command line combined.
   func socket(_ configuration: Configuration) -> SocketSettings { socket.completed(by: configuration.socket) }
+
+  /// What the file and the command line say of the group; nil if a daemon would join none.
+  func group(_ configuration: Configuration) -> GroupSettings? {
+    try? GroupStart.settings(options, configuration.group, member: "")
+  }
 
   /// The limits of the file and the command line combined.
   func limits(_ configuration: Configuration) -> Limits {

@@ -19,6 +19,10 @@ struct LiveConfiguration {
   var awaitedReload: String?
   /// A configuration that was announced and is not applied yet.
   private var announced: Announced?
+  /// The checksums of the feeds in use, which the group is told again when others are refused.
+  private var inUse: [String: UInt32] = [:]
+  /// The settings of the group at the start.
+  private var groupAtStart: GroupSettings?
 
   private struct Announced {
     let configuration: Configuration
@@ -40,6 +44,7 @@ struct LiveConfiguration {
       group?.announce([:])
       return
     }
+    groupAtStart = file.group(configuration)
     var report: ConfigurationReport
     if try isAccepted(configuration, file) {
       report = try apply(configuration, file, engine, restart: [], now: now)
@@ -88,6 +93,8 @@ struct LiveConfiguration {
       if case .refused(let reason) = outcome { throw .group(file.path, .configuration(reason)) }
       return tell(try apply(announced.configuration, file, engine, restart: announced.restart, now: now), engine)
     } catch {
+      // The former ones stay in use, and other hosts may not define these differently.
+      group?.announce(inUse)
       return tell(ConfigurationReport(file: file.path, time: WallClock.text, error: "\(error)"), engine)
     }
   }
@@ -121,10 +128,11 @@ struct LiveConfiguration {
     }
   }
 
-  private func apply(
+  private mutating func apply(
     _ configuration: Configuration, _ file: ConfigurationFile, _ engine: Engine, restart: [String], now: Instant
   ) throws(ConfigurationFileError) -> ConfigurationReport {
     let changes = try file.apply(configuration, to: engine, now: now)
+    if group != nil { inUse = configuration.checksums }
     allowConnections(besideManagedFeeds: configuration.managedFeedCount, engine)
     return ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, restart: restart)
   }
@@ -155,6 +163,7 @@ struct LiveConfiguration {
     let wanted = file.limits(configuration)
     let limits = Limits.all.filter { wanted[keyPath: $0.keyPath] != present[keyPath: $0.keyPath] }.map(\.name)
     return limits + file.socket(configuration).differences(from: socket)
+      + (file.group(configuration) == groupAtStart ? [] : ["group"])
   }
 }
 
