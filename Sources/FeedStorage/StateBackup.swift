@@ -143,7 +143,7 @@ public enum StateBackup {
   }
 
   /// The image in a directory if its log is elsewhere: that of a member of a group.
-  private static func imageOfGroup(in directory: String) throws(StorageError) -> Database? {
+  static func imageOfGroup(in directory: String) throws(StorageError) -> Database? {
     guard let (database, version) = try StateFile.open(StateFile.path(in: directory)), version > Schema.lastWithJournal,
       try StorageError.naming(database.path, { () throws(SQLiteError) in try ImageNote.exists(in: database) })
     else { return nil }

@@ -45,8 +45,7 @@ public enum StateCheck {
     let path = StateFile.path(in: directory)
     let reading = JournalDatabase.Access.quiet(path)
     let before = LiveState.Stamp(directory)
-    let state = try StoredState(
-      directory, SystemDirectory(directory, isReadOnly: true), access: reading, boot: BootIdentity.current)
+    let state = try stored(in: directory, reading)
     guard state.database != nil || !state.chain.segments.isEmpty else {
       throw .absent(directory)
     }
@@ -70,6 +69,18 @@ public enum StateCheck {
         Segment(name: $0.name, bytes: $0.header.fileBytes, firstBatch: $0.header.firstBatch)
       },
       imagedAt: recovery.image.at)
+  }
+
+  /// The facts about the files; those of a member of a group are an image, and its log is elsewhere.
+  private static func stored(
+    in directory: String, _ access: JournalDatabase.Access
+  ) throws(StorageError) -> StoredState {
+    if let image = try StateBackup.imageOfGroup(in: directory), let state = try StoredState(imageIn: directory) {
+      _ = try ImageNote.read(image)
+      return state
+    }
+    return try StoredState(
+      directory, SystemDirectory(directory, isReadOnly: true), access: access, boot: BootIdentity.current)
   }
 
   private static func checkStructure(_ database: Database, _ path: String) throws(StorageError) {

@@ -177,6 +177,13 @@ class Backups(GroupTest):
         wait_for(lambda: a.call("group").get("image", {}).get("position", 0) >= position, 20, "image")
         backup, home = os.path.join(self.directory, "backup"), os.path.join(self.directory, "alone")
         self.client(member, "backup", backup)
+        # The image is sound without a log beside it.
+        image = os.path.join(member.state, f"group-{self.group}")
+        done = subprocess.run([program("feedd"), "--check", "--state", image], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout.splitlines()[0], f"{image}: sound")
+        self.assertIn(f"epoch {a.call('hello')['epoch']},", done.stdout)
+        self.assertNotIn("the next start begins a new epoch", done.stdout)
         a.call("update", feed="inbox", element={"id": "later", "n": 1})
         self.client(member, "restore", backup, "--state", home)
         alone = Daemon(program("feedd"), self.directory, "alone", None)
