@@ -99,7 +99,8 @@ final class NatsConnection: @unchecked Sendable {
     let handle = CStrings.withPointers(settings.servers) { servers, count in
       CStrings.withPointers(
         [
-          name, settings.user, settings.password, settings.token, settings.credentials, settings.authority,
+          String(name.filter(\.isPlainInJSON)), settings.user, settings.password, settings.token,
+          settings.credentials, settings.authority,
           settings.certificate, settings.key, inbox,
         ]
       ) { texts, _ in
@@ -112,7 +113,7 @@ final class NatsConnection: @unchecked Sendable {
     }
     guard let handle else {
       let text = String(decoding: reason.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-      if isRefused { throw .refused(servers: settings.publicServers, reason: text) }
+      if isRefused { throw .refused(servers: settings.publicServers, reason: settings.explain(text)) }
       throw .unreachable(servers: settings.publicServers, reason: text)
     }
     self.handle = handle
@@ -163,7 +164,21 @@ private enum CStrings {
   }
 }
 
+extension Character {
+  /// Whether the character stands for itself in a JSON string. libnats writes texts into JSON as they are.
+  fileprivate var isPlainInJSON: Bool {
+    self != "\"" && self != "\\" && unicodeScalars.allSatisfy { $0.value >= 0x20 }
+  }
+}
+
 extension NatsSettings {
+  /// The reason why a server refused the connection; names a password that the server cannot have read.
+  fileprivate func explain(_ reason: String) -> String {
+    let isPlain = [user, password, token].allSatisfy { $0?.allSatisfy(\.isPlainInJSON) ?? true }
+    return isPlain
+      ? reason : "\(reason); libnats may not send \\ and \" in \"user\", \"password\" and \"token\": choose others"
+  }
+
   /// The URLs without users, passwords and tokens.
   public var publicServers: String {
     servers.map { server in

@@ -14,6 +14,19 @@ from nats_secrets import Certificates, Credentials
 class Passwords(GroupTest):
     server_text = "authorization { user: u, password: p }"
 
+    def test_texts_that_libnats_does_not_quote(self):
+        # The name of a host is for people.
+        daemon = self.daemon('a "b"\\c', url=f"nats://u:p@127.0.0.1:{self.port}")
+        daemon.start()
+        client = daemon.ready()
+        self.assertEqual([member["host"] for member in wait_for(lambda: client.call("group")["members"], 20, "member")],
+                         ['a "b"\\c'])
+        path = os.path.join(self.directory, "c.json")
+        with open(path, "w") as file:
+            json.dump({"group": {"user": "u", "password": 'p"'}}, file)
+        text = self.failure("b", "--config", path)
+        self.assertIn('libnats may not send \\ and " in "user", "password" and "token": choose others', text)
+
     def test_a_wrong_password(self):
         for url in (self.servers.url, f"nats://u:wrong@127.0.0.1:{self.port}"):
             text = self.failure("a", url=url)
