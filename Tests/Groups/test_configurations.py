@@ -285,6 +285,28 @@ class Configurations(GroupTest):
         finally:
             self.servers.processes[0].resume()
         wait_for(lambda: a.call("describe", feed="d"), 20, "feed that waited")
+        report = a.call("stats")["configuration"]
+        self.assertEqual((report["defined"], report["access"]), (["d"], True))
+
+    def test_a_reload_that_is_refused_after_an_outage_says_that_it_replaced_access_rules(self):
+        path, = self.files("@.n < 1")
+        (daemon, a), _ = self.start("a", "--config", path), self.start("b", "--config", self.other_list())
+        wait_for(lambda: a.call("describe", feed="d"), 20, "feed of the other host")
+        self.servers.processes[0].stop()
+        try:
+            self.reload_access_rules(daemon, path, 20)
+        finally:
+            self.servers.processes[0].resume()
+        report = wait_for(lambda: (found := a.call("stats")["configuration"])["status"] == "refused" and found, 30, "refusal")
+        self.assertTrue(report["access"])
+        self.assertTrue(report["text"].endswith("; only the access rules were replaced"), report["text"])
+
+    def other_list(self):
+        """The path of a configuration that defines the feed d differently."""
+        path = os.path.join(self.directory, "other.json")
+        with open(path, "w") as file:
+            json.dump({"feeds": [{"feed": "d", "kind": "array", "retain": {"count": 1}}]}, file)
+        return path
 
 
 if __name__ == "__main__":

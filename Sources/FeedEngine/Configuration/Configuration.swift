@@ -109,7 +109,7 @@ public struct ConfigurationChanges: Equatable, Sendable {
   /// Feeds that the previous configuration defined and this one does not. They are kept unchanged.
   public internal(set) var left: [String] = []
   /// Whether the access rules changed.
-  public internal(set) var access: Bool
+  public var access: Bool
 
   public init(access: Bool = false) { self.access = access }
 

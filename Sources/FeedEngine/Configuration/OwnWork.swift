@@ -25,6 +25,7 @@ struct OwnWork {
   mutating func didConfigure(_ error: String?) {
     reports.didComplete(error)
     configured.didComplete(isApplied: error == nil)
+    managed.definitionsDidChange()
   }
 }
 

@@ -29,6 +29,8 @@ struct LiveConfiguration {
     let restart: [String]
     /// When its access rules are applied without its feeds; nil if they were.
     var accessDueAt: Instant?
+    /// Whether that replaced the former ones.
+    var hasReplacedAccess = false
   }
 
   /// - Parameter group: the log of the group that the daemon is a member of.
@@ -91,11 +93,16 @@ struct LiveConfiguration {
     self.announced = nil
     do throws(ConfigurationFileError) {
       if case .refused(let reason) = outcome { throw .group(file.path, .configuration(reason)) }
-      return tell(try apply(announced.configuration, file, engine, restart: announced.restart, now: now), engine)
+      return tell(
+        try apply(
+          announced.configuration, file, engine, restart: announced.restart,
+          hasReplacedAccess: announced.hasReplacedAccess, now: now), engine)
     } catch {
       // The former ones stay in use, and other hosts may not define these differently.
       group?.announce(inUse)
-      return tell(ConfigurationReport(file: file.path, time: WallClock.text, error: "\(error)"), engine)
+      let changes = ConfigurationChanges(access: announced.hasReplacedAccess)
+      return tell(
+        ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, error: "\(error)"), engine)
     }
   }
 
@@ -110,6 +117,7 @@ struct LiveConfiguration {
     }
     self.announced?.accessDueAt = nil
     let isOther = engine.useAccess(of: announced.configuration)
+    self.announced?.hasReplacedAccess = isOther
     log.write(
       .warning, "\(file.path): \(isOther ? "replaced the access rules; " : "")the feeds wait for the log of the group")
   }
@@ -129,9 +137,11 @@ struct LiveConfiguration {
   }
 
   private mutating func apply(
-    _ configuration: Configuration, _ file: ConfigurationFile, _ engine: Engine, restart: [String], now: Instant
+    _ configuration: Configuration, _ file: ConfigurationFile, _ engine: Engine, restart: [String],
+    hasReplacedAccess: Bool = false, now: Instant
   ) throws(ConfigurationFileError) -> ConfigurationReport {
-    let changes = try file.apply(configuration, to: engine, now: now)
+    var changes = try file.apply(configuration, to: engine, now: now)
+    changes.access = changes.access || hasReplacedAccess
     if group != nil { inUse = configuration.checksums }
     allowConnections(besideManagedFeeds: configuration.managedFeedCount, engine)
     return ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, restart: restart)
