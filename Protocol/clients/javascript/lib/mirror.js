@@ -220,9 +220,11 @@ export class Mirror {
       members.expect(this.since?.epoch === epoch, "resumed from a position that this mirror never had");
       this.#incoming = null;
       this.revision = this.since.revision;
+      // Each watch begins with nothing selected. No selection follows if nothing is.
+      this.selected = [];
     } else {
       members.expect(result.resumed === false, "resumed is not a boolean");
-      this.#expectSnapshot(revision, epoch, members.sectionCounts());
+      this.#expectSnapshot(revision, epoch, members.sectionCounts(), []);
     }
   }
 
@@ -258,9 +260,10 @@ export class Mirror {
     return digest(this.sections);
   }
 
-  #expectSnapshot(revision, epoch, counts) {
+  /** `selected` is the selection when the snapshot is whole. */
+  #expectSnapshot(revision, epoch, counts, selected) {
     const sections = counts.map(({ name, key }) => ({ name, key, rows: new Rows() }));
-    this.#incoming = { revision, epoch, sections, counts: counts.map(({ count }) => count), section: 0 };
+    this.#incoming = { revision, epoch, sections, counts: counts.map(({ count }) => count), section: 0, selected };
   }
 
   #part(members) {
@@ -268,7 +271,8 @@ export class Mirror {
     const revision = members.number(params.revision, "revision");
     if (params.reset === true) {
       const epoch = this.#incoming?.epoch ?? this.since?.epoch;
-      this.#expectSnapshot(revision, epoch, members.sectionCounts());
+      // A reset does not end the watch: a selection that it left as it was is not sent again.
+      this.#expectSnapshot(revision, epoch, members.sectionCounts(), this.#incoming?.selected ?? this.selected);
     }
     const incoming = this.#incoming;
     members.expect(incoming !== null && incoming.revision === revision, "an unexpected part of a snapshot");
@@ -295,7 +299,7 @@ export class Mirror {
     members.expect(skipFull() === counts.length, "missing rows in a snapshot");
     this.#incoming = null;
     this.sections = sections;
-    this.selected = [];
+    this.selected = incoming.selected;
     this.#arrive(revision, incoming.epoch);
     return { kind: "snapshot", feed: this.feed, revision, mirror: this };
   }

@@ -242,6 +242,41 @@ test("bookmarks and selections of another revision are gaps", () => {
   }
 });
 
+test("a watch begins with nothing selected, and a reset keeps the selection", () => {
+  const selected = [[0, 1]];
+  const selecting = () => {
+    const mirror = whole();
+    mirror.apply({ method: "selection", params: { revision: 7, selected } });
+    return mirror;
+  };
+  const reset = (mirror, last = true) => {
+    const revision = 9;
+    const params = { ...PART, revision, reset: true, sections: LIST.sections, last };
+    if (!last) params.elements = params.elements.slice(0, 1);
+    return mirror.apply({ method: "snapshot", params });
+  };
+
+  const resumed = selecting();
+  resumed.restart({ ...LIST, resumed: true });
+  assert.deepEqual(resumed.selected, []);
+
+  const anew = selecting();
+  anew.restart(LIST);
+  assert.deepEqual(anew.selected, selected, "the copy stays what it was");
+  anew.apply({ method: "snapshot", params: PART });
+  assert.deepEqual(anew.selected, []);
+
+  const kept = selecting();
+  assert.equal(reset(kept, false), null);
+  assert.equal(reset(kept).kind, "snapshot");
+  assert.deepEqual([kept.revision, kept.selected], [9, selected]);
+
+  const both = selecting();
+  both.restart(LIST);
+  reset(both);
+  assert.deepEqual([both.revision, both.selected], [9, []]);
+});
+
 test("counts that do not follow are gaps, and change nothing", () => {
   for (
     const change of [
