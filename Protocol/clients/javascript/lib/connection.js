@@ -64,8 +64,8 @@ export class Connection {
   #queue = [];
   #queuedBytes = 0;
   #keepsNotifications;
-  /** Called when a notification or the end arrives; called when the queue is short again. */
-  #arrived = null;
+  /** Called when a notification or the end arrives, one for each that waits; called when the queue is short again. */
+  #arrived = new Set();
   #drained = null;
   #error = null;
 
@@ -133,7 +133,7 @@ export class Connection {
 
   /** The next notification as `{method, params, text}`, with the text of its frame. Rejects when the connection ends. */
   async next(signal) {
-    await this.#awaitQueue(signal);
+    while (this.#queue.length === 0) await this.#arrival(signal);
     const notification = this.#queue.shift();
     this.#release(notification.text.length);
     return notification;
@@ -141,18 +141,28 @@ export class Connection {
 
   /** All notifications that have come, at least one. Rejects when the connection ends. */
   async batch(signal) {
-    await this.#awaitQueue(signal);
+    while (this.#queue.length === 0) await this.#arrival(signal);
     const notifications = this.#queue;
     this.#queue = [];
     this.#release(this.#queuedBytes);
     return notifications;
   }
 
-  async #awaitQueue(signal) {
-    while (this.#queue.length === 0) {
-      if (this.#error) throw this.#error;
-      await abortable(new Promise((resolve) => (this.#arrived = resolve)), signal);
+  /** Waits for a notification, which another one that waits may take first. */
+  async #arrival(signal) {
+    if (this.#error) throw this.#error;
+    let arrived;
+    const arrival = new Promise((resolve) => (arrived = resolve));
+    this.#arrived.add(arrived);
+    try {
+      await abortable(arrival, signal);
+    } finally {
+      this.#arrived.delete(arrived);
     }
+  }
+
+  #announce() {
+    for (const arrived of this.#arrived) arrived();
   }
 
   #release(bytes) {
@@ -242,7 +252,7 @@ export class Connection {
     this.#queuedBytes += text.length;
     if (this.#queuedBytes > MAX_QUEUED) throw violation("more notifications than this client keeps, and no answer");
     this.#queue.push({ method, params, text });
-    this.#arrived?.();
+    this.#announce();
   }
 
   #answer(message) {
@@ -292,7 +302,7 @@ export class Connection {
     for (const { reject } of this.#pending.values()) reject(error);
     this.#pending.clear();
     this.#output = [];
-    this.#arrived?.();
+    this.#announce();
     this.#drained?.();
     this.#transport.close();
   }

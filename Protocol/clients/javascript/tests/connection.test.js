@@ -87,6 +87,21 @@ test("the end of the stream, also inside a frame, fails what waits", async (t) =
   }
 });
 
+test("several calls of next share what comes", async (t) => {
+  const note = (revision) => ({ method: "bookmark", params: { feed: "f", revision } });
+  const connection = await receiving(t, note(1), note(2), answer(2), note(3));
+  const stop = new AbortController();
+  const waiting = [connection.next(), connection.next(stop.signal), connection.next(), connection.next()];
+  stop.abort("enough");
+  await assert.rejects(waiting[1], (reason) => reason === "enough");
+  await connection.call("ping");
+  const came = await Promise.all([waiting[0], waiting[2], waiting[3]]);
+  assert.deepEqual(came.map(({ params }) => params.revision), [1, 2, 3]);
+  const last = [connection.next(), connection.batch()];
+  connection.close();
+  for (const one of last) await assert.rejects(one, { code: "CLOSED" });
+});
+
 test("a bye names its reason", async (t) => {
   const connection = await receiving(t, { method: "bye", params: { reason: "quota", message: "too much" } });
   await assert.rejects(connection.call("ping"), { code: "CLOSED", data: { reason: "quota" }, message: /too much/ });
