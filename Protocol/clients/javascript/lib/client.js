@@ -62,8 +62,8 @@ export class Client {
   /**
    * Pushes the elements of any iterable, with at most `window` requests without an answer. Resolves with the number of accepted
    * elements. With `batch`, that many elements are one request and one commit, and are accepted or refused together.
-   * `onRefused(error, element)` is told of each refusal, with `batch` of all elements of the request; without it, the first
-   * refusal ends the work.
+   * `onRefused(error, element)` is told of each refusal, with `batch` of all elements of the request; what it throws ends the
+   * work, as the first refusal does without it.
    */
   async pushAll(feed, elements, { batch = 1, window = batch > 1 ? 4 : 256, onRefused, signal, timeout, ...members } = {}) {
     let accepted = 0;
@@ -86,8 +86,12 @@ export class Client {
           settled();
         },
         (error) => {
-          if (onRefused && typeof error.code === "number") onRefused(error, batch > 1 ? part : part[0]);
-          else failure ??= error;
+          try {
+            if (!onRefused || typeof error.code !== "number") throw error;
+            onRefused(error, batch > 1 ? part : part[0]);
+          } catch (reason) {
+            failure ??= reason;
+          }
           settled();
         },
       );

@@ -296,6 +296,10 @@ test("pushes in a pipeline stop at the first refusal, or tell of each", skip, as
     3,
   );
   assert.deepEqual(refused, [[-32003, elements[1]], [-32003, {}]]);
+  const onRefused = () => {
+    throw new Error("of the program");
+  };
+  await assert.rejects(client.pushAll("inbox", elements, { onRefused }), { message: "of the program" });
   async function* many() {
     for (let id = 0; id < 3000; id += 1) yield { id };
   }
