@@ -362,8 +362,11 @@ function parseExact(text, number) {
   }
 }
 
-/** Members that are values of elements, or lists of such: their numbers are decoded as those of elements are. */
-const VALUES = new Set(["key", "deletedIDs", "deletedSectionIDs"]);
+/**
+ * Members that are decoded as a whole: values of elements, or lists of such, whose numbers are decoded as those of elements are,
+ * and the `contents` of a slots feed, whose members are types, which may be named `element`.
+ */
+const VALUES = new Set(["key", "deletedIDs", "deletedSectionIDs", "contents"]);
 
 /** Reads the levels of a message around its elements. */
 class MessageReader {

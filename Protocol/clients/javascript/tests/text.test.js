@@ -35,6 +35,13 @@ test("elements are found at every level, and not within elements", () => {
   assert.equal(result.element.text, "5.0");
 });
 
+test("types of a slots feed may be named like elements", () => {
+  const definition = { contents: { element: "a", elements: "b", nodes: "c", key: "d" }, pattern: ["element", "nodes"] };
+  for (const result of [definition, { feeds: [definition] }]) {
+    assert.deepEqual(decode(JSON.stringify({ id: 1, result }), { numbers: "text" }), { id: 1, result });
+  }
+});
+
 test("white space is between values", () => {
   const { elements } = decode(' { "elements" : [ 1 ,\n{ "a" : [ 2 ] }\t] , "x" : [ ] } ');
   assert.deepEqual(elements.map(({ value }) => value), [1, { a: [2] }]);

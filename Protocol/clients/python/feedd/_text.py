@@ -166,6 +166,9 @@ def _inner(text: bytes, levels: int) -> Any:
 
 
 def _member(name: str, text: bytes, levels: int) -> Any:
+    if name == "contents":
+        # Of a slots feed: its members are types, which may be named like those of `_SINGLES`.
+        return loads(text)
     if name in _LISTS and text[:1] == b"[":
         return items(text)
     return text if name in _SINGLES else _inner(text, levels)

@@ -53,6 +53,11 @@ class Cutting(unittest.TestCase):
                 self.assertEqual(decode(text)["params"]["elements"], elements)
         self.assertEqual(decode(b'{"params":{"more":{"element":2.0}}}'), {"params": {"more": {"element": b"2.0"}}})
 
+    def test_types_of_a_slots_feed_may_be_named_like_elements(self):
+        definition = {"contents": {"element": "a", "elements": "b", "nodes": "c"}, "pattern": ["element", "nodes"]}
+        self.assertEqual(decode(encode({"id": 1, "result": definition})), {"id": 1, "result": definition})
+        self.assertEqual(decode(encode({"result": {"feeds": [definition]}})), {"result": {"feeds": [definition]}})
+
     def test_a_batch_of_answers(self):
         batch = decode(b'[{"id":1,"result":{"elements":[1.0]}},{"id":2,"result":{}}]')
         self.assertEqual(batch, [{"id": 1, "result": {"elements": [b"1.0"]}}, {"id": 2, "result": {}}])
