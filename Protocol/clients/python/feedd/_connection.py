@@ -254,12 +254,15 @@ class Watch:
 
     def __init__(self, connection: Connection, feed: str, result: Dict[str, Any]):
         self.connection, self.feed, self.result = connection, feed, result
+        self._is_over = False
 
     def __iter__(self) -> "Watch":
         return self
 
     def __next__(self) -> Notification:
-        """Waits for the next notification. Ends when the daemon sends `bye`."""
+        """Waits for the next notification. Ends after the removal of the feed, after `stop`, and when the daemon sends `bye`."""
+        if self._is_over:
+            raise StopIteration
         try:
             return self.next()
         except Closed as closed:
@@ -269,10 +272,13 @@ class Watch:
 
     def next(self, timeout: Optional[float] = None) -> Notification:
         """Returns the next notification. Raises Closed when the connection ends, and TimeoutError."""
-        return self.connection.notification(self.feed, timeout)
+        message = self.connection.notification(self.feed, timeout)
+        self._is_over = message.params.get("ended") is True
+        return message
 
     def stop(self) -> None:
         """Ends the watch."""
+        self._is_over = True
         self.connection.call("unwatch", feed=self.feed)
 
 

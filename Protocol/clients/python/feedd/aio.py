@@ -283,12 +283,15 @@ class Watch:
 
     def __init__(self, connection: Connection, feed: str, result: Dict[str, Any]):
         self.connection, self.feed, self.result = connection, feed, result
+        self._is_over = False
 
     def __aiter__(self) -> "Watch":
         return self
 
     async def __anext__(self) -> Notification:
-        """Waits for the next notification. Ends when the daemon sends `bye`."""
+        """Waits for the next notification. Ends after the removal of the feed, after `stop`, and when the daemon sends `bye`."""
+        if self._is_over:
+            raise StopAsyncIteration
         try:
             return await self.next()
         except Closed as closed:
@@ -298,10 +301,13 @@ class Watch:
 
     async def next(self, timeout: Optional[float] = None) -> Notification:
         """Returns the next notification. Raises Closed when the connection ends, and TimeoutError."""
-        return await self.connection.notification(self.feed, timeout)
+        message = await self.connection.notification(self.feed, timeout)
+        self._is_over = message.params.get("ended") is True
+        return message
 
     async def stop(self) -> None:
         """Ends the watch."""
+        self._is_over = True
         await self.connection.call("unwatch", feed=self.feed)
 
 

@@ -207,6 +207,19 @@ class Tasks(support.DaemonTest):
                     self.assertLess(other._stream.queued, feedd.aio.HIGH_WATER // 2)
 
     @patiently
+    async def test_the_iterator_ends_with_the_feed_and_after_stop(self):
+        async with feedd.aio.Connection(self.daemon.path) as connection:
+            for feed in ("removed", "stopped"):
+                await connection.call("define", feed=feed, kind="array")
+            watch = await connection.watch("removed")
+            await connection.call("undefine", feed="removed")
+            self.assertEqual([message.method async for message in watch], ["snapshot", "delta"])
+            self.assertEqual([message async for message in watch], [])
+            watch = await connection.watch("stopped")
+            await watch.stop()
+            self.assertEqual([message async for message in watch], [])
+
+    @patiently
     async def test_refusals_and_values_that_json_does_not_have(self):
         async with feedd.aio.Connection(self.daemon.path) as connection:
             with self.assertRaises(Refused):

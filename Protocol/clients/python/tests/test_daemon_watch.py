@@ -242,6 +242,22 @@ class Watching(support.DaemonTest):
         with self.assertRaises(TimeoutError):
             watch.next(timeout=0)
 
+    def test_the_iterator_ends_with_the_feed_and_after_stop(self):
+        watch, _ = self.mirror("list")
+        counts = self.daemon.connect()
+        self.addCleanup(counts.close)
+        numbers = counts.watch("list", elements=False)
+        self.push(element(1))
+        self.connection.call("undefine", feed="list")
+        for one in (watch, numbers):
+            self.assertEqual([message.params.get("ended", False) for message in one], [False, True])
+            self.assertEqual(list(one), [])
+        self.define({"feed": "list", "kind": "collection"})
+        watch = watch.connection.watch("list")
+        self.assertEqual(next(watch).method, "snapshot")
+        watch.stop()
+        self.assertEqual(list(watch), [])
+
     def test_throttled_deltas_are_composed(self):
         watch, mirror = self.mirror("list", throttle=300)
         for n in range(50):
