@@ -69,7 +69,8 @@ def steps(
         raise ValueError(f"{'batch' if batch < 1 else 'window'} must be at least 1")
     # A request with a condition means one thing the first time and another the second: it is not sent twice.
     most = batch if set(options) <= {"animation", "result"} else 1
-    most_bytes = min(BATCH_BYTES, max_frame // 2)
+    # The last element may have half of a frame.
+    most_bytes = min(BATCH_BYTES, max_frame // 4)
     window = window or (8 if most > 1 else 256)
     ready: Deque[_Batch] = collections.deque()
     flying: Deque[_Batch] = collections.deque()

@@ -29,10 +29,10 @@ class Server:
         self.answers.append({"revision": len(self.requests)})
 
 
-def play(elements, each=None, batch=4, window=3, **options):
+def play(elements, each=None, batch=4, window=3, max_frame=1 << 20, **options):
     """Plays a push against a server. Returns the server and the number of accepted elements, or the error."""
     server, source, most = Server(), iter(elements), 0
-    machine, reply = steps("f", options, each, batch, window, 1 << 20), None
+    machine, reply = steps("f", options, each, batch, window, max_frame), None
     try:
         while True:
             command = machine.send(reply)
@@ -58,6 +58,15 @@ class Pushing(unittest.TestCase):
         server, accepted = play([{"id": n, "v": n} for n in range(10)])
         self.assertEqual(accepted, 10)
         self.assertEqual([len(json.loads(r["elements"])) for r in server.requests], [4, 4, 2])
+
+    def test_requests_fit_a_small_frame(self):
+        # An element may have half of a frame.
+        texts = ["x" * (size - len('{"id":0,"v":""}')) for size in (32766, 32768, 500, 16382, 32768)]
+        server, accepted = play(({"id": n, "v": text} for n, text in enumerate(texts)), batch=256, max_frame=65536)
+        self.assertEqual((accepted, server.state), (5, dict(enumerate(texts))))
+        for request in server.requests:
+            content = request["elements"] if "elements" in request else request["element"]
+            self.assertLess(len(content), 65536 - 1500)
 
     def test_options_that_are_no_conditions(self):
         server, accepted = play([{"id": n, "v": n} for n in range(10)], result="counts", animation="fade")
