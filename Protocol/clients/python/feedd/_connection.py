@@ -273,7 +273,7 @@ class Watch:
     def next(self, timeout: Optional[float] = None) -> Notification:
         """Returns the next notification. Raises Closed when the connection ends, and TimeoutError."""
         message = self.connection.notification(self.feed, timeout)
-        self._is_over = message.params.get("ended") is True
+        self._is_over = self._is_over or message.params.get("ended") is True
         return message
 
     def stop(self) -> None:

@@ -290,19 +290,24 @@ class Watch:
 
     async def __anext__(self) -> Notification:
         """Waits for the next notification. Ends after the removal of the feed, after `stop`, and when the daemon sends `bye`."""
-        if self._is_over:
-            raise StopAsyncIteration
         try:
-            return await self.next()
+            # Another task may call `stop` while this one waits.
+            while not self._is_over:
+                message = self.connection._kept(self.feed)
+                if message is not None:
+                    return self._taken(message)
+                await self.connection._sleep()
         except Closed as closed:
             if closed.reason is None:
                 raise
-            raise StopAsyncIteration from None
+        raise StopAsyncIteration
 
     async def next(self, timeout: Optional[float] = None) -> Notification:
         """Returns the next notification. Raises Closed when the connection ends, and TimeoutError."""
-        message = await self.connection.notification(self.feed, timeout)
-        self._is_over = message.params.get("ended") is True
+        return self._taken(await self.connection.notification(self.feed, timeout))
+
+    def _taken(self, message: Notification) -> Notification:
+        self._is_over = self._is_over or message.params.get("ended") is True
         return message
 
     async def stop(self) -> None:
