@@ -1444,6 +1444,21 @@ static feedd_status retry(feedd_follower *w, const char *reason) {
   return FEEDD_AGAIN;
 }
 
+/* Whether there is a copy with these options of `watch`. Those that are not JSON are refused when they are sent. */
+static bool allow_copy(const char *options) {
+  feedd_text text = {0};
+  feedd_value object = {0};
+  feedd_add(&text, "{");
+  feedd_add(&text, options);
+  feedd_add(&text, "}");
+  bool is_json = !text.failed && feedd_json(text.text, text.size, &object);
+  bool allowed = !is_json || (feedd_kind_of(feedd_member(object, "since")) == FEEDD_ABSENT &&
+                              feedd_kind_of(feedd_member(object, "initial")) != FEEDD_FALSE &&
+                              feedd_kind_of(feedd_member(object, "elements")) != FEEDD_FALSE);
+  feedd_text_free(&text);
+  return allowed;
+}
+
 static feedd_status watch_again(feedd_follower *w) {
   feedd_text options = {0};
   const char *since = feedd_mirror_since(w->mirror);
@@ -1495,6 +1510,9 @@ feedd_status feedd_follower_next(feedd_follower *w, feedd_update *update) {
   if (w->ended != FEEDD_OK) return w->ended;
   if (!w->f) {
     if (now() < w->retry_at) return FEEDD_AGAIN;
+    if (w->options && !allow_copy(w->options)) {
+      return finish(w, FEEDD_INVALID, "a follower keeps a copy and does not take since, initial or elements: use feedd_watch");
+    }
     feedd_status status = feedd_open(&w->f, w->path, w->client);
     /* A user who may not open the socket would wait in vain. */
     if (status == FEEDD_CLOSED && errno != EACCES) return retry(w, strerror(errno));

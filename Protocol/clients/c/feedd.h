@@ -197,7 +197,8 @@ typedef struct {
   feedd_value delta;       /* the params of the change; `"ended":true` if the feed was removed */
 } feedd_update;
 
-/* Follows a feed. `options` are further members of `watch`, or NULL. NULL if no memory is left. */
+/* Follows a feed. `options` are further members of `watch`, or NULL. NULL if no memory is left. With `since`, or with `initial` or
+ * `elements` false, there is no copy: the first step is FEEDD_INVALID. */
 feedd_follower *feedd_follow(const char *path, const char *client, const char *feed, const char *options);
 void feedd_follower_free(feedd_follower *follower);
 /* The descriptor and events to wait for, and the longest time to wait in milliseconds (-1: for ever). The descriptor is -1 while

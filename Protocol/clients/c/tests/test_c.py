@@ -150,9 +150,15 @@ class Following(test_aio.Following):
         with self.locked():
             self.check_end(self.path.encode(), "closed", b"Permission denied")
 
-    def check_end(self, path, status, reason):
+    def test_options_with_which_there_is_no_copy(self):
+        reason = b"a follower keeps a copy and does not take since, initial or elements: use feedd_watch"
+        for options in (b'"elements":false', b'"throttle":1,"initial":false', b'"since":{"epoch":"e","revision":1}'):
+            self.check_end(self.path.encode(), "invalid", reason, options)
+        self.check_end(self.path.encode(), "invalid", b"params that are not a JSON object", b'"elements"')
+
+    def check_end(self, path, status, reason, options=None):
         c, update = library(), Update()
-        handle = ctypes.c_void_p(c.feedd_follow(path, b"test", b"a", None))
+        handle = ctypes.c_void_p(c.feedd_follow(path, b"test", b"a", options))
         for _ in range(2):
             self.assertEqual(adapter.STATUSES[c.feedd_follower_wait(handle, PATIENCE * 1000, ctypes.byref(update))], status)
         self.assertEqual(c.feedd_follower_reason(handle), reason)
