@@ -442,6 +442,11 @@ export class Client {
     params: Methods[M]["params"] & { result: "counts" },
     options?: CallOptions,
   ): Promise<CountedMutation>;
+  call(
+    method: "transaction",
+    params: Methods["transaction"]["params"] & { result: "counts" },
+    options?: CallOptions,
+  ): Promise<{ revision: number; results: Pick<CountedMutation, "counts">[] }>;
   call<M extends string>(method: M, params?: ParamsOf<M>, options?: CallOptions): Promise<ResultOf<M>>;
   /** Updates with all the elements in one request. */
   push(feed: string, ...elements: Value[]): Promise<Mutation>;

@@ -21,6 +21,9 @@ async function main(signal: AbortSignal): Promise<void> {
   const added3: number = counts.added;
   // @ts-expect-error: the answer has no lists.
   console.log(added3, (await client.call("update", { feed: "inbox", elements: [], result: "counts" })).deleted);
+  const { results } = await client.call("transaction", { ops: [{ method: "undefine", params: {} }], result: "counts" });
+  const first: number | undefined = results[0]?.counts.deleted;
+  console.log(first);
   const later: unknown = await client.call("later", { anything: 1 });
   // @ts-expect-error: `feed` is missing.
   await client.call("verify", {});
