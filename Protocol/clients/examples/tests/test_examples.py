@@ -64,6 +64,25 @@ class Notifications(ExampleTest):
             self.run_example("notifications", file.name)
         self.assertIn(4, [row["id"] for row in self.rows("notifications")["notifications/critical"]])
 
+    def ended(self, *arguments, **more):
+        """The exit status and the errors of the example."""
+        command, environment = [HERE.parent / "notifications", *arguments], {**self.environment(), **more}
+        done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+        return done.returncode, done.stderr
+
+    def test_no_daemon(self):
+        with tempfile.TemporaryDirectory(prefix="feedd-test-") as folder:
+            reason = f"notifications: [Errno 2] No such file or directory: '{folder}/s'\n"
+            self.assertEqual(self.ended(os.devnull, FEEDD_SOCKET=f"{folder}/s"), (1, reason))
+
+    def test_no_bus(self):
+        with tempfile.TemporaryDirectory(prefix="feedd-test-") as folder:
+            monitor = pathlib.Path(folder) / "dbus-monitor"
+            monitor.write_text("#!/bin/sh\necho no bus >&2\nexit 7\n")
+            monitor.chmod(0o755)
+            path = f"{folder}:{self.environment()['PATH']}"
+            self.assertEqual(self.ended(PATH=path), (7, "no bus\n"))
+
     @unittest.skipUnless(
         all(map(shutil.which, ("dbus-run-session", "dbus-monitor", "busctl"))), "there is no dbus-monitor, or no busctl"
     )
