@@ -66,6 +66,7 @@ export class Client {
    * work, as the first refusal does without it.
    */
   async pushAll(feed, elements, { batch = 1, window = batch > 1 ? 4 : 256, onRefused, signal, timeout, ...members } = {}) {
+    if (!(batch >= 1 && window >= 1)) throw new TypeError(`${batch >= 1 ? "window" : "batch"} must be at least 1`);
     let accepted = 0;
     let open = 0;
     let failure = null;

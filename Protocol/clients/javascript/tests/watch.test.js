@@ -300,6 +300,14 @@ test("pushes in a pipeline stop at the first refusal, or tell of each", skip, as
     throw new Error("of the program");
   };
   await assert.rejects(client.pushAll("inbox", elements, { onRefused }), { message: "of the program" });
+  for (const name of ["batch", "window"]) {
+    for (const value of [0, NaN]) {
+      await assert.rejects(client.pushAll("inbox", elements, { [name]: value }), {
+        name: "TypeError",
+        message: `${name} must be at least 1`,
+      });
+    }
+  }
   async function* many() {
     for (let id = 0; id < 3000; id += 1) yield { id };
   }
