@@ -915,7 +915,7 @@ typedef struct {
 
 struct feedd_mirror {
   section *sections;
-  size_t count;
+  size_t count, filled; /* `filled`: how many sections at the beginning have all rows of the snapshot that arrives */
   int64_t revision, since_revision;
   bool is_whole, has_since;
   feedd_text epoch, since;
@@ -933,7 +933,7 @@ static void clear(feedd_mirror *m) {
   for (size_t i = 0; i < m->count; i++) free_section(&m->sections[i]);
   free(m->sections);
   m->sections = NULL;
-  m->count = 0;
+  m->count = m->filled = 0;
   m->is_whole = false;
 }
 
@@ -1050,6 +1050,12 @@ static bool next_row(content *c, row **result, bool *fits) {
   return true;
 }
 
+/* Returns whether the sections before `end` have all rows of the snapshot. O(1) amortized over its parts. */
+static bool are_filled(feedd_mirror *m, size_t end) {
+  while (m->filled < end && m->filled < m->count && m->sections[m->filled].count == m->sections[m->filled].expected) m->filled++;
+  return m->filled >= end || m->filled == m->count;
+}
+
 static feedd_status apply_part(feedd_mirror *m, feedd_value params) {
   feedd_value name, value, at = {0}, last = {0}, reset = {0}, sections = {0};
   content c = {0};
@@ -1076,9 +1082,7 @@ static feedd_status apply_part(feedd_mirror *m, feedd_value params) {
   if (!feedd_item(at, &i, &first) || !feedd_item(at, &i, &second) || !to_size(first, &s) || !to_size(second, &r)) {
     return gap(m);
   }
-  for (size_t before = 0; before < s && before < m->count; before++) {
-    if (m->sections[before].count != m->sections[before].expected) return gap(m);
-  }
+  if (!are_filled(m, s)) return gap(m);
   row *fresh;
   bool fits;
   for (bool is_first = true; next_row(&c, &fresh, &fits); is_first = false) {
@@ -1102,10 +1106,7 @@ static feedd_status apply_part(feedd_mirror *m, feedd_value params) {
   }
   if (!fits) return gap(m);
   if (feedd_kind_of(last) != FEEDD_TRUE) return FEEDD_OK;
-  for (size_t n = 0; n < m->count; n++) {
-    if (m->sections[n].count != m->sections[n].expected) return gap(m);
-  }
-  return arrive(m, revision);
+  return are_filled(m, m->count) ? arrive(m, revision) : gap(m);
 }
 
 /* Reads a list of ascending positions. Returns NULL, with `*count` 0, for an empty or malformed one. */

@@ -230,6 +230,8 @@ class Mirror:
     def _clear(self, result: Dict[str, Any]) -> None:
         self.since = None
         self.sections = [Section(*section) for section in _sections(result)]
+        # The number of sections at the beginning that have all rows of the snapshot.
+        self._filled = 0
 
     def _part(self, part: Dict[str, Any]) -> None:
         if part.get("reset"):
@@ -237,7 +239,7 @@ class Mirror:
             self._clear(part)
         self._expect(not self.whole and part["revision"] == self.revision, "unexpected part of a snapshot")
         at, row = _number(part["at"][0]), _number(part["at"][1])
-        self._expect(all(len(s.elements) == s.count for s in self.sections[:at]), "missing part of a snapshot")
+        self._expect(self._fill(at) == min(at, len(self.sections)), "missing part of a snapshot")
         content = _elements(part)
         self._expect(not content or at < len(self.sections), "more elements than the counts of the sections")
         self._expect(not content or row < self.sections[at].count, "a part that begins at no row")
@@ -250,8 +252,15 @@ class Mirror:
             self.sections[at].types.append(type)
             row += 1
         if part["last"]:
-            self._expect(all(len(s.elements) == s.count for s in self.sections), "missing rows in a snapshot")
+            self._expect(self._fill(len(self.sections)) == len(self.sections), "missing rows in a snapshot")
             self._arrive(part["revision"])
+
+    def _fill(self, limit: int) -> int:
+        """Returns how many of the first `limit` sections have all rows up to one that has not. O(1) amortized over the parts."""
+        sections = self.sections
+        while self._filled < min(limit, len(sections)) and len(sections[self._filled].elements) == sections[self._filled].count:
+            self._filled += 1
+        return min(self._filled, limit)
 
     def _delta(self, delta: Dict[str, Any]) -> None:
         self._expect(self.whole and delta["from"] == self.revision, f"unexpected delta from revision {delta['from']}")
