@@ -200,11 +200,14 @@ extension JSONNumberTests {
     ("0.000001", "0.000001"),
     ("0.0000001", "1e-7"), ("-120", "-120"), ("123", "123"), ("-100000000000000000000000", "-1e23"),
     ("-0.00123e-70", "-1.23e-73"), ("1700000012345", "1700000012345"), ("-15e299", "-1.5e300"),
-    ("1e99999999999999999999", "1e4611686018427387904"),
+    ("1e99999999999999999999", "1e4611686018427387904"), ("10e99999999999999999998", "1e4611686018427387905"),
+    ("-0.1e-99999999999999999999", "-1e-4611686018427387905"), ("1.25e4611686018427387904", "1.25e4611686018427387904"),
   ])
   func equalValuesHaveOneText(_ text: String, _ canonical: String) {
-    var text = text
+    var (text, known) = (text, canonical)
     expectEqual(text.withUTF8 { JSONNumber(UnsafeRawBufferPointer($0)).canonicalText }, canonical)
+    expectEqual(known.withUTF8 { JSONNumber.isCanonical(UnsafeRawBufferPointer($0)) }, true)
+    expectEqual(text.withUTF8 { JSONNumber.isCanonical(UnsafeRawBufferPointer($0)) }, text == canonical)
     for flip: UInt8 in [0, 0xFF] {
       var read = ByteBuffer()
       JSONNumber.key(text).map { $0 ^ flip }.withUnsafeBytes {

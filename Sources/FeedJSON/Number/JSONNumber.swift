@@ -19,7 +19,8 @@ public struct JSONNumber {
     self = text.withMemoryRebound(to: UInt8.self) { JSONNumber($0) }
   }
 
-  init(_ text: UnsafeBufferPointer<UInt8>) {
+  /// - Parameter exponentLimit: as what a greater written exponent counts.
+  init(_ text: UnsafeBufferPointer<UInt8>, exponentLimit: Int = Self.exponentLimit) {
     guard var p = text.baseAddress else {
       firstDigit = Self.zero.utf8Start
       return
@@ -49,11 +50,11 @@ public struct JSONNumber {
     isNegative = negative
     digitCount = lastIndex &- firstIndex &+ 1
     let shift = (integerDigits < 0 ? digits : integerDigits) &- firstIndex
-    exponent = shift &+ Self.power(p, end)
+    exponent = shift &+ Self.power(p, end, limit: exponentLimit)
   }
 
-  /// The value of the exponent part at `start`; 0 if there is none.
-  private static func power(_ start: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>) -> Int {
+  /// The value of the exponent part at `start`, at most ±`limit`; 0 if there is none.
+  private static func power(_ start: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>, limit: Int) -> Int {
     var p = start
     guard p < end, p.pointee | 0x20 == UInt8(ascii: "e") else { return 0 }
     p += 1
@@ -63,7 +64,7 @@ public struct JSONNumber {
     var value = 0
     while p < end, NumberTail.isDigit(p.pointee) {
       let digit = Int(p.pointee &- UInt8(ascii: "0"))
-      value = value <= exponentLimit / 10 ? min(value &* 10 &+ digit, exponentLimit) : exponentLimit
+      value = value <= limit / 10 ? min(value &* 10 &+ digit, limit) : limit
       p += 1
     }
     return negative ? -value : value
@@ -202,8 +203,13 @@ extension JSONNumber {
   /// Whether bytes are the ``canonicalText`` of a number. O(bytes), without allocation for most other texts.
   public static func isCanonical(_ text: UnsafeRawBufferPointer) -> Bool {
     guard isNumber(text) else { return false }
+    // The digits of a number may take the exponent of its text beyond what a written one counts as: `10e4611686018427387904` is
+    // `1e4611686018427387905`.
+    let number = text.withMemoryRebound(to: UInt8.self) {
+      JSONNumber($0, exponentLimit: exponentLimit + Int(UInt32.max))
+    }
     var canonical = ByteBuffer()
-    JSONNumber(text).appendCanonicalText(to: &canonical)
+    number.appendCanonicalText(to: &canonical)
     return canonical.bytes.elementsEqual(text)
   }
 
