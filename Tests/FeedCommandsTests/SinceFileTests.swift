@@ -146,6 +146,34 @@ import Testing
     #expect(try SinceFile(path: path, feeds: ["f"]).states["f"]?.rows?.prints == nil)
   }
 
+  /// Sections by value with long names, of one row each.
+  private func longSections(_ count: Int, of print: RowPrint) -> SavedRows {
+    let keys = (0..<count).map { "\"\($0)\(String(repeating: "k", count: 900))\"" }
+    var row = ChunkedList<Row>()
+    row.append(contentsOf: [Row(element: print.text)])
+    return SavedRows(
+      sections: keys.map { SectionSummary(name: "f/\($0)", key: utf8($0), count: 1) },
+      prints: keys.map { .init(name: "f/\($0)", key: utf8($0), rows: row) })
+  }
+
+  /// Names count with the prints, so that the file never becomes longer than what is read of it.
+  @Test func sectionsBeyondTheBoundAreLeftOut() throws {
+    let print = RowPrint(digest: 1, id: utf8("1"))
+    var file = try SinceFile(path: path, feeds: ["f"])
+    try file.save(["f": state("e", 1, rows: longSections(500, of: print))])
+    let few = try #require(try SinceFile(path: path, feeds: ["f"]).states["f"]?.rows)
+    expectEqual(few.sections, longSections(500, of: print).sections)
+    expectEqual(few.prints?.map { $0.rows.map { RowPrint($0.element) } }, Array(repeating: [print], count: 500))
+    // The names of 565 sections have less than 1 MiB, and more with the prints.
+    try file.save(["f": state("e", 2, rows: longSections(565, of: print))])
+    let named = try #require(try SinceFile(path: path, feeds: ["f"]).states["f"]?.rows)
+    expectEqual(named.sections, longSections(565, of: print).sections)
+    #expect(named.prints == nil)
+    try file.save(["f": state("e", 3, rows: longSections(5000, of: print))])
+    try expectEqual(contents(), "{\"feed\":\"f\",\"epoch\":\"e\",\"revision\":3}\n")
+    try expectEqual(SinceFile(path: path, feeds: ["f"]).positions, ["f": FeedPosition(epoch: "e", revision: 3)])
+  }
+
   /// A position is used although its rows are not.
   @Test(arguments: [
     "7", "[1]", #"[{"name":"f"}]"#, #"[{"name":"f","count":1,"rows":[]}]"#, #"[{"name":"f","count":1,"rows":["x"]}]"#,

@@ -101,13 +101,19 @@ struct SavedRows {
     self.prints = prints
   }
 
-  /// Returns the sections with their prints as a JSON array.
+  /// Returns the sections with their prints as a JSON array, of at most `maxBytes` bytes.
   ///
-  /// The prints are left out if there are more than `maxRows` rows, or more than `maxBytes` bytes; with as many sections,
-  /// everything is left out.
+  /// The prints are left out if there are more than `maxRows` rows, or if the array would be too long. Everything is left out
+  /// if there are as many sections, or if their names alone are too long.
   func text(maxRows: Int, maxBytes: Int) -> String? {
     guard sections.count <= maxRows else { return nil }
     let prints = self.prints.flatMap { fits($0, maxRows: maxRows, maxBytes: maxBytes) ? $0 : nil }
+    if let prints, let text = text(prints, maxBytes: maxBytes) { return text }
+    return text(nil, maxBytes: maxBytes)
+  }
+
+  /// Returns the array with these prints; nil if it is too long.
+  private func text(_ prints: [Mirror.Section]?, maxBytes: Int) -> String? {
     var text = "["
     for (number, section) in sections.enumerated() {
       if number > 0 { text += "," }
@@ -116,10 +122,12 @@ struct SavedRows {
         object.add("rows", json: rows.map { String(decoding: $0.element, as: UTF8.self) })
       }
       text += object.finish()
+      guard text.utf8.count < maxBytes else { return nil }
     }
     return text + "]"
   }
 
+  /// Whether there are not too many rows, nor clearly too many bytes of them to write the text.
   private func fits(_ prints: [Mirror.Section], maxRows: Int, maxBytes: Int) -> Bool {
     guard prints.count == sections.count, sections.reduce(0, { $0 + $1.count }) <= maxRows else { return false }
     var bytes = 0

@@ -8,7 +8,8 @@ import FeedSystem
 ///     {"feed":"inbox","epoch":"5f0c2b7e9a4d1836","revision":8,"sections":[{"name":"inbox/all","count":1,"rows":[["9ae16a3b2f90404f",1]]}]}
 ///
 /// `rows` has the ``RowPrint`` of each row at that position, so that a watch that cannot resume tells new rows from old ones.
-/// It is left out for a feed of more than ``maxRows`` rows or ``maxBytes`` bytes of prints.
+/// It is left out for a feed of more than ``maxRows`` rows, or if `sections` would have more than ``maxBytes`` bytes with it;
+/// `sections` is left out if it has more without it. So a file that was written can be read.
 struct SinceFile {
   /// What the file has of a feed.
   struct State: Equatable {
