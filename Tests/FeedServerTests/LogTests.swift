@@ -51,6 +51,25 @@ struct LogTests {
     try expectEqual(contents(pipe), "<4>no journal\n")
   }
 
+  @Test func journalThatListensAgainReceivesLinesWithFields() throws {
+    let directory = try TemporaryDirectory()
+    let pipe = try Pipe()
+    let path = directory.file("journal")
+    let log = Log(
+      threshold: .info, style: .journal, descriptor: pipe.writingNumber, journal: try JournalSocket(path))
+    let fields = [JournalSocket.Field("FEEDD_FEED", "a")]
+    log.write(.warning, "early", fields)
+    for text in ["first", "second"] {
+      let receiver = try NotifyReceiver(path)
+      log.write(.warning, text, fields)
+      try expectEqual(
+        receiver.next(timeout: testTimeout),
+        ["MESSAGE=\(text)", "PRIORITY=4", "SYSLOG_IDENTIFIER=feedd", "FEEDD_FEED=a"])
+      unlink(path)
+    }
+    try expectEqual(contents(pipe), "<4>early\n")
+  }
+
   @Test func otherLinesBeginWithTheTimeAndLevel() throws {
     let pipe = try Pipe()
     Log(threshold: .debug, style: .timestamps, descriptor: pipe.writingNumber).write(.debug, "seen")

@@ -40,12 +40,16 @@ public struct Notify: Sendable {
   public let socketName: String?
   /// The maximum interval between ``Message/watchdog`` messages; nil if the manager does not expect them.
   public let watchdogInterval: Duration?
+  /// Opened at the start: a watchdog message that lacks a descriptor later would cost the service its life. If it could not be
+  /// opened, each call of ``send(_:)-([Message])`` tries again.
+  private let sender: DatagramSender?
 
   /// Reads the variables of the service manager.
   /// - Parameter pid: this process. `WATCHDOG_PID` can name another one.
   public init(_ environment: Environment, pid: Int32) {
     let name = environment.nonEmpty("NOTIFY_SOCKET")
     socketName = name.flatMap { $0.hasPrefix("/") || $0.hasPrefix("@") ? $0 : nil }
+    sender = socketName.flatMap { try? DatagramSender(to: $0) }
     let owner = environment.nonEmpty("WATCHDOG_PID").flatMap { Int32($0) }
     let period = environment.nonEmpty("WATCHDOG_USEC").flatMap { UInt64($0) } ?? 0
     watchdogInterval = period > 0 && (owner ?? pid) == pid ? .microseconds(Int64(clamping: period)) : nil
@@ -87,16 +91,10 @@ public struct Notify: Sendable {
   /// Sends the messages as one datagram; see ``send(_:)-(Message...)``.
   public func send(_ messages: [Message]) throws(SystemError) {
     guard let socketName else { return }
-    let address = try SocketAddress(notify: socketName)
-    let handle = try Descriptor("create a socket for", socketName) {
-      socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    let sender = if let sender { sender } else { try DatagramSender(to: socketName) }
+    guard sender.send(messages.map(\.line).joined(separator: "\n")) else {
+      throw .last("notify the service manager at", socketName)
     }
-    let text = messages.map(\.line).joined(separator: "\n")
-    let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
-    let sent = address.withPointer { pointer, length in
-      retryingInterrupts { sendto(handle.rawValue, text, text.utf8.count, flags, pointer, length) }
-    }
-    guard sent >= 0 else { throw .last("notify the service manager at", socketName) }
   }
 }
 
@@ -129,22 +127,40 @@ public final class JournalSocket: Sendable {
     }
   }
 
-  private let handle: Descriptor
+  private let sender: DatagramSender
 
-  /// Connects to the journal.
-  public init(_ path: String = standardPath) throws(SystemError) {
-    let address = try SocketAddress(notify: path)
-    handle = try Descriptor("create a socket for", path) {
-      socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
-    }
-    guard address.withPointer({ connect(handle.rawValue, $0, $1) }) == 0 else { throw .last("connect to", path) }
-  }
+  /// Opens a socket for entries. The journal need not listen yet.
+  public init(_ path: String = standardPath) throws(SystemError) { sender = try DatagramSender(to: path) }
 
   /// Sends an entry. Returns false if the journal does not take it now.
   /// - Precondition: the values have no newlines.
   public func send(_ fields: [Field]) -> Bool {
     assert(fields.allSatisfy { !$0.value.utf8.contains(UInt8(ascii: "\n")) }, "a newline would begin another field")
-    let text = fields.map { "\($0.name)=\($0.value)\n" }.joined()
-    return retryingInterrupts { Glibc.send(handle.rawValue, text, text.utf8.count, Int32(MSG_NOSIGNAL)) } >= 0
+    return sender.send(fields.map { "\($0.name)=\($0.value)\n" }.joined())
+  }
+}
+
+/// Sends datagrams to one Unix socket. Never blocks.
+///
+/// It is not connected, because the receiver may be stopped and listen anew at the same path.
+private final class DatagramSender: Sendable {
+  private let address: SocketAddress
+  private let handle: Descriptor
+
+  /// - Parameter name: a path, or `@` and a name in the abstract namespace.
+  init(to name: String) throws(SystemError) {
+    address = try SocketAddress(notify: name)
+    handle = try Descriptor("create a socket for", name) {
+      socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+    }
+  }
+
+  /// Sends one datagram. Returns false with `errno` if the receiver does not take it now.
+  func send(_ text: String) -> Bool {
+    address.withPointer { pointer, length in
+      retryingInterrupts {
+        sendto(handle.rawValue, text, text.utf8.count, Int32(MSG_NOSIGNAL), pointer, length)
+      }
+    } >= 0
   }
 }

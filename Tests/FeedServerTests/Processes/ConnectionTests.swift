@@ -109,13 +109,15 @@ struct ConnectionTests {
   @Test func connectionsAreServedWithoutFreeDescriptors() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("s")
+    let notify = try NotifyReceiver(directory.file("notify"))
     let process = try ChildProcess(
       "sh",
       [
         "-c", "ulimit -n 24; exec \"$@\"", "sh", try BuildProducts.program("feedd"), "--socket", path, "--durability",
         "memory", "--reserved-connections", "100",
-      ])
+      ], environment: ["NOTIFY_SOCKET": notify.socketName])
     try process.errors.wait(for: "listens at")
+    try notify.wait(for: "READY=1", orEndOf: process)
     #expect(
       process.errors.text.contains("only 24 files may be open and 1,024 connections want 1,156: maxConnections is 1;"))
     var served: [RawClient] = []
@@ -135,6 +137,9 @@ struct ConnectionTests {
     expectEqual(turnedAway.count, 1)
     try expectEqual(JSONValue(turnedAway.first)["params"]["reason"].string, "descriptors")
     for client in served { try client.ping(99) }
+    // The service manager would end a service that it does not hear from.
+    process.signal(SIGHUP)
+    try notify.wait(for: "READY=1", orEndOf: process)
     // One descriptor is free again.
     served.removeLast()
     try served[0].ping(100)
