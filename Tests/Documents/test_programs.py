@@ -370,7 +370,7 @@ class Completions(unittest.TestCase):
             for word in "${{COMPREPLY[@]}}"; do eval "printf '%s\n' $word"; done
         """
         for words, offered in self.OFFERS:
-            for socket in ([], ["--socket", self.socket]):
+            for socket in ([], ["--socket", self.socket], [f"--socket={self.socket}"]):
                 env = environment if not socket else {**environment, "FEEDD_SOCKET": "/nonexistent"}
                 command = ["bash", "-c", script, "bash", "feedclient", *socket, *words, ""]
                 done = subprocess.run(command, capture_output=True, text=True, env=env)
@@ -384,10 +384,13 @@ class Completions(unittest.TestCase):
     def test_fish_offers_sections_and_identities(self):
         environment = self.feeds_with_rows()
         for words, offered in self.OFFERS:
-            script = f"source {self.FOLDER}/feedclient.fish; complete -C '{' '.join(['feedclient', *words, ''])}'"
-            done = subprocess.run(["fish", "--no-config", "-c", script], capture_output=True, text=True, env=environment)
-            found = [line.split("\t")[0] for line in done.stdout.splitlines() if not line.startswith("-")]
-            self.assertEqual((sorted(found), done.stderr), (offered, ""), words)
+            for socket in ([], ["--socket", self.socket], [f"--socket={self.socket}"]):
+                env = environment if not socket else {**environment, "FEEDD_SOCKET": "/nonexistent"}
+                line = " ".join(["feedclient", *socket, *words, ""])
+                script = f"source {self.FOLDER}/feedclient.fish; complete -C '{line}'"
+                done = subprocess.run(["fish", "--no-config", "-c", script], capture_output=True, text=True, env=env)
+                found = [line.split("\t")[0] for line in done.stdout.splitlines() if not line.startswith("-")]
+                self.assertEqual((sorted(found), done.stderr), (offered, ""), words)
 
     @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
     def test_zsh_offers_sections_and_identities(self):
@@ -412,9 +415,11 @@ class Completions(unittest.TestCase):
             words=("$@"); CURRENT=$#words; _feedclient
         """
         for words, offered in self.OFFERS:
-            command = ["zsh", "-f", "-c", script, "zsh", "feedclient", *words, ""]
-            done = subprocess.run(command, capture_output=True, text=True, env=environment)
-            self.assertEqual((sorted(done.stdout.splitlines()), done.stderr), (offered, ""), words)
+            for socket in ([], ["--socket", self.socket], [f"--socket={self.socket}"]):
+                env = environment if not socket else {**environment, "FEEDD_SOCKET": "/nonexistent"}
+                command = ["zsh", "-f", "-c", script, "zsh", "feedclient", *socket, *words, ""]
+                done = subprocess.run(command, capture_output=True, text=True, env=env)
+                self.assertEqual((sorted(done.stdout.splitlines()), done.stderr), (offered, ""), words)
 
     def test_the_program_prints_the_files(self):
         for shell, file in (("bash", "feedclient.bash"), ("zsh", "_feedclient"), ("fish", "feedclient.fish")):

@@ -165,6 +165,7 @@ _feedclient() {
       --only | --pattern | --print | --repeatable | --retain-count | --retain-seconds | --retain-until | --retries | \
       --rows | --section | --section-order | --separator | --since-file | --sort | --state | --template | \
       --throttle | --timeout | --type | --types | --where) ((index++)) ;;
+      --socket=*) socket=${plain#*=} ;;
       -?*) ;;
       *)
         if [ -z "$command" ]; then

@@ -21,9 +21,10 @@ end
 # Runs feedclient with the socket of the command line.
 function __feedclient_ask
     set -l words (commandline -opc)
+    set -l socket (string match -- '--socket=*' $words)
     set -l place (contains -i -- --socket $words)
     and test $place -lt (count $words)
-    and set -l socket --socket $words[(math $place + 1)]
+    and set socket --socket $words[(math $place + 1)]
     feedclient $socket --timeout 1s $argv 2>/dev/null
 end
 
