@@ -206,10 +206,10 @@ class Install(unittest.TestCase):
                 unit = pathlib.Path(f"{self.folder}{prefix}/lib/systemd/{kind}/feedd.service").read_text(encoding="utf-8")
                 words = re.findall(r"(?m)^Exec(?:Start|Reload)=(.*?)(?: --.*)?$", unit)
                 self.assertEqual(set(words) - {""}, {word}, prefix)
-        for character in "\"'\\":
+        for character in "\"'\\\n":
             prefix = f"{self.folder}/a{character}b"
             done = self.run_install(PREFIX=prefix)
-            why = f"PREFIX must not contain quotation marks or backslashes: '{prefix}'"
+            why = f"PREFIX must not contain quotation marks, backslashes or line breaks: '{prefix}'"
             self.assertEqual((done.returncode, done.stderr), (2, f"scripts/install: {why}; run scripts/install --help\n"))
 
     @unittest.skipIf(os.getuid() != 0 or not shutil.which("setpriv"), "needs root and setpriv")
