@@ -28,6 +28,7 @@ final class SimulatedClient {
 
   let number: Int
   let uid: UInt32
+  private let maxFrame: Int
   /// An honest client sends sound frames and reads: the daemon has no reason to close its connection.
   let isHonest: Bool
   /// The line of the connection; nil when there is none.
@@ -56,10 +57,8 @@ final class SimulatedClient {
   /// What happened, so that a run shows that it met what it is made for.
   private(set) var events: [String: Int] = [:]
 
-  init(number: Int, uid: UInt32, isHonest: Bool) {
-    self.number = number
-    self.uid = uid
-    self.isHonest = isHonest
+  init(number: Int, uid: UInt32, isHonest: Bool, maxFrame: Int) {
+    (self.number, self.uid, self.isHonest, self.maxFrame) = (number, uid, isHonest, maxFrame)
   }
 
   var isConnected: Bool { line != nil }
@@ -99,6 +98,7 @@ final class SimulatedClient {
 
   private func receive(_ text: String, _ oracle: Oracle) throws {
     guard let frame = Value(text) else { throw SimulationFailure("a frame that is not JSON") }
+    if text.utf8.count > maxFrame { throw SimulationFailure("a frame of \(text.utf8.count) bytes") }
     if farewell != nil { throw SimulationFailure("a frame behind bye") }
     if !frame.items.isEmpty {
       for response in frame.items { try take(response: response, oracle) }
