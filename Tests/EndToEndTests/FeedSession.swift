@@ -38,41 +38,4 @@ final class FeedSession {
   func sections(_ feed: String) throws -> [String] {
     try ask("describe", "{\"feed\":\"\(feed)\"}")["sections"].elements.compactMap { $0["name"].string }
   }
-
-  func watch(_ feed: String) throws -> FeedWatcher {
-    try FeedWatcher(daemon.connect(), of: feed)
-  }
-}
-
-/// Another client, which watches one feed.
-final class FeedWatcher {
-  private let client: RawClient
-  /// The rows of the snapshot.
-  let initial: [String]
-
-  fileprivate init(_ client: RawClient, of feed: String) throws {
-    self.client = client
-    try client.send("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"watch\",\"params\":{\"feed\":\"\(feed)\"}}")
-    _ = try client.receive(having: "\"id\":1")
-    initial = try JSONValue(client.receive(having: "\"last\":true"))["params"]["elements"].elements.map(\.text)
-  }
-
-  /// Returns the notifications up to the answer to `sync`, which follows all of them.
-  func notifications() throws -> [JSONValue] {
-    try client.send("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"sync\",\"params\":{}}")
-    var notifications: [JSONValue] = []
-    while let text = try client.receive() {
-      let frame = try JSONValue(text)
-      if frame["id"].int == 2 { return notifications }
-      notifications.append(frame)
-    }
-    throw TestFailure("the daemon closed the connection")
-  }
-
-  /// Returns the only pending notification, which must be a delta.
-  func delta() throws -> JSONValue {
-    let all = try notifications()
-    guard all.count == 1, all[0]["method"].string == "delta" else { throw TestFailure("no single delta: \(all)") }
-    return all[0]["params"]
-  }
 }

@@ -101,9 +101,6 @@ package struct JSONValue: Equatable, Sendable, CustomStringConvertible {
 
   /// The texts of the elements of each section, in the result of `snapshot`.
   package var rows: [[String]] { self["sections"].elements.map { $0["elements"].elements.map(\.text) } }
-
-  /// `deleted`, `added` and `updated` of a change.
-  package var change: String { "-\(self["deleted"]) +\(self["added"]) ~\(self["updated"])" }
 }
 
 extension JSONValue: ExpressibleByStringLiteral {
