@@ -77,20 +77,6 @@ package struct JSONValue: Equatable, Sendable, CustomStringConvertible {
 
   package func has(_ name: String) -> Bool { members[name] != nil }
 
-  /// The names of the members of an object.
-  package var memberNames: [String] { Array(members.keys) }
-
-  /// Whether this value equals another, apart from members of objects that only this value has.
-  package func contains(_ other: JSONValue) -> Bool {
-    switch (kind, other.kind) {
-    case (.object, .object):
-      return other.members.allSatisfy { name, value in members[name]?.contains(value) ?? false }
-    case (.array, .array):
-      return elements.count == other.elements.count && zip(elements, other.elements).allSatisfy { $0.contains($1) }
-    default: return self == other
-    }
-  }
-
   /// A member that must be present.
   package func member(_ name: String) throws -> JSONValue {
     guard let member = members[name] else { throw TestFailure("no member \(name): \(text.prefix(100))") }
