@@ -373,7 +373,7 @@ extension ClientChangesTests {
       environment: ["FEEDD_SOCKET": client.socket])
     try reader.output.wait(lines: 1)
     // The client looks again and again whether the line was taken, and saves its position then.
-    while access(path, F_OK) != 0 { usleep(1000) }
+    try reader.wait(forFile: path)
     let start = try client.revision(of: "f")
     try expectEqual(client.run("push", "f", "{\"id\":\"b\"}").code, 0)
     try reader.write("go\n")

@@ -78,10 +78,13 @@ struct ClientCommand {
 extension ChildProcess {
   /// Waits until the process has written a file.
   func wait(forFile path: String) throws {
-    let deadline = MonotonicClock.now + testTimeout.clampedNanoseconds
+    let events = try FileEvents()
+    _ = try events.watch(directory: String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)]), for: .contents)
     while (try? SmallFile.read(path).isEmpty) != false {
-      guard MonotonicClock.now < deadline else { throw TestFailure("\(path) was not written: \(errors.text)") }
-      usleep(1_000)
+      guard try !Readiness.readable.wait(on: events.descriptor, timeout: testTimeout).isEmpty else {
+        throw TestFailure("\(path) was not written: \(errors.text)")
+      }
+      events.forEach { _ in }
     }
   }
 }

@@ -108,7 +108,8 @@ private final class TriggerKiller {
     try startClient()
     // From here on, changes are handed over.
     try daemon.waitForWatcher(of: "inbox", ClientCommand(daemon))
-    try waitForState()
+    // Without a position the client does not know what is new.
+    try client?.wait(forFile: directory.file("seen"))
   }
 
   private func write(_ name: String, _ text: String) throws {
@@ -118,15 +119,6 @@ private final class TriggerKiller {
   private func startClient() throws {
     client = try ClientCommand(daemon).start(
       "trigger", "inbox", "--on", "added", "--state", directory.file("seen"), "--", directory.file("handler"))
-  }
-
-  /// Waits until the client has saved its first position, without which it does not know what is new.
-  private func waitForState() throws {
-    let deadline = MonotonicClock.now + testTimeout.clampedNanoseconds
-    while (try? SmallFile.read(directory.file("seen")).isEmpty) != false {
-      guard MonotonicClock.now < deadline else { throw TestFailure("no position was saved") }
-      usleep(1_000)
-    }
   }
 
   private func push() throws {

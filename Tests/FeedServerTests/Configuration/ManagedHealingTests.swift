@@ -92,17 +92,6 @@ import Testing
     return try client.receiveJSON()["result"]
   }
 
-  /// Waits until the database has a status; each question is a turn of the daemon.
-  private func wait(_ directory: TemporaryDirectory, for status: String) throws -> JSONValue {
-    let end = MonotonicClock.now + testTimeout.clampedNanoseconds
-    while MonotonicClock.now < end {
-      let source = try ask(directory, "describe", #"{"feed":"people"}"#)["source"]
-      if source["status"].string == status { return source }
-      usleep(10_000)
-    }
-    throw TestFailure("the database did not become \(status)")
-  }
-
   @Test(
     "without inotify the database is polled, and describe says so, until there is inotify again",
     arguments: ["max_inotify_instances", "max_inotify_watches"])
@@ -114,12 +103,13 @@ import Testing
       echo 0 > /proc/sys/user/\(limit); START & read line; echo 1000 > /proc/sys/user/\(limit); read line; kill $!; wait
       """
     guard let (process, _) = try isolated(directory, script) else { return }
-    let polling = try wait(directory, for: "polling")
+    try process.errors.wait(for: "the database is looked at every few seconds")
+    let polling = try ask(directory, "describe", #"{"feed":"people"}"#)["source"]
+    expectEqual(polling["status"].string, "polling")
     expectEqual(
       polling["reason"].string?.contains(
         limit == "max_inotify_watches" ? "no inotify watches are left" : "too many open files"), true)
     expectEqual(polling["since"].string?.hasPrefix("20"), true)
-    try process.errors.wait(for: "the database is looked at every few seconds")
     let client = try RawClient(path: directory.file("s"))
     try client.send(#"{"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"people"}}"#)
     _ = try client.receive(having: "old")
@@ -127,8 +117,9 @@ import Testing
       "UPDATE person SET name = 'new'")
     _ = try client.receive(having: #""name":"new""#)
     try process.write("\n")
-    let ok = try wait(directory, for: "ok")
-    #expect(!ok.has("reason"))
+    try process.errors.wait(for: "managed feed people: 1 row")
+    let ok = try ask(directory, "describe", #"{"feed":"people"}"#)["source"]
+    #expect(ok["status"].string == "ok" && !ok.has("reason"))
     try process.write("\n")
     try expectEqual(process.waitForExit(), 0)
   }
