@@ -128,8 +128,7 @@ struct ClientExitTests {
   }
 
   @Test func exitStatusIs1ForARefusedRequest() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     let unknown = try client.run("watch", "nowhere")
     expectEqual(unknown.code, 1)
     #expect(unknown.errors.contains("nowhere") && !unknown.errors.contains("-32000"))
@@ -156,8 +155,7 @@ struct ClientExitTests {
   }
 
   @Test func requestsAndDefinitionsCanBeRawJSON() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     let defined = try client.run("define", "-", input: "{\"feed\":\"f\",\n \"kind\":\"collection\"}\n")
     expectEqual(defined.output, "{\"revision\":1}\n")
     let called = try client.run(
@@ -173,8 +171,7 @@ struct ClientExitTests {
   }
 
   @Test("names that resemble a feed, a bin or a section are suggested") func suggestions() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     try expectEqual(client.run("define", "inbox", "--bin", "urgent=@.p > 5", "--bin", "rest").code, 0)
     try expectEqual(client.run("push", "inbox", "{\"id\":1,\"p\":9}", "{\"id\":2,\"p\":8}").code, 0)
     #expect(try client.run("watch", "inbx").errors.hasSuffix("; did you mean inbox?\n"))
@@ -192,8 +189,7 @@ struct ClientExitTests {
   }
 
   @Test("get exits with 1 if there is no such element") func absentElements() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     try expectEqual(client.run("define", "a", "--kind", "array").code, 0)
     try expectEqual(client.run("push", "a", "null").code, 0)
     try expectEqual(client.run("define", "f").code, 0)
@@ -210,8 +206,7 @@ struct ClientExitTests {
   }
 
   @Test("results larger than a frame are written in parts") func largeResults() throws {
-    let daemon = try DaemonProcess(["--max-frame", "64K", "--max-element-bytes", "60K"])
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess(["--max-frame", "64K", "--max-element-bytes", "60K"]))
     try expectEqual(client.run("define", "f", "--bin", "some=@.id < 100", "--bin", "all", "--type", "$.k").code, 0)
     let text = String(repeating: "x", count: 500)
     let input = (0..<400).map { "{\"id\":\($0),\"k\":\"t\",\"text\":\"\(text)\"}\n" }.joined()
@@ -235,8 +230,7 @@ struct ClientExitTests {
   }
 
   @Test("messages are in the words of the command line and name the next step") func words() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     try expectEqual(client.run("define", "inbox", "--bin", "urgent=@.p > 5", "--bin", "rest").code, 0)
     try expectEqual(client.run("define", "todo", "--kind", "array").code, 0)
     for (words, message) in [
@@ -301,8 +295,7 @@ struct ClientExitTests {
   }
 
   @Test("refused elements on standard input are named by line and column") func columns() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     try expectEqual(client.run("define", "f").code, 0)
     let refused = try client.run("push", "f", input: "[{\"id\":1}, {\"x\":2},\n {\"id\":3")
     expectEqual(

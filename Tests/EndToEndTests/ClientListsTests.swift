@@ -8,8 +8,7 @@ struct ClientListsTests {
   }
 
   @Test("feeds --names prints the names of feeds and bins, one on each line") func names() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     try expectEqual(client.run("define", "inbox", "--bin", "urgent=@.p > 5", "--bin", "rest").code, 0)
     try expectEqual(client.run("define", "byday", "--section", "$.day").code, 0)
     try expectEqual(client.run("push", "byday", #"{"id":1,"day":"Monday"}"#).code, 0)
@@ -43,8 +42,7 @@ struct ClientListsTests {
   }
 
   @Test func singlesAndProvidersAreEdited() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     try expectEqual(client.run("define", "banner", "--kind", "single").code, 0)
     try expectEqual(client.run("put", "banner", "{\"text\":\"noon\"}").code, 0)
     try expectEqual(client.run("push", "banner", "{\"text\":\"one\"}", "{\"text\":\"two\"}").code, 0)
@@ -79,8 +77,7 @@ struct ClientListsTests {
   }
 
   @Test func selectionsArePublished() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     try expectEqual(client.run("define", "a", "--kind", "array").code, 0)
     try expectEqual(client.run("insert", "a", "1", "2", "3").code, 0)
     let watcher = try client.start("watch", "a")

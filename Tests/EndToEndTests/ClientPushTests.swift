@@ -5,8 +5,7 @@ import Testing
 @Suite("feedclient push")
 struct ClientPushTests {
   @Test func argumentsArePushedAsOneCommit() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     try expectEqual(client.run("define", "f", "--bin", "big=@.n > 1", "--bin", "all").code, 0)
     let pushed = try client.run("push", "f", "{\"id\":1,\"n\":1}", "{\"id\":2, \"n\":2.50}")
     expectEqual(pushed.code, 0)
@@ -22,8 +21,7 @@ struct ClientPushTests {
   }
 
   @Test func singleKeepsTheLastOfSeveralElements() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     try expectEqual(client.run("define", "s", "--kind", "single").code, 0)
     let pushed = try client.run("push", "s", "1", "2", "3")
     expectEqual(pushed.output, "{\"revision\":2,\"deleted\":[],\"added\":[[0,0]],\"updated\":[]}\n")
@@ -31,16 +29,14 @@ struct ClientPushTests {
   }
 
   @Test func pushWithoutElementsReportsNoRevision() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     let pushed = try client.run("push", "f", "--define", "-")
     expectEqual(pushed.code, 0)
     expectEqual(pushed.output, "{\"feed\":\"f\",\"pushed\":0,\"refused\":0}\n")
   }
 
   @Test func invalidJSONExitsWith2() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     try expectEqual(client.run("define", "f").code, 0)
     try expectEqual(client.run("push", "f", "{bad").code, 2)
     try expectEqual(client.run("set", "f", input: "{bad\n").code, 2)
@@ -53,8 +49,7 @@ struct ClientPushTests {
   }
 
   @Test func setWithoutInputRequiresADash() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     try expectEqual(client.run("push", "f", "--define", "{\"id\":1}").code, 0)
     let refused = try client.run("set", "f", input: " \n")
     expectEqual(refused.code, 2)
@@ -78,8 +73,7 @@ struct ClientPushTests {
   }
 
   @Test("an undefined feed is refused, or defined with --define") func undefinedFeeds() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     let refused = try client.run("push", "f", "{\"id\":1}")
     expectEqual(refused.code, 1)
     expectEqual(
@@ -93,8 +87,7 @@ struct ClientPushTests {
   }
 
   @Test func patchWithoutAPatchIsAUsageError() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     try expectEqual(client.run("push", "f", "--define", "{\"id\":3}").code, 0)
     let refused = try client.run("patch", "f", "3")
     expectEqual(refused.code, 2)
@@ -148,8 +141,7 @@ struct ClientPushTests {
   }
 
   @Test func changesOfABinNameItsCollection() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     try expectEqual(client.run("define", "f", "--bin", "urgent=@.p > 8").code, 0)
     for refused in [
       try client.run("push", "f/urgent", "{\"id\":1}"), try client.run("delete", "f/urgent", "--where", "@.p == 9"),
@@ -172,8 +164,7 @@ struct ClientPushTests {
   }
 
   @Test func linesAreBatchedAndEachRefusedLineIsReported() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     try expectEqual(client.run("define", "f").code, 0)
     var input = ""
     for line in 1...3000 {
@@ -217,8 +208,7 @@ struct ClientPushTests {
 
   @Test func batchesOfLargeElementsStayWithinAFrame() throws {
     // Each element has a quarter of the size of a frame, so that a batch must end before it exceeds a frame.
-    let daemon = try DaemonProcess(["--max-frame", "64K", "--max-element-bytes", "60K"])
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess(["--max-frame", "64K", "--max-element-bytes", "60K"]))
     try expectEqual(client.run("define", "f").code, 0)
     let text = String(repeating: "x", count: 16 << 10)
     var input = (1...40).map { "{\"id\":\($0),\"text\":\"\(text)\"}\n" }.joined()
@@ -272,8 +262,7 @@ struct ClientPushTests {
       ),
     ] as [(String, Int32, [String])])
   func refusedCommits(input: String, code: Int32, messages: [String]) throws {
-    let daemon = try DaemonProcess(["--max-element-bytes", "2K", "--max-depth", "20"])
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess(["--max-element-bytes", "2K", "--max-depth", "20"]))
     for (feed, words) in [("f", ["set", "f", "-"]), ("l", ["insert", "l", "--at", "0", "-"])] {
       try expectEqual(
         client.run("define", feed, "--id", "$.id", "--kind", feed == "f" ? "collection" : "array").code, 0)
@@ -329,8 +318,7 @@ struct ClientPushTests {
   }
 
   @Test func argumentsAreCheckedBeforeAnythingIsSent() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     let outcome = try client.run("push", "f", "{\"id\":1}", "{id:2}")
     expectEqual(outcome.code, 2)
     #expect(outcome.errors.contains("element 2 is not JSON"))
@@ -338,8 +326,7 @@ struct ClientPushTests {
   }
 
   @Test("standard input can mix lines, arrays, concatenated and pretty-printed JSON") func mixedInput() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     try expectEqual(client.run("define", "f").code, 0)
     let pushed = try client.run(
       "push", "f", "-",

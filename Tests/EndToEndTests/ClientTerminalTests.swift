@@ -127,8 +127,7 @@ struct ClientTerminalTests {
   }
 
   @Test func pushShowsItsProgress() throws {
-    let daemon = try DaemonProcess()
-    var client = ClientCommand(daemon)
+    var client = ClientCommand(try DaemonProcess())
     client.environment = ["TERM": "xterm"]
     try expectEqual(client.run("define", "f").code, 0)
     let terminal = try PseudoTerminal(columns: 80, rows: 10)

@@ -226,8 +226,7 @@ struct ClientWatchTests {
   @Test("a display of rows takes parts that span sections; printed parts lie within sections") func manySections()
     throws
   {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     let definition = "{\"feed\":\"f\",\"kind\":\"collection\",\"section\":\"$.s\"}"
     try expectEqual(client.run("call", "define", definition).code, 0)
     let count = 3000
@@ -312,8 +311,7 @@ struct ClientWatchTests {
   }
 
   @Test("--print shows the first rows as text after every change") func printedRows() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     try expectEqual(client.run("define", "f", "--sort", "all=$.p:desc").code, 0)
     let bar = try client.start("watch", "f", "--print", "{t|-}", "--rows", "2", "--separator", " | ", "--count", "3")
     try bar.output.wait(lines: 1)

@@ -43,8 +43,7 @@ struct FeedSequenceTests {
 
   @Test("the delta that ends a feed is delivered before the interruption or the error", arguments: [true, false])
   func lastDelta(reconnects: Bool) async throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     try expectEqual(client.run("push", "f", "--define", "{\"id\":1}").code, 0)
     var updates = Feed("f", socket: client.socket, reconnects: reconnects).makeAsyncIterator()
     try await expectEqual(rows(updates.next()), ["{\"id\":1}"])
@@ -69,8 +68,7 @@ struct FeedSequenceTests {
   }
 
   @Test func cancellationEndsTheLoop() async throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
+    let client = ClientCommand(try DaemonProcess())
     try expectEqual(client.run("define", "f").code, 0)
     let socket = client.socket
     let (begun, begin) = AsyncStream<Void>.makeStream()
