@@ -5,13 +5,6 @@ import Testing
 @testable import FeedClient
 
 @Suite("the asynchronous client") struct ClientTests {
-  private struct Item: Codable, Equatable {
-    var id: Int
-    var text: String
-    var weight: Double?
-    var tags: [String]?
-  }
-
   @Test("items are pushed, changed in a transaction and watched") func example() async throws {
     let daemon = try DaemonProcess()
     let client = Client(socket: daemon.socketPath)
