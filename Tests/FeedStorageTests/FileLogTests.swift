@@ -101,11 +101,6 @@ private final class LogDriver {
 
   var content: [String] { engine.content }
 
-  /// Writes images as long as one is due or begun.
-  func writeImages() {
-    while let pause = log.imagePause, pause == 0 { workOnImage() }
-  }
-
   private func workOnImage() {
     log.workOnImage(executed: executed, steps: engine.catalog.stepsTaken, stateBytes: 0, isBusy: false) {
       engine.catalog.makeImage()
@@ -159,35 +154,6 @@ extension FaultyDiskTests {
       }
     }
 
-    @Test(arguments: [Durability.process, .disk]) func batchesAreReplayedAfterAnAbruptEnd(_ durability: Durability)
-      throws
-    {
-      var content: [String] = []
-      do {
-        let driver = try LogDriver(path, durability: durability)
-        try driver.run(define)
-        for number in 0..<20 { try driver.run(insert("\(number)"), insert(String(repeating: "x", count: 9000))) }
-        content = driver.content
-      }
-      let driver = try LogDriver(path, durability: durability)
-      expectEqual(driver.found.batches, 21)
-      expectEqual(difference(driver.content, content), nil)
-      expectEqual(driver.log.beginning, .continued)
-    }
-
-    @Test func batchThatCouldNotBeSyncedIsRefusedAndNotReplayed() throws {
-      do {
-        let driver = try LogDriver(path, durability: .disk, isFaulty: true)
-        try driver.run(define)
-        faulty_disk_fail(Int32(FAULTY_DISK_SYNC), 0, 1)
-        try expectEqual(driver.run(insert("refused"))?.contains("cannot sync"), true)
-        expectEqual(faulty_disk_failures(), 1)
-      }
-      let driver = try LogDriver(path, durability: .disk, isFaulty: true)
-      expectEqual(driver.found.batches, 1)
-      try expectEqual(driver.run(insert("stored")), nil)
-    }
-
     /// A batch whose sync failed is refused only after it was erased.
     @Test func unsyncedBatchStaysInFlight() throws {
       do {
@@ -218,29 +184,6 @@ extension FaultyDiskTests {
       try expectEqual(driver.run(long), nil)
     }
 
-    @Test func imageIsWrittenInPartsAndReplacesTheJournal() throws {
-      var policy = ImagePolicy()
-      policy.journalBytes = 1000
-      var content: [String] = []
-      do {
-        let driver = try LogDriver(path, policy: policy)
-        for definition in RandomRequests.definitions { try driver.run(request("define", definition)) }
-        var requests = RandomRequests(seed: 1)
-        try driver.run(request("set", #"{"feed":"c","elements":\#(requests.elements(400))}"#))
-        // Without idle periods only the schedule decides the number of images.
-        for _ in 0..<200 {
-          try driver.run(requests.next())
-          driver.writeImages()
-        }
-        content = driver.content
-        driver.log.writeImage(executed: driver.executed, { driver.engine.catalog.makeImage() })
-        driver.log.close(within: .max)
-      }
-      let driver = try LogDriver(path, policy: policy)
-      expectEqual(driver.found.batches, 0)
-      expectEqual(difference(driver.content, content), nil)
-    }
-
     /// Batches that are stored but not executed when an image is made are replayed after it.
     @Test func imageCoversOnlyExecutedBatches() throws {
       do {
@@ -254,31 +197,6 @@ extension FaultyDiskTests {
       let driver = try LogDriver(path)
       expectEqual(driver.found.batches, 1)
       #expect(driver.content.contains { $0.contains("\"stored\"") })
-    }
-
-    /// Ends abruptly at random moments, nearly always while an image is written.
-    @Test(arguments: 0..<4) func randomHistoriesSurviveAbruptEnds(_ seed: Int) throws {
-      var policy = ImagePolicy()
-      policy.journalBytes = 4000
-      policy.step = 1
-      var requests = RandomRequests(seed: UInt64(seed))
-      var content: [String]?
-      for life in 0..<6 {
-        let driver = try LogDriver(path, durability: seed % 2 == 0 ? .process : .disk, policy: policy)
-        if let content {
-          expectEqual(difference(driver.content, content), nil, "seed \(seed), life \(life)")
-        } else {
-          for definition in RandomRequests.definitions { try driver.run(request("define", definition)) }
-          try driver.run(request("set", #"{"feed":"c","elements":\#(requests.elements(600))}"#))
-        }
-        for _ in 0..<requests.number(1..<100) {
-          try driver.run(requests.next(), requests.next())
-          driver.log.workOnImage(executed: driver.executed, steps: 0, stateBytes: 0, isBusy: true) {
-            driver.engine.catalog.makeImage()
-          }
-        }
-        content = driver.content
-      }
     }
 
     @Test func batchesInFlightNameTheirPlaces() {
