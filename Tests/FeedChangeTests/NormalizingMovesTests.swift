@@ -74,34 +74,6 @@ import Testing
 /// The change that a resuming watcher receives: composed, and without moves that have no effect. A row is listed as updated
 /// only if its element was replaced. A row that moved away and back unchanged is not listed.
 @Suite struct ReturningRowTests {
-  private static func move(_ from: UInt32, _ to: UInt32, keeps: Bool) -> Change {
-    Change(
-      deleted: [IndexPath(section: 0, row: from)], added: [IndexPath(section: 0, row: to)],
-      moves: [Move(deleted: 0, added: 0, keepsElement: keeps)])
-  }
-
-  private static func update(_ row: UInt32) -> Change { Change(updated: [IndexPath(section: 0, row: row)]) }
-
-  private static func composed(_ changes: Change...) -> Change {
-    changes.reduce(.empty, compose).normalizingMoves()
-  }
-
-  @Test func rowThatReturnsUnchangedIsNotListed() {
-    expectEqual(Self.composed(Self.move(0, 2, keeps: true), Self.move(2, 0, keeps: true)), .empty)
-    expectEqual(
-      Self.composed(
-        Self.move(0, 2, keeps: true), Self.move(2, 1, keeps: true), Self.move(1, 0, keeps: true)), .empty)
-  }
-
-  @Test func rowReplacedBeforeItReturnsIsUpdated() {
-    let (there, back) = (Self.move(0, 2, keeps: true), Self.move(2, 0, keeps: true))
-    expectEqual(Self.composed(Self.move(0, 2, keeps: false), back), Self.update(0))
-    expectEqual(Self.composed(there, Self.move(2, 0, keeps: false)), Self.update(0))
-    expectEqual(Self.composed(Self.update(0), there, back), Self.update(0))
-    expectEqual(Self.composed(there, Self.update(2), back), Self.update(0))
-    expectEqual(Self.composed(there, back, Self.update(0)), Self.update(0))
-  }
-
   /// A feed of values: each stored element has a unique value.
   private struct Values {
     var sections: [[Int]]

@@ -1,5 +1,3 @@
-import FeedJSON
-
 @testable import FeedChange
 @testable import FeedModel
 
@@ -70,19 +68,19 @@ final class CatalogSample {
   }
 
   func define(_ json: String, replace: Bool = false) throws {
-    try Self.withView(json) {
+    try withView(json) {
       try catalog.define(FeedDefinition(parsing: $0, limits: catalog.limits), replace: replace)
     }
   }
 
   func update(_ name: String, _ element: String) throws {
     let collection = try catalog.collection(named: name)
-    try Self.withView(element) { try collection.update($0, in: catalog.commit) }
+    try withView(element) { try collection.update($0, in: catalog.commit) }
   }
 
   func delete(_ name: String, _ id: String) throws {
     let collection = try catalog.collection(named: name)
-    try Self.withView(id) { try collection.delete($0, in: catalog.commit) }
+    try withView(id) { try collection.delete($0, in: catalog.commit) }
   }
 
   func provider(_ name: String) throws -> ProviderKind {
@@ -101,11 +99,6 @@ final class CatalogSample {
   /// The changes published in the last commit, by feed.
   var changes: [String: Change] {
     Dictionary(published.map { ($0.feed, $0.change) }, uniquingKeysWith: { _, last in last })
-  }
-
-  static func withView<R>(_ json: String, _ body: (JSONView) throws -> R) throws -> R {
-    var scanner = JSONScanner()
-    return try Array(json.utf8).withUnsafeBytes { try body(scanner.scan($0)) }
   }
 }
 

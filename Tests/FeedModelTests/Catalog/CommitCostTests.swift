@@ -202,7 +202,7 @@ import Testing
     let sample = try Self.feedsAbove(#"{"feed":"a","kind":"array"}"#)
     func set(_ count: Int) throws {
       guard let list = try sample.feed("a").kind as? ListKind else { throw FeedError.unknownFeed("a") }
-      try CatalogSample.withView(Self.elements(count)) { try list.set($0, in: sample.catalog.commit) }
+      try withView(Self.elements(count)) { try list.set($0, in: sample.catalog.commit) }
     }
     try check(sample) { try set(100) }
     expectEqual(sample.changes["z9"]?.added.first, IndexPath(2, 0))
@@ -213,7 +213,7 @@ import Testing
     let sample = try Self.feedsAbove(#"{"feed":"a","kind":"collection","section":"$.n"}"#)
     func update(_ count: Int) throws {
       let collection = try sample.catalog.collection(named: "a")
-      try CatalogSample.withView(Self.elements(count)) {
+      try withView(Self.elements(count)) {
         try collection.update(elements: $0, in: sample.catalog.commit)
       }
     }

@@ -7,53 +7,12 @@ import Testing
 @Suite struct CommitTests {
   private static let two = #"{"feed":"c","kind":"collection","bins":[{"name":"a","filter":"@.v == 1"},{"name":"b"}]}"#
 
-  @Test func transactionHasOneRevisionAndOneChange() throws {
-    let sample = try CatalogSample(Self.two)
-    let revision = sample.catalog.revision
-    try sample.commit {
-      try sample.update("c", #"{"id":1,"v":1}"#)
-      try sample.update("c", #"{"id":2,"v":2}"#)
-      try sample.update("c", #"{"id":1,"v":3}"#)
-    }
-    expectEqual(sample.catalog.revision, revision + 1)
-    expectEqual(sample.published.map(\.feed), ["c"])
-    expectEqual(sample.changes["c"], Change(added: [IndexPath(1, 0), IndexPath(1, 1)]))
-  }
-
-  @Test func commitWithoutChangeHasNoRevision() throws {
-    let sample = try CatalogSample(Self.two)
-    let revision = sample.catalog.revision
-    #expect(try !sample.commit {})
-    #expect(
-      try !sample.commit {
-        try sample.update("c", #"{"id":1,"v":1}"#)
-        try sample.delete("c", "1")
-      })
-    expectEqual(sample.catalog.revision, revision)
-    #expect(sample.published.isEmpty)
-  }
-
-  @Test func rollbackRestoresRowsDefinitionsAndTheGraph() throws {
-    let sample = try CatalogSample(Self.two, #"{"feed":"h","kind":"composed","children":["c"]}"#)
-    try sample.commit { try sample.update("c", #"{"id":1,"v":1}"#) }
-    let before = try sample.rows("h")
-    try sample.rollBack {
-      try sample.update("c", #"{"id":1,"v":2}"#)
-      try sample.define(#"{"feed":"x","kind":"array"}"#)
-      try sample.provider("h").insertChild("x", at: .end, in: sample.catalog)
-      try sample.define(#"{"feed":"c","kind":"collection","bins":[{"name":"z"}]}"#, replace: true)
-    }
-    try expectEqual(sample.rows("h"), before)
-    expectEqual(sample.catalog.feeds.keys.sorted(), ["c", "h"])
-    try expectEqual(sample.feed("c").kind.bins.map(\.name), ["c/a", "c/b"])
-  }
-
   @Test func failedOperationDoesNotUndoTheOthersOfItsCommit() throws {
     let sample = try CatalogSample(Self.two)
     try sample.commit {
       try sample.update("c", #"{"id":1,"v":1}"#)
       #expect(throws: FeedError.self) {
-        try CatalogSample.withView(#"[{"id":2},{}]"#) {
+        try withView(#"[{"id":2},{}]"#) {
           try sample.catalog.collection(named: "c").update(elements: $0, in: sample.catalog.commit)
         }
       }
@@ -73,31 +32,6 @@ import Testing
       let text = entry.publication.updatedElement.map { String(decoding: $0.text, as: UTF8.self) }
       expectEqual(text, #"{"id":1,"v":2}"#)
     }
-  }
-
-  @Test func hintReachesBinsAndParentsButNotOtherFeeds() throws {
-    let sample = try CatalogSample(
-      Self.two, #"{"feed":"d","kind":"collection","bins":[{"name":"b"}]}"#,
-      #"{"feed":"h","kind":"composed","children":["c"]}"#)
-    sample.watch(try sample.feed("c/a"))
-    try sample.commit {
-      try sample.update("c", #"{"id":1,"v":1}"#)
-      sample.catalog.commit.setHint(Array("\"fade\"".utf8))
-      try sample.update("d", #"{"id":1}"#)
-    }
-    let hints = Dictionary(uniqueKeysWithValues: sample.published.map { ($0.feed, $0.publication.hint) })
-    let fade = Array("\"fade\"".utf8)
-    expectEqual(hints, ["c": fade, "c/a": fade, "h": fade, "d": nil])
-    try sample.commit { try sample.update("c", #"{"id":1,"v":2}"#) }
-    #expect(sample.published.allSatisfy { $0.publication.hint == nil })
-  }
-
-  @Test func undefinedFeedPublishesTheDeletionOfItsSectionsAndEnds() throws {
-    let sample = try CatalogSample(Self.two)
-    try sample.commit { try sample.catalog.undefine("c") }
-    expectEqual(sample.changes["c"], Change(sectionsDeleted: [0, 1]))
-    expectEqual(sample.ended.sorted(), ["c", "c/a", "c/b"])
-    #expect(throws: FeedError.unknownFeed("c")) { try sample.feed("c") }
   }
 }
 

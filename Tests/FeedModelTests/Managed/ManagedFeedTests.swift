@@ -8,31 +8,6 @@ import Testing
 
 @Suite("Managed feeds")
 struct ManagedFeedTests {
-  /// Providers of every kind follow the changes of rows and sections of a managed child.
-  @Test func providersFollowAManagedFeed() throws {
-    var random = SeededRandom(seed: .random(in: 0...UInt64.max))
-    let sample = try ManagedSample(bySection: true)
-    try sample.define(#"{"feed":"before","kind":"single"}"#)
-    try sample.define(#"{"feed":"after","kind":"array"}"#)
-    try sample.define(#"{"feed":"home","kind":"composed","children":["before","people","after"]}"#)
-    try sample.define(#"{"feed":"tabs","kind":"segmented","children":["people","after"]}"#)
-    try sample.define(#"{"feed":"top","kind":"composed","children":["home","tabs"]}"#)
-    try sample.define(
-      #"{"feed":"mix","kind":"slots","contents":{"P":"people","A":"after"},"pattern":["P","P","A"],"repeatables":["P"]}"#
-    )
-    for step in 0..<200 {
-      var keys = Array(0..<12)
-      keys.shuffle(using: &random)
-      let rows = keys.prefix(Int.random(in: 0...12, using: &random)).map { key in
-        SampleRow(key: key, section: ["", "a", "b", "c"][Int.random(in: 0..<4, using: &random)], version: step % 3)
-      }
-      try sample.set(rows)
-      expectEqual(sample.mirrors.faults, [], "seed \(random.seed), step \(step)")
-      if !sample.mirrors.faults.isEmpty { return }
-    }
-    expectEqual(sample.mirrors.copies["top"]?.names.isEmpty, false)
-  }
-
   @Test func rowsWithEqualIdentitiesAreRefused() throws {
     let sample = try ManagedSample(bySection: false)
     try sample.set([SampleRow(key: 1), SampleRow(key: 2)])

@@ -1,5 +1,3 @@
-import FeedJSON
-
 @testable import FeedChange
 @testable import FeedModel
 
@@ -32,9 +30,7 @@ final class ManagedSample {
 
   /// Defines another feed and follows it.
   func define(_ json: String) throws {
-    var scanner = JSONScanner()
-    let bytes = Array(json.utf8)
-    let definition = try bytes.withUnsafeBytes { try FeedDefinition(parsing: scanner.scan($0), limits: Limits()) }
+    let definition = try withView(json) { try FeedDefinition(parsing: $0, limits: Limits()) }
     catalog.begin(at: Instant(nanoseconds: 0))
     try catalog.define(definition, replace: false)
     catalog.finish(to: mirrors)

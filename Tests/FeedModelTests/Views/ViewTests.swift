@@ -4,7 +4,7 @@ import Testing
 
 @testable import FeedModel
 
-/// Windows of lists, and views over collections, arrays and other views.
+/// Windows of lists, and keys of sorted views.
 @Suite struct ViewTests {
   private static func path(_ row: Int) -> IndexPath { IndexPath(section: 0, row: UInt32(row)) }
 
@@ -61,29 +61,6 @@ import Testing
     }
   }
 
-  @Test func sortedAndFilteredViewFollowsItsSource() throws {
-    let sample = try CatalogSample(
-      #"{"feed":"c","kind":"collection"}"#,
-      #"{"feed":"v","kind":"view","of":"c","filter":"@.on == true","sort":[{"by":"$.p","order":"descending"}],"limit":2}"#
-    )
-    try sample.commit {
-      try sample.update("c", #"{"id":1,"on":true,"p":1}"#)
-      try sample.update("c", #"{"id":2,"on":true,"p":2}"#)
-      try sample.update("c", #"{"id":3,"on":false,"p":9}"#)
-    }
-    try expectEqual(sample.rows("v"), [[#"{"id":2,"on":true,"p":2}"#, #"{"id":1,"on":true,"p":1}"#]])
-    try sample.commit { try sample.update("c", #"{"id":3,"on":true,"p":9}"#) }
-    expectEqual(
-      sample.changes["v"], Change(deleted: [Self.path(1)], added: [Self.path(0)]),
-      "the last row leaves the window, which is a deletion")
-    try sample.commit { try sample.update("c", #"{"id":2,"on":true,"p":10}"#) }
-    expectEqual(
-      sample.changes["v"], Change(deleted: [Self.path(1)], added: [Self.path(0)], moves: [Move(deleted: 0, added: 0)]))
-    try sample.commit { try sample.update("c", #"{"id":1,"on":true,"p":2}"#) }
-    expectEqual(sample.changes["v"], nil, "a change outside the window must not be published")
-    expectEqual(sample.published.map(\.feed), ["c"])
-  }
-
   @Test func equalAndLongKeysKeepTheOrderOfTheSource() throws {
     let sample = try CatalogSample(
       #"{"feed":"c","kind":"collection"}"#,
@@ -97,38 +74,5 @@ import Testing
     try expectEqual(ids(), ["4", "2", "1", "3"])
     try sample.commit { try sample.update("c", #"{"id":4,"name":"the same long name"}"#) }
     try expectEqual(ids(), ["2", "1", "3", "4"])
-  }
-
-  @Test func operationSeesTheChangesOfEarlierOperationsOfItsTransaction() throws {
-    let sample = try CatalogSample(
-      #"{"feed":"c","kind":"collection"}"#, #"{"feed":"v","kind":"view","of":"c","filter":"@.on == true"}"#,
-      #"{"feed":"p","kind":"composed","children":[]}"#)
-    try sample.commit {
-      try sample.update("c", #"{"id":1,"on":true}"#)
-      try sample.provider("p").insertChild("v", at: .end, in: sample.catalog)
-      expectEqual(sample.catalog.commit.result.added, [Self.path(0)])
-      try sample.update("c", #"{"id":1,"on":false}"#)
-      try expectEqual(sample.rows("p"), [[]])
-      try sample.update("c", #"{"id":2,"on":true}"#)
-    }
-    try expectEqual(sample.rows("p"), [[#"{"id":2,"on":true}"#]])
-    expectEqual(sample.changes["v"], Change(added: [Self.path(0)]))
-    try sample.rollBack { try sample.update("c", #"{"id":2,"on":false}"#) }
-    try expectEqual(sample.rows("v"), [[#"{"id":2,"on":true}"#]])
-  }
-
-  @Test func redefinitionKeepsRowsOfBothDefinitions() throws {
-    let sample = try CatalogSample(
-      #"{"feed":"c","kind":"collection"}"#, #"{"feed":"v","kind":"view","of":"c","limit":3}"#)
-    try sample.commit { for id in 1...4 { try sample.update("c", #"{"id":\#(id)}"#) } }
-    try sample.commit {
-      try sample.update("c", #"{"id":2,"new":true}"#)
-      try sample.define(#"{"feed":"v","kind":"view","of":"c","offset":1,"limit":3}"#, replace: true)
-      expectEqual(sample.catalog.commit.result, Change(deleted: [Self.path(0)], added: [Self.path(2)]))
-    }
-    expectEqual(sample.changes["v"], Change(deleted: [Self.path(0)], added: [Self.path(2)], updated: [Self.path(0)]))
-    #expect(throws: FeedError.self) { try sample.define(#"{"feed":"v","kind":"view","of":"v"}"#, replace: true) }
-    #expect(throws: FeedError.self) { try sample.catalog.undefine("c") }
-    sample.catalog.rollBack()
   }
 }
