@@ -31,6 +31,13 @@ final class EngineHarness {
     engine.status.log = { [unowned self] in events.append($0) }
   }
 
+  /// Creates a harness with the default limits, apart from those that `change` sets.
+  convenience init(isDurable: Bool = false, changing change: (inout Limits) -> Void) {
+    var limits = Limits()
+    change(&limits)
+    self.init(limits: limits, isDurable: isDurable)
+  }
+
   /// The batches that the log has stored.
   var stored: [LogBatch] { log?.stored ?? [] }
 

@@ -145,9 +145,7 @@ struct AccessTests {
   /// An error names no feed that the client may not read, unless the request names it.
   @Test(arguments: hidingRequests)
   func errorsDoNotNameHiddenFeeds(method: String, params: String, code: Int) throws {
-    var limits = Limits()
-    limits.maxSections = 3
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxSections = 3 }
     let root = harness.connect(uid: 0)
     for feed in Self.hidingFeeds { #expect(harness.ask(root, "define", feed).first?.json?["result"] != nil) }
     try harness.configure(Self.hidingRules)

@@ -88,9 +88,7 @@ import Testing
 
   /// A long answer that fails does not damage the rest of the batch.
   @Test func failedLongAnswerLeavesTheOtherAnswersIntact() {
-    var limits = Limits()
-    limits.maxQueryBytes = 1024
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxQueryBytes = 1024 }
     let id = prepared(elements: 500, in: harness)
     let requests = [request(1, "query", #"{"feed":"c","path":"$..id"}"#)] + (2...400).map { request($0, "ping") }
     let replies = answers(harness, id, requests)
@@ -114,9 +112,7 @@ import Testing
 
   /// A batch with many answers is answered in several frames within the limit.
   @Test func answersOfALargeBatchAreSplitIntoFrames() {
-    var limits = Limits()
-    limits.maxFrame = 4096
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxFrame = 4096 }
     let id = harness.connect()
     let count = 1500
     let replies = answers(harness, id, Array(repeating: "1", count: count))

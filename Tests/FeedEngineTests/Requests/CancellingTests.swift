@@ -76,6 +76,12 @@ import Testing
   @Test func restoredElementPublishesNothing() {
     Self.expectNoDelta { [$0.update(#"{"id":2,"p":1}"#), $0.update(#"{"id":2,"p":9}"#)] }
     Self.expectNoDelta { [#"{"method":"delete","params":{"feed":"k","id":2}}"#, $0.update(#"{"id":2,"p":9}"#)] }
+    Self.expectNoDelta { _ in
+      [
+        #"{"method":"replace","params":{"feed":"a","elements":[9],"at":[1]}}"#,
+        #"{"method":"set","params":{"feed":"a","elements":["x","y","z"]}}"#,
+      ]
+    }
   }
 
   /// The first element of `hi` returns as its last; in `lo` it did not move.

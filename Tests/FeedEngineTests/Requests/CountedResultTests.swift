@@ -83,9 +83,7 @@ struct CountedResultTests {
 
   @Test("a change that is too long for a frame can be counted, and watchers get the same delta")
   func longChanges() {
-    var limits = Limits()
-    limits.maxFrame = 64 << 10
-    let harness = EngineHarness(limits: limits, isDurable: true)
+    let harness = EngineHarness(isDurable: true) { $0.maxFrame = 64 << 10 }
     let (client, watcher) = (harness.connect(uid: 1), harness.connect(uid: 1))
     _ = harness.ask(client, "define", #"{"feed":"list","kind":"array"}"#)
     let elements = Array(repeating: "1", count: 9000).joined(separator: ",")

@@ -13,10 +13,7 @@ struct ElementConditionTests {
   private let client: ConnectionID
 
   init() {
-    var limits = Limits()
-    limits.maxQuerySteps = 5000
-    limits.maxRequestSteps = 8000
-    harness = EngineHarness(limits: limits, isDurable: true)
+    harness = EngineHarness(isDurable: true) { ($0.maxQuerySteps, $0.maxRequestSteps) = (5000, 8000) }
     client = harness.connect(uid: 1)
     for (method, params) in [
       ("define", #"{"feed":"todo","kind":"collection"}"#),

@@ -137,9 +137,7 @@ import Testing
   }
 
   @Test func numberOfLevelsIsLimited() {
-    var limits = Limits()
-    limits.maxLevels = 3
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxLevels = 3 }
     let client = harness.connect()
     func limit(_ method: String, _ params: String) -> String? {
       ask(harness, client, method, params).json?.errorData?["limit"]?.string
@@ -160,9 +158,7 @@ import Testing
   }
 
   @Test func numberOfSectionsIsLimited() {
-    var limits = Limits()
-    limits.maxSections = 3
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxSections = 3 }
     let client = harness.connect()
     func refuses(_ method: String, _ params: String) -> Bool {
       let before = ask(harness, client, "feeds", "{}")
@@ -199,9 +195,7 @@ import Testing
 
   /// A transaction stops as soon as its answer exceeds a frame.
   @Test func transactionStopsWhenItsAnswerExceedsAFrame() {
-    var limits = Limits()
-    limits.maxFrame = 1 << 16
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxFrame = 1 << 16 }
     let client = harness.connect()
     _ = ask(harness, client, "define", #"{"feed":"a","kind":"array"}"#)
     _ = ask(

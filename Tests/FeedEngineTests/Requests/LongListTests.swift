@@ -44,9 +44,7 @@ import Testing
 
   @Test("a list in a batch is the same, and one that does not fit is refused")
   func batch() {
-    var limits = Limits()
-    limits.maxFrame = 1 << 20
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxFrame = 1 << 20 }
     let client = harness.connect()
     let feeds = Self.feeds.prefix(3000)
     define(Array(feeds), harness, client)

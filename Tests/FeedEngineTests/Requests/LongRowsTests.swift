@@ -268,9 +268,7 @@ import Testing
 
   @Test(arguments: ["range", "snapshot"])
   func tooLargeAnswerIsRefused(method: String) {
-    var limits = Limits()
-    limits.maxFrame = 64 << 10
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxFrame = 64 << 10 }
     let client = harness.connect()
     _ = harness.ask(client, "define", #"{"feed":"list","kind":"array"}"#)
     let elements = (0..<5000).map(String.init).joined(separator: ",")

@@ -18,9 +18,7 @@ import Testing
   private let client: ConnectionID
 
   init() {
-    var limits = Limits()
-    limits.maxQuerySteps = 5000
-    harness = EngineHarness(limits: limits, isDurable: true)
+    harness = EngineHarness(isDurable: true) { $0.maxQuerySteps = 5000 }
     client = harness.connect()
   }
 

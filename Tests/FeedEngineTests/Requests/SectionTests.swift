@@ -145,9 +145,7 @@ import Testing
   }
 
   @Test func sectionsCountTowardsTheLimitsOfTheFeedAndItsParents() {
-    var limits = Limits()
-    limits.maxSections = 3
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxSections = 3 }
     let id = harness.connect()
     func ask(_ method: String, _ params: String) -> Value? { harness.ask(id, method, params).last?.json }
     _ = ask("define", #"{"feed":"c","kind":"collection","section":"$.s"}"#)
@@ -170,9 +168,7 @@ import Testing
 
   /// Whatever the steps of a request do, the sections after it count.
   @Test func sectionsOfARequestCountAfterAllItsSteps() {
-    var limits = Limits()
-    limits.maxSections = 3
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxSections = 3 }
     let id = harness.connect()
     func ask(_ method: String, _ params: String) -> Value? { harness.ask(id, method, params).last?.json }
     func counts(_ feed: String) -> String? { ask("describe", #"{"feed":"\#(feed)"}"#)?["result"]?["counts"]?.text }

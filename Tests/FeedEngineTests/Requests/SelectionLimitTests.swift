@@ -9,9 +9,7 @@ import Testing
 /// A selection that does not fit a frame is refused before any row is selected.
 @Suite struct SelectionLimitTests {
   @Test func selectionLargerThanAFrameIsRefused() {
-    var limits = Limits()
-    limits.maxFrame = 4096
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxFrame = 4096 }
     let (client, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection","multiple":true}"#)
     for start in stride(from: 0, to: 900, by: 100) {

@@ -47,9 +47,7 @@ import Testing
 
   /// Rows of contents that are not shown do not count, for the request and for views above.
   @Test func definitionCountsTheRowsThatAreShown() {
-    var limits = Limits()
-    (limits.maxRequestRows, limits.maxTotalViewRows) = (40, 20)
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { ($0.maxRequestRows, $0.maxTotalViewRows) = (40, 20) }
     let id = harness.connect()
     func ask(_ method: String, _ params: String) -> Value? { harness.ask(id, method, params).first?.json }
     for feed in ["a", "b"] { _ = ask("define", #"{"feed":"\#(feed)","kind":"array"}"#) }

@@ -95,4 +95,102 @@ extension SlicedRequestTests {
     }
     expectEqual(answers.map { Value($0)?["id"]?.int ?? -1 }, Array(0..<100))
   }
+
+  /// Defines views of `c` whose filters take many steps, and watches them.
+  static func addViews(_ harness: EngineHarness, _ count: Int, watchedBy watcher: ConnectionID) {
+    for number in 0..<count {
+      _ = harness.ask(
+        watcher, "define",
+        #"{"feed":"v\#(number)","kind":"view","of":"c","filter":"@..[?@..[?@ != \#(number)]] || @.k > 2"}"#)
+      _ = harness.ask(watcher, "watch", #"{"feed":"v\#(number)","initial":false}"#)
+    }
+    _ = harness.take(watcher)
+  }
+
+  @Test(arguments: Log.allCases)
+  func shortUpdateBelowSlowViewsTakesSeveralTurns(_ log: Log) {
+    let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
+    let (writer, watcher, other) = (harness.connect(), harness.connect(), harness.connect())
+    Self.fill(harness, writer, count: 2)
+    Self.addViews(harness, 60, watchedBy: watcher)
+    let list = (0..<30).map(String.init).joined(separator: ",")
+    harness.supply(
+      writer, Self.request("update", #"{"feed":"c","element":{"id":1,"k":1,"v":[[\#(list)],[\#(list)]]}}"#))
+    var pings = 0
+    let turns = Self.turns(harness, until: writer) { _ in
+      harness.supply(other, Self.request("ping"))
+      pings += harness.take(other).count
+    }
+    #expect(turns > 5 && pings > 3)
+    harness.turn()
+    expectEqual(harness.take(watcher).count, 60)
+  }
+
+  /// The filters judge the element in slices; meanwhile reads use the collection.
+  @Test(arguments: Log.allCases)
+  func longElementTakesSeveralTurns(_ log: Log) {
+    let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
+    let (writer, other) = (harness.connect(), harness.connect())
+    _ = harness.ask(
+      writer, "define", #"{"feed":"c","kind":"collection","bins":[{"name":"x","filter":"!@..[?@ == 2]"},{"name":"y"}]}"#
+    )
+    _ = harness.ask(writer, "update", #"{"feed":"c","elements":\#(Self.elements(0..<10))}"#)
+    let list = Array(repeating: "1", count: 40_000).joined(separator: ", ")
+    harness.supply(writer, Self.request("update", #"{"feed":"c","element":{"id":5,"v":[\#(list)]}}"#))
+    var reads = 0
+    let turns = Self.turns(harness, until: writer) { _ in
+      harness.supply(other, Self.request("get", #"{"feed":"c","id":7}"#))
+      reads += harness.take(other).count
+    }
+    #expect(turns > 6 && reads > 2)
+    harness.turn()
+    _ = (harness.take(writer), harness.take(other))
+    let found = Self.value(harness.ask(other, "get", #"{"feed":"c","id":5}"#))?["result"]?["element"]
+    expectEqual(found?["v"]?.items.count, 40_000)
+    expectEqual(Self.value(harness.ask(other, "describe", #"{"feed":"c"}"#))?["result"]?["count"]?.int, 18)
+  }
+
+  @Test("short patches of a long element, and a new content of an array, take several turns", arguments: Log.allCases)
+  func shortRequests(_ log: Log) {
+    let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
+    let (writer, other) = (harness.connect(), harness.connect())
+    let numbers = (0..<80_000).map { "\($0)" }
+    _ = harness.ask(writer, "define", #"{"feed":"c","kind":"collection"}"#)
+    _ = harness.ask(writer, "update", #"{"feed":"c","element":{"id":5,"v":[\#(numbers.joined(separator: ","))]}}"#)
+    _ = harness.ask(writer, "define", #"{"feed":"a","kind":"array"}"#)
+    _ = harness.ask(writer, "set", #"{"feed":"a","elements":[\#(numbers.joined(separator: ","))]}"#)
+    let reversed = numbers.reversed().joined(separator: ",")
+    for (method, params) in [
+      ("patch", #"{"feed":"c","id":5,"patch":{"n":1}}"#), ("set", #"{"feed":"a","elements":[\#(reversed)]}"#),
+    ] {
+      harness.supply(writer, Self.request(method, params))
+      var pings = 0
+      let turns = Self.turns(harness, until: writer) { _ in
+        harness.supply(other, Self.request("ping"))
+        pings += harness.take(other).count
+      }
+      #expect(turns > 6 && pings > 4, "\(method)")
+      harness.turn()
+      _ = (harness.take(writer), harness.take(other))
+    }
+    let found = Self.value(harness.ask(other, "get", #"{"feed":"c","id":5}"#))?["result"]?["element"]
+    #expect(found?["n"]?.int == 1 && found?["v"]?.items.count == 80_000)
+    let rows = Self.value(harness.ask(other, "range", #"{"feed":"a","from":0,"count":80000}"#))?["result"]?["elements"]
+    expectEqual(rows?.items.map(\.int), (0..<80_000).reversed().map { $0 })
+  }
+
+  /// A long definition takes milliseconds, so others have a turn after each.
+  @Test("a transaction of long definitions takes a turn for each", arguments: Log.allCases)
+  func longDefinitions(_ log: Log) {
+    let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
+    let client = harness.connect()
+    _ = harness.ask(client, "define", #"{"feed":"a","kind":"array"}"#)
+    let types = Array(repeating: #""x""#, count: 2000).joined(separator: ",")
+    let operations = (0..<40).map {
+      #"{"method":"define","params":{"feed":"s\#($0)","kind":"slots","contents":{"x":"a"},"pattern":[\#(types)]}}"#
+    }
+    harness.supply(client, Self.request("transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#))
+    let turns = Self.turns(harness, until: client) { _ in }
+    #expect(turns > 40)
+  }
 }

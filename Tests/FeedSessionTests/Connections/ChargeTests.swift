@@ -75,9 +75,7 @@ import Testing
   }
 
   @Test func watchesCountAgainstTheQuota() {
-    var limits = Limits()
-    limits.maxQueuePerUser = 5 * Watch.memory
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxQueuePerUser = 5 * Watch.memory }
     let observer = fill(harness, count: 1)
     let watchers = [3, 2, 1].map { count in
       let watcher = harness.connect(uid: Self.user)
@@ -149,9 +147,7 @@ import Testing
 
   /// A snapshot that its watcher does not read is given up for a later one.
   @Test func snapshotsCountAgainstTheQuota() {
-    var limits = Limits()
-    limits.maxQueuePerUser = 1 << 19
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxQueuePerUser = 1 << 19 }
     let observer = fill(harness, count: 20_000)
     let watcher = harness.connect(uid: Self.user)
     harness.stopped = [watcher]

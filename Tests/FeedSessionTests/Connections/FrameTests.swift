@@ -52,9 +52,7 @@ import Testing
   @Test(arguments: [0, 5000, 0x7FFF_FFFF, 0xFFFF_FFFF]) func invalidLengthIsAnsweredAndClosesTheConnection(
     length: UInt32
   ) {
-    var limits = Limits()
-    limits.maxFrame = 4096
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxFrame = 4096 }
     let (bad, good) = (harness.connect(), harness.connect())
     let header = withUnsafeBytes(of: length.bigEndian) { Array($0) }
     let ping = EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)
@@ -152,9 +150,7 @@ import Testing
 
   /// An incomplete frame does not time out while the daemon does not read the connection because its queue is full.
   @Test func incompleteFrameDoesNotTimeOutWhileTheQueueIsFull() {
-    var limits = Limits()
-    limits.maxQueue = 4096
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxQueue = 4096 }
     let (pusher, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection"}"#)
     _ = harness.ask(watcher, "watch", #"{"feed":"c"}"#)

@@ -9,9 +9,7 @@ import Testing
 @Suite struct HistoryBoundTests {
   /// The histories of all feeds together are bounded by `maxHistoryBytes`; a revision that was discarded gets a snapshot.
   @Test func totalSizeOfHistoriesIsBounded() {
-    var limits = Limits()
-    limits.maxHistoryBytes = 8192
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxHistoryBytes = 8192 }
     let client = harness.connect()
     for feed in 0..<8 {
       _ = harness.ask(client, "define", #"{"feed":"f\#(feed)","kind":"array"}"#)
@@ -32,9 +30,7 @@ import Testing
 
   /// Among many feeds, histories are trimmed in parts. All of them are looked at, and share what is left after the first round.
   @Test func historiesOfManyFeedsAreTrimmedInParts() throws {
-    var limits = Limits()
-    limits.maxHistoryBytes = 8192
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxHistoryBytes = 8192 }
     let client = harness.connect()
     func fill(_ feed: String) {
       _ = harness.ask(client, "define", #"{"feed":"\#(feed)","kind":"array"}"#)

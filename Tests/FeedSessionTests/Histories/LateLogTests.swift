@@ -202,9 +202,7 @@ import Testing
   }
 
   @Test func requestsBeyondTheBatchLimitStayUnread() {
-    var limits = Limits()
-    limits.maxFrame = 1 << 20
-    let harness = EngineHarness(limits: limits, isDurable: true)
+    let harness = EngineHarness(isDurable: true) { $0.maxFrame = 1 << 20 }
     let (client, observer) = (harness.connect(), harness.connect())
     _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection"}"#)
     harness.log?.isHeld = true

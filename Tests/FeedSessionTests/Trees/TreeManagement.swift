@@ -1,5 +1,5 @@
-import FeedJSON
 import FeedModel
+import TestSupport
 
 @testable import EngineTesting
 @testable import FeedEngine
@@ -49,9 +49,7 @@ extension TreeWorld {
   }
 
   private static func parse(_ definition: TreeDefinition) throws -> FeedDefinition {
-    var scanner = JSONScanner()
-    let text = Array(definition.canonical.utf8)
-    return try text.withUnsafeBytes { try FeedDefinition(parsing: scanner.scan($0), limits: Limits()) }
+    try withJSON(definition.canonical) { try FeedDefinition(parsing: $0, limits: Limits()) }
   }
 
   /// Adopts what the daemon did by itself, or checks that the reference refuses it too.

@@ -66,20 +66,6 @@ import Testing
     }
   }
 
-  @Test func elementThatChangesBinsIsPairedAsAMove() {
-    let pusher = harness.connect()
-    _ = ask(
-      pusher, "define",
-      #"{"feed":"c","kind":"collection","bins":[{"name":"low","filter":"@.v < 5"},{"name":"all","sort":[{"by":"$.v"}]},{"name":"high","filter":"@.v >= 5"}]}"#
-    )
-    _ = ask(pusher, "update", #"{"feed":"c","elements":[{"id":1,"v":1},{"id":2,"v":2}]}"#)
-    let change = ask(pusher, "update", #"{"feed":"c","element":{"id":1,"v":9}}"#).json?["result"]
-    expectEqual(change?["deleted"]?.text, "[[0,0],[1,0]]")
-    expectEqual(change?["added"]?.text, "[[1,1],[2,0]]")
-    expectEqual(change?["updated"]?.text, "[]")
-    expectEqual(change?["moves"]?.text, "[[0,1],[1,0]]")
-  }
-
   @Test func redefinedBinsKeepTheirRowsAndTheSelection() {
     let pusher = harness.connect()
     _ = ask(pusher, "define", #"{"feed":"c","kind":"collection","bins":[{"name":"all"}],"multiple":true}"#)
@@ -90,16 +76,6 @@ import Testing
       #"{"feed":"c","kind":"collection","bins":[{"name":"all","sort":[{"by":"$.v"}]}],"multiple":true,"replace":true}"#)
     let selected = ask(pusher, "selected", #"{"feed":"c"}"#).json?["result"]?["selected"]
     expectEqual(selected?.text, "[[0,0],[0,1],[0,2]]")
-  }
-
-  @Test func smallerRetentionEvictsTheLeastRecentlyChangedAtOnce() {
-    let pusher = harness.connect()
-    _ = ask(pusher, "define", #"{"feed":"c","kind":"collection"}"#)
-    _ = ask(pusher, "update", #"{"feed":"c","elements":[{"id":1},{"id":2},{"id":3},{"id":1,"v":1}]}"#)
-    _ = ask(pusher, "define", #"{"feed":"c","kind":"collection","retain":{"count":2},"replace":true}"#)
-    let snapshot = ask(pusher, "snapshot", #"{"feed":"c"}"#)
-    let elements = snapshot.json?["result"]?["sections"]?.items.first?["elements"]
-    expectEqual(elements?.text, #"[{"id":1,"v":1},{"id":3}]"#, "\(snapshot)")
   }
 
   /// Arrays and collections whose rows get and lose types.
@@ -158,25 +134,6 @@ import Testing
 
   private func revisions(_ feeds: [String], _ id: ConnectionID) -> [Int?] {
     feeds.map { ask(id, "describe", "{\"feed\":\"\($0)\"}").json?["result"]?["revision"]?.int }
-  }
-
-  @Test(arguments: [
-    (
-      #"{"method":"move","params":{"feed":"a","from":0,"to":2}}"#,
-      #"{"method":"move","params":{"feed":"a","from":2,"to":0}}"#
-    ),
-    (
-      #"{"method":"replace","params":{"feed":"a","elements":[9],"at":[1]}}"#,
-      #"{"method":"set","params":{"feed":"a","elements":[1,2,3]}}"#
-    ),
-  ])
-  func transactionWithoutEffectMakesNoCommit(_ there: String, _ back: String) {
-    let (pusher, watcher) = (harness.connect(), harness.connect())
-    _ = ask(pusher, "define", #"{"feed":"a","kind":"array"}"#)
-    _ = ask(pusher, "insert", #"{"feed":"a","elements":[1,2,3]}"#)
-    _ = ask(watcher, "watch", #"{"feed":"a"}"#)
-    expectEqual(ask(pusher, "transaction", "{\"ops\":[\(there),\(back)]}").json?["result"]?["revision"]?.int, 2)
-    #expect(harness.take(watcher).isEmpty)
   }
 
   @Test(arguments: [#""type":"$.k""#, #""id":"$.id","type":"$.k""#])

@@ -42,9 +42,7 @@ import Testing
   /// A watcher that does not read while its feed is undefined receives the end later, by a delta or an empty snapshot.
   @Test(arguments: ["c", "c/b"], [(2, 0), (4, 0), (5, 0), (20, 0), (20, 3000)])
   func stoppedWatchReceivesTheEndOfItsFeed(feed: String, counts: (large: Int, small: Int)) {
-    var limits = Limits()
-    limits.maxQueue = 4096
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxQueue = 4096 }
     let (pusher, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", Self.definition)
     _ = harness.ask(watcher, "watch", #"{"feed":"\#(feed)"}"#)

@@ -90,9 +90,7 @@ import Testing
   }
 
   @Test func watchOfAFullConnectionCatchesUpByComposedDeltas() {
-    var limits = Limits()
-    limits.maxQueue = 4096
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxQueue = 4096 }
     let (pusher, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection"}"#)
     _ = harness.ask(watcher, "watch", #"{"feed":"c","initial":false}"#)

@@ -60,9 +60,7 @@ import Testing
   }
 
   @Test func slowReaderReceivesTheRevision() {
-    var limits = Limits()
-    limits.maxQueue = 1 << 16
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxQueue = 1 << 16 }
     let (pusher, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection"}"#)
     _ = harness.ask(watcher, "watch", #"{"feed":"c"}"#)

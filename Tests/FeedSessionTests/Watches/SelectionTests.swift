@@ -13,9 +13,7 @@ import Testing
   let watcher: ConnectionID
 
   init() {
-    var limits = Limits()
-    limits.maxQueue = 4096
-    harness = EngineHarness(limits: limits)
+    harness = EngineHarness { $0.maxQueue = 4096 }
     (pusher, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", #"{"feed":"a","kind":"array"}"#)
     _ = harness.ask(pusher, "set", #"{"feed":"a","elements":[1,2,3]}"#)

@@ -58,9 +58,7 @@ import Testing
 
   /// A delta that exceeds a frame is replaced by a snapshot, although the answer to the pusher fits.
   @Test func deltaLargerThanAFrameBecomesAReset() throws {
-    var limits = Limits()
-    limits.maxFrame = 4096
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxFrame = 4096 }
     let (pusher, watcher) = (harness.connect(), harness.connect())
     let bins = (0..<8).map { #"{"name":"\#($0)"}"# }.joined(separator: ",")
     _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection","bins":[\#(bins)]}"#)
@@ -106,9 +104,7 @@ import Testing
   /// A mutation whose answer does not fit a frame is refused without a change. A redefinition or a notification, whose answer
   /// does not list the change, is executed.
   @Test func mutationWhoseAnswerExceedsAFrameIsRefused() {
-    var limits = Limits()
-    limits.maxFrame = 4096
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxFrame = 4096 }
     let id = harness.connect()
     _ = harness.ask(id, "define", #"{"feed":"c","kind":"collection"}"#)
     for start in stride(from: 0, to: 1000, by: 100) {
@@ -133,10 +129,7 @@ import Testing
 
   /// Frames that a turn has produced already must not truncate later frames of the turn.
   @Test func manyAnswersOfOneTurnAreComplete() throws {
-    var limits = Limits()
-    limits.maxFrame = 4096
-    limits.maxQueue = 1 << 20
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { ($0.maxFrame, $0.maxQueue) = (4096, 1 << 20) }
     let (pusher, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection"}"#)
     _ = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
@@ -162,9 +155,7 @@ import Testing
 
   /// Reads whose answer exceeds a frame are refused; smaller reads of the same feed are not.
   @Test func readLargerThanAFrameIsRefused() {
-    var limits = Limits()
-    limits.maxFrame = 4096
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.maxFrame = 4096 }
     let id = harness.connect()
     _ = harness.ask(id, "define", #"{"feed":"c","kind":"collection"}"#)
     for number in 0..<200 {

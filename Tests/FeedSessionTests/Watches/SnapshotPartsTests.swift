@@ -223,9 +223,7 @@ import Testing
 
   /// A reset has the parts that its watch asked for, also after the other kind was asked for on the same connection.
   @Test func resetsAskedForByEachWatch() throws {
-    var limits = Limits()
-    (limits.maxFrame, limits.maxQueue) = (4096, 1000)
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { ($0.maxFrame, $0.maxQueue) = (4096, 1000) }
     let (pusher, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection","section":"$.s"}"#)
     for spanning in [true, false, true] {

@@ -182,9 +182,7 @@ import Testing
 
   /// Revisions before the trimmed history cannot be resumed from; later ones can.
   @Test func historyIsBounded() {
-    var limits = Limits()
-    limits.historyBytes = 400
-    let harness = EngineHarness(limits: limits)
+    let harness = EngineHarness { $0.historyBytes = 400 }
     let (pusher, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection"}"#)
     _ = harness.ask(watcher, "watch", #"{"feed":"c"}"#)

@@ -15,9 +15,7 @@ import Testing
 
   /// A daemon with the feeds f0 to f9, on which a connection may have four watches and a user three.
   init() throws {
-    var limits = Limits()
-    (limits.maxWatches, limits.maxWatchesPerUser) = (4, 3)
-    harness = EngineHarness(limits: limits, isDurable: true)
+    harness = EngineHarness(isDurable: true) { ($0.maxWatches, $0.maxWatchesPerUser) = (4, 3) }
     root = harness.connect(uid: 0)
     try allow((0..<10).map { "f\($0)" })
     for feed in 0..<10 { _ = harness.ask(root, "define", #"{"feed":"f\#(feed)","kind":"array"}"#) }
