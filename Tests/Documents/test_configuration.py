@@ -81,7 +81,3 @@ class Configuration(unittest.TestCase):
         named = [method for row in [*table, free] for method in re.findall(r"`(\w+)`", row)]
         named += ["feeds", "transaction"]
         self.assertEqual(sorted(named), sorted(METHODS))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -87,7 +87,3 @@ class Examples(unittest.TestCase):
             schema(f"methods/{method}", "/$defs/result").check(load(message["result"].text))
         elif message.get("params"):
             schema(f"notifications/{message['method'].value}").check(load(message["params"].text))
-
-
-if __name__ == "__main__":
-    unittest.main()

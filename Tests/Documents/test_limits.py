@@ -239,7 +239,3 @@ class Errors(unittest.TestCase):
         watch = connection.watch("a", initial=False)
         connection.call("insert", feed="b", element=1)
         self.assertEqual(watch.next(support.PATIENCE).method, "bookmark")
-
-
-if __name__ == "__main__":
-    unittest.main()

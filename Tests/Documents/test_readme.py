@@ -218,7 +218,3 @@ class Readme(unittest.TestCase):
         output = done.stdout.decode("utf-8", "replace")
         self.assertEqual(done.returncode, 0, output)
         self.assertRegex(output, r"(?m)^\d+ \['inbox/urgent', 'inbox/rest'\] \[\d+, \d+\]\nTrue$")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -404,7 +404,3 @@ class Refusals(unittest.TestCase):
             file.flush()
             program = [support.binary("feedd"), "--check-config", file.name]
             return subprocess.run(program, capture_output=True, timeout=support.PATIENCE).returncode
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -302,7 +302,3 @@ class Tests(unittest.TestCase):
         effort = (ROOT / "Tests" / "TestSupport" / "TestEnvironment.swift").read_text(encoding="utf-8")
         [variable] = set(re.findall(r"FEEDD_LONG\w*", effort))
         self.assertIn(f"{variable}=1", text)
-
-
-if __name__ == "__main__":
-    unittest.main()

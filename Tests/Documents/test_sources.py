@@ -41,7 +41,3 @@ class SourcesGuideTests(unittest.TestCase):
     def test_every_module_is_described(self):
         modules = sorted(folder.name for folder in SOURCES.iterdir() if folder.is_dir())
         self.assertEqual([name for name in modules if f"`{name}`" not in self.text], [])
-
-
-if __name__ == "__main__":
-    unittest.main()

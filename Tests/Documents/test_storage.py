@@ -54,7 +54,3 @@ class Storage(unittest.TestCase):
         program = [support.binary("feedd"), "--state", self.state, "--check"]
         done = subprocess.run(program, capture_output=True, text=True, timeout=support.PATIENCE)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

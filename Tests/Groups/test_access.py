@@ -137,7 +137,3 @@ class WithoutLibrary(GroupTest):
         finally:
             alone.kill()
             alone.wait()
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -110,7 +110,3 @@ class Copies(GroupTest):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(list(dict.fromkeys(done.stdout.splitlines())), ["copies: 1", "copies: 3"])
         self.compare()
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -139,7 +139,3 @@ class Units(unittest.TestCase):
         done = subprocess.run(["systemd-analyze", "verify", "./feedd.service", "./feedd-nats.service"], cwd=directory,
                               env={**os.environ, "SYSTEMD_UNIT_PATH": f"{directory}:"}, capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -133,7 +133,3 @@ class Losses(GroupTest):
     @staticmethod
     def text(client):
         return json.dumps(client.call("snapshot", feed="inbox"))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -147,7 +147,3 @@ class Package(unittest.TestCase):
         command = ["lintian", "--allow-root", "--fail-on", "error", self.package]
         done = subprocess.run(command, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -486,7 +486,3 @@ class UserService(unittest.TestCase):
         self.assertEqual(self.show("Result"), "success")
         self.assertIn('"id":1', self.run_as_user("feedclient", "--json", "get", "inbox", "1"))
         self.run_as_user("systemctl", "--user", "disable", "--now", "feedd.socket", "feedd.service")
-
-
-if __name__ == "__main__":
-    unittest.main()

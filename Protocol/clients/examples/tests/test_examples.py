@@ -174,7 +174,3 @@ class Waybar(ExampleTest):
         bar = self.start("nothing")
         self.assertRegex(bar.stderr.read().decode(), r"\Awaybar: unknown feed")
         self.assertEqual(bar.wait(PATIENCE), 1)
-
-
-if __name__ == "__main__":
-    unittest.main()

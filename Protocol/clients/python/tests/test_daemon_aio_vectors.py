@@ -100,7 +100,3 @@ class Transactions(test_daemon_vectors.Transactions):
 
 class Exchanges(test_daemon_exchanges.Exchanges):
     pass
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -38,7 +38,3 @@ class Errors(support.DaemonTest):
         definitions = self.connection.call("feeds")["feeds"]
         digests = [self.connection.call("verify", feed=feed["feed"]) for feed in definitions]
         return definitions, digests, self.connection.call("sync")["revision"]
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -80,7 +80,3 @@ class Case:
                 feed = message.pop("feed")
                 self.test.assertNotIn(feed, came[method])
                 came[method][feed] = message
-
-
-if __name__ == "__main__":
-    unittest.main()

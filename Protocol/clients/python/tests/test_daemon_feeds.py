@@ -126,7 +126,3 @@ class Slots(VectorTest):
             self.deltas(connection, mirrors)
             self.assertEqual(self.rows(), slots.rows(definition, counts))
             self.agree(mirrors)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -77,7 +77,3 @@ class Framing(support.DaemonTest):
                 self.match(one, other)
         else:
             self.assertEqual(expected, found)
-
-
-if __name__ == "__main__":
-    unittest.main()

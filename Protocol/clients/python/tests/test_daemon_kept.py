@@ -84,7 +84,3 @@ class Kept(unittest.TestCase):
         with daemon.connect() as connection:
             self.assertEqual(connection.call("feeds")["feeds"], [])
             self.assertNotEqual(connection.hello["epoch"], epoch)
-
-
-if __name__ == "__main__":
-    unittest.main()

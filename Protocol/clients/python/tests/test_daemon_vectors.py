@@ -129,7 +129,3 @@ class Transactions(VectorTest):
         for feed, sections in case["after"].items:
             self.assertEqual(self.snapshot(feed), contents(sections))
         self.agree(mirrors)
-
-
-if __name__ == "__main__":
-    unittest.main()

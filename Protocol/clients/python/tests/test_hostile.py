@@ -332,7 +332,3 @@ class Contents(unittest.TestCase):
                 with self.assertRaises(Gap):
                     counts.apply(Notification("delta", {**DELTA, "counts": [1], **change}))
                 self.assertEqual((counts.names, counts.counts, counts.revision), (["s"], [1], 7))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -205,7 +205,3 @@ class Courses(unittest.TestCase):
         mirror = started(texts.parse('[{"name":"s","elements":[{"v":0.1000000000000000000001},12345678901234567890]}]'))
         self.assertEqual(str(mirror.values()[0][0]["v"]), "0.1000000000000000000001")
         self.assertEqual(mirror.values()[0][1], 12345678901234567890)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -40,7 +40,3 @@ class Package(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="feedd-test-") as cache:
             done = run("mypy", "--strict", "--python-version", "3.9", "--cache-dir", cache, "feedd", cwd=FOLDER)
         self.assertEqual(done.returncode, 0, done.stdout)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -84,7 +84,3 @@ class Posts(support.DaemonTest):
         self.assertGreater(len(untouched), 50)
         for line in untouched:
             self.assertIn(line.strip(), rows)
-
-
-if __name__ == "__main__":
-    unittest.main()

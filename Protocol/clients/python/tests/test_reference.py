@@ -59,7 +59,3 @@ class Model(unittest.TestCase):
                 change, elements = getattr(feed, rng.choice(["update", "update", "set"]))(many)
                 after = changes.apply(before, change, elements)
                 self.assertEqual(vectors.shown_text(after), vectors.shown_text(feed.sections()), f"seed {seed}")
-
-
-if __name__ == "__main__":
-    unittest.main()
