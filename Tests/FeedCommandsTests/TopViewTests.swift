@@ -1,4 +1,3 @@
-import FeedJSON
 import TestSupport
 import Testing
 
@@ -6,17 +5,13 @@ import Testing
 
 @Suite("the screen of top") struct TopViewTests {
   private func sample(_ seconds: UInt64, requests: Int, clients: [(name: String, requests: Int)]) throws -> TopSample {
-    func withView<Result>(_ text: String, _ body: (JSONView) throws -> Result) throws -> Result {
-      var scanner = JSONScanner()
-      return try Array(text.utf8).withUnsafeBytes { try body(try scanner.scan($0)) }
-    }
     let stats = "{\"revision\":1234,\"uptime\":3720,\"requests\":\(requests),\"queuedBytes\":2048,\"feeds\":3}"
-    var sample = try withView(stats) { TopSample(time: seconds * 1_000_000_000, stats: $0) }
+    var sample = try withJSON(stats) { TopSample(time: seconds * 1_000_000_000, stats: $0) }
     let rows = clients.enumerated().map { place, client in
       "{\"name\":\"\(client.name)\",\"uid\":0,\"pid\":\(place + 1),\"queued\":0,\"held\":0,\"lag\":0,\"resets\":0,"
         + "\"requests\":\(client.requests),\"watches\":[\"f\"]}"
     }
-    try withView("{\"clients\":[\(rows.joined(separator: ","))]}") { sample.take(clients: $0) }
+    try withJSON("{\"clients\":[\(rows.joined(separator: ","))]}") { sample.take(clients: $0) }
     return sample
   }
 
