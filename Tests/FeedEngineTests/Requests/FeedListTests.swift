@@ -1,5 +1,3 @@
-import FeedModel
-import FeedWire
 import TestSupport
 import Testing
 

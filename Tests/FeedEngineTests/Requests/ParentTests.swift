@@ -1,4 +1,3 @@
-import FeedModel
 import TestSupport
 import Testing
 

@@ -1,4 +1,3 @@
-import FeedServer
 import TestSupport
 import Testing
 

@@ -1,5 +1,3 @@
-import FeedModel
-
 extension LimitCase {
   /// Limits whose requests use exactly as much as is said.
   static let counted: [LimitCase] = [

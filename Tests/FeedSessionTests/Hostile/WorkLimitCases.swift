@@ -1,5 +1,3 @@
-import FeedModel
-
 extension LimitCase {
   /// Limits on work, whose requests use what the daemon counts.
   static let measured: [LimitCase] = [
