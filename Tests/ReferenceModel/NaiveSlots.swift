@@ -1,4 +1,4 @@
-/// A slots list built row by row, as the rule words it (seeds 000 and 001).
+/// A slots list built row by row, as the rule words it.
 struct NaiveSlots {
   private let slots: TreeSlots
   private let contents: [String: [TreeRow]]
