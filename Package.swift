@@ -122,7 +122,7 @@ let package = Package(
     program("feedclient", ["FeedCommands", "FeedStorage", "FeedSystem"]),
     program(
       "feedbench",
-      ["CLinux", "FeedJSON", "FeedQuery", "FeedChange", "FeedModel", "FeedWire", "FeedEngine", "FeedSystem"]),
+      ["CLinux", "FeedJSON", "FeedChange", "FeedModel", "FeedWire", "FeedEngine", "FeedSystem"]),
     .executableTarget(
       name: "notices", dependencies: ["FeedClient"], path: "Tests/Examples/notices",
       swiftSettings: settings + wholeModule),

@@ -18,12 +18,9 @@ import Testing
     "Every command prints numbers, one object a line",
     arguments: [
       ["json", "--count", "50"],
-      ["query", "--count", "50"],
       ["model", "--count", "50", "--elements", "40", "--elements", "300"],
       ["engine", "--count", "600", "--watchers", "0", "--watchers", "3", "--elements", "9"],
-      ["sections", "--count", "50", "--elements", "60"],
       ["tree", "--count", "600", "--levels", "4", "--rows", "50"],
-      ["view", "--count", "600", "--elements", "40"],
       ["socket", "--count", "600", "--watchers", "1", "--watchers", "3", "--snapshot", "500"],
       ["long", "--count", "300"],
       ["core", "--part", "memory", "--part", "nesting", "--scale", "1"],
@@ -56,7 +53,7 @@ import Testing
   @Test func helpListsCommandsAndOptions() throws {
     let help = try run(["--help"])
     expectEqual(help.code, 0)
-    for command in ["json", "query", "model", "engine", "sections", "tree", "view", "socket", "long", "core"] {
+    for command in ["json", "model", "engine", "tree", "socket", "long", "core"] {
       #expect(help.output.contains("\n  \(command) "))
       let own = try run([command, "--help"])
       expectEqual(own.code, 0)
@@ -67,7 +64,7 @@ import Testing
   @Test(arguments: [
     (
       ["sokcet"],
-      "unknown command 'sokcet': the commands are json, query, model, sections, engine, tree, view, socket, long, core, log"
+      "unknown command 'sokcet': the commands are json, model, engine, tree, socket, long, core, log"
     ),
     (["json", "--cuont", "1"], "unknown option --cuont; did you mean --count?"),
     (["json", "extra"], "unexpected argument 'extra'"),

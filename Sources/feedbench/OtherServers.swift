@@ -36,22 +36,12 @@ struct RedisServer: Server {
   }
 
   func answerCounter(_ job: PushJob) -> MessageCounter {
-    .fixed(FixedCounter(length: "\(stores ? ":0\r\n" : ""):\(job.watchers)\r\n".utf8.count))
+    MessageCounter(length: "\(stores ? ":0\r\n" : ""):\(job.watchers)\r\n".utf8.count)
   }
 
   func deliveryCounter(_ job: PushJob) -> MessageCounter {
-    .fixed(FixedCounter(length: Self.command(["message", PushJob.feed, job.initialElements()[0]]).utf8.count))
+    MessageCounter(length: Self.command(["message", PushJob.feed, job.initialElements()[0]]).utf8.count)
   }
-
-  var fence: Texts? { nil }
-
-  var ping: Texts {
-    let request = Texts()
-    request.append(Self.command(["PING"]))
-    return request
-  }
-
-  var pingCounter: MessageCounter { .fixed(FixedCounter(length: "+PONG\r\n".utf8.count)) }
 
   /// Stores the initial elements of a job.
   func fill(_ job: PushJob) throws {
@@ -60,7 +50,7 @@ struct RedisServer: Server {
     for (id, element) in job.initialElements().enumerated() {
       texts.append(Self.command(["HSET", PushJob.feed, "\(1_000_000_000 + id)", element]))
     }
-    var answers = MessageCounter.fixed(FixedCounter(length: ":1\r\n".utf8.count))
+    var answers = MessageCounter(length: ":1\r\n".utf8.count)
     for start in stride(from: 0, to: texts.count, by: 1000) {
       let end = min(texts.count, start + 1000)
       try stream.writeAll(texts[start..<end])
@@ -111,22 +101,12 @@ struct NATSServer: Server {
     return texts
   }
 
-  func answerCounter(_ job: PushJob) -> MessageCounter { .fixed(FixedCounter(length: "+OK\r\n".utf8.count)) }
+  func answerCounter(_ job: PushJob) -> MessageCounter { MessageCounter(length: "+OK\r\n".utf8.count) }
 
   func deliveryCounter(_ job: PushJob) -> MessageCounter {
     let bytes = job.initialElements()[0].utf8.count
-    return .fixed(FixedCounter(length: "MSG \(PushJob.feed) 1 \(bytes)\r\n\r\n".utf8.count + bytes))
+    return MessageCounter(length: "MSG \(PushJob.feed) 1 \(bytes)\r\n\r\n".utf8.count + bytes)
   }
-
-  var fence: Texts? { nil }
-
-  var ping: Texts {
-    let request = Texts()
-    request.append("PING\r\n")
-    return request
-  }
-
-  var pingCounter: MessageCounter { .fixed(FixedCounter(length: "PONG\r\n".utf8.count)) }
 
   /// Sends a line and reads until the answer ends in `end`. The server begins with a line about itself.
   private func ask(_ stream: UnixStream, _ line: String, until end: String) throws {
@@ -223,16 +203,12 @@ final class CopyServer: Server, Sendable {
   func pushes(_ job: PushJob) -> Texts { .pushes(job) }
 
   func answerCounter(_ job: PushJob) -> MessageCounter {
-    .fixed(FixedCounter(length: 4 + Self.answer.utf8CodeUnitCount))
+    MessageCounter(length: 4 + Self.answer.utf8CodeUnitCount)
   }
 
   func deliveryCounter(_ job: PushJob) -> MessageCounter {
-    .fixed(FixedCounter(length: 4 + Self.head.utf8CodeUnitCount + elementBytes + Self.tail.utf8CodeUnitCount))
+    MessageCounter(length: 4 + Self.head.utf8CodeUnitCount + elementBytes + Self.tail.utf8CodeUnitCount)
   }
-
-  var fence: Texts? { nil }
-  var ping: Texts { Texts() }
-  var pingCounter: MessageCounter { .fixed(FixedCounter(length: 1)) }
 
   private func copy(from pusher: UnixStream) throws {
     var input = ByteBuffer(capacity: 1 << 20)

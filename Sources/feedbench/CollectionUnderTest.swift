@@ -14,8 +14,6 @@ final class CollectionUnderTest {
   private let size: Int
   private var random = BenchmarkRandom(seed: 7)
   private var version = 0
-  /// The sort key of each element, by identity; 0 for none.
-  private var places: [Int] = []
 
   /// - Parameter members: the members of the definition besides the name and the kind, as JSON.
   init(_ members: String, size: Int) throws {
@@ -51,25 +49,16 @@ final class CollectionUnderTest {
     for run in 0...runs {
       var time: UInt64 = 0
       for _ in 0..<rounds { time += try measure(operation, batch) }
-      trim()
+      catalog.trimHistories(before: Instant(nanoseconds: .max))
       if run > 0 { times.append(Double(time)) }
     }
     return (Sample(times), batch * rounds)
   }
 
-  /// Measures commits of one element each.
-  func measureOnce(_ operation: CollectionOperation, _ batch: Int) throws -> UInt64 {
-    defer { trim() }
-    return try measure(operation, batch)
-  }
-
-  private func trim() { catalog.trimHistories(before: Instant(nanoseconds: .max)) }
-
   private func measure(_ operation: CollectionOperation, _ batch: Int) throws -> UInt64 {
     let new = Array(size..<(size + batch))
     switch operation {
     case .update: return try push((0..<batch).map { _ in random.below(size) })
-    case .edit: return try push((0..<batch).map { _ in random.below(size) }, keepsPlace: true)
     case .insert:
       let time = try push(new)
       try delete(new)
@@ -77,13 +66,6 @@ final class CollectionUnderTest {
     case .delete:
       try push(new)
       return try delete(new)
-    }
-  }
-
-  /// Measures one `update` of the elements with these identities.
-  func update(_ ids: Range<Int>, keepsPlace: Bool) throws -> UInt64 {
-    try commitOnce(elements(Array(ids), keepsPlace: keepsPlace).array()) {
-      try collection.update(elements: $0, in: catalog.commit)
     }
   }
 
@@ -122,19 +104,17 @@ final class CollectionUnderTest {
 
   /// Measures commits of one element for each identity. Each element differs from the earlier ones.
   @discardableResult
-  private func push(_ ids: [Int], keepsPlace: Bool = false) throws -> UInt64 {
-    try commitEach(of: elements(ids, keepsPlace: keepsPlace).array()) { try collection.update($0, in: catalog.commit) }
+  private func push(_ ids: [Int]) throws -> UInt64 {
+    try commitEach(of: elements(ids).array()) { try collection.update($0, in: catalog.commit) }
   }
 
-  /// - Parameter keepsPlace: whether elements that were written before keep their sort key.
-  private func elements(_ ids: [Int], keepsPlace: Bool = false) -> Texts {
+  private func elements(_ ids: [Int]) -> Texts {
     let texts = Texts()
     for id in ids {
       version += 1
-      while places.count <= id { places.append(0) }
-      if !keepsPlace || places[id] == 0 { places[id] = 1_700_000_000_000 + random.below(1_000_000_000) }
+      let place = 1_700_000_000_000 + random.below(1_000_000_000)
       let head = """
-        {"id":\(id),"version":\(version),"priority":\(random.below(10)),"at":\(places[id]),"text":"
+        {"id":\(id),"version":\(version),"priority":\(random.below(10)),"at":\(place),"text":"
         """
       texts.append(head + random.words(max(1, Self.elementBytes - head.utf8.count - 2)) + "\"}")
     }
@@ -166,8 +146,6 @@ final class CollectionUnderTest {
 enum CollectionOperation: String {
   /// Replaces an existing element, chosen at random.
   case update
-  /// Replaces an existing element, chosen at random, by one with the same sort key.
-  case edit
   /// Adds an element.
   case insert
   /// Removes one of the elements added last.

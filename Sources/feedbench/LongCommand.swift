@@ -164,7 +164,7 @@ private final class Bystander: Sendable {
 
   private func measure(_ server: FeeddServer, _ request: String) throws -> Latencies {
     var latencies = Latencies()
-    var ping = try Ping(server, request: Texts.frame(request))
+    var ping = try Ping(server, request)
     repeat {
       latencies.add(try ping.once())
       usleep(Self.pause)

@@ -3,16 +3,106 @@ import FeedJSON
 import FeedModel
 import FeedSystem
 
+extension BenchmarkCommand {
+  static let engine = BenchmarkCommand(
+    name: "engine", summary: "drive the engine without sockets: requests in, frames out",
+    about: """
+      Measures the engine without sockets. One connection pushes elements, a window of requests per turn, and the output for \
+      it and for the watchers is discarded. The time that the daemon takes in addition is spent in the kernel.
+      """,
+    options: [
+      count("number of updates per run", default: defaultEngineCount),
+      OptionDescription(
+        "watchers", value: .integer(0...10_000), help: "number of watching connections",
+        defaultText: defaultWatchers.map { "\($0)" }.joined(separator: ", "), repeats: true),
+      OptionDescription(
+        "elements", value: .integer(1...100_000_000),
+        help: "number of elements of the feed, updated in random order",
+        defaultText: defaultSizes.map { grouped($0) }.joined(separator: ", "), repeats: true),
+      window(), payload,
+    ]
+  ) { options, report in
+    var job = PushJob(count: options.integer("count") ?? defaultEngineCount)
+    job.window = options.integer("window") ?? job.window
+    job.payload = options.integer("payload") ?? job.payload
+    let watchers = options.texts("watchers").compactMap(Count.parse)
+    let sizes = options.texts("elements").compactMap(Count.parse)
+    try EngineMeasures(
+      job: job, watchers: watchers.isEmpty ? defaultWatchers : watchers, sizes: sizes.isEmpty ? defaultSizes : sizes
+    ).run(&report)
+  }
+
+  private static let defaultEngineCount = 400_000
+  private static let defaultWatchers = [0, 1, 8, 32]
+  private static let defaultSizes = [1000, 1_000_000]
+}
+
+/// The cases of `feedbench engine`.
+struct EngineMeasures {
+  let job: PushJob
+  /// The numbers of watchers to measure with.
+  let watchers: [Int]
+  /// The numbers of elements to measure with. Only the first one is measured with all numbers of watchers.
+  let sizes: [Int]
+
+  func run(_ report: inout Report) throws {
+    try report.title("pushes of \(counted(job.payload, "byte")), \(grouped(job.window)) in a turn")
+    var first: Double?
+    for size in sizes {
+      for number in size == sizes.first ? watchers : Array(watchers.prefix(1)) {
+        var job = job
+        (job.elements, job.watchers) = (size, number)
+        let driver = try EngineDriver(job)
+        let sample = try Sample.measure(runs: report.runs) { try driver.run(job.count) }
+        let each = sample.best / Double(job.count)
+        var metrics = [Metric.nanoseconds(each), .millionsPerSecond("updates", 1e3 / each)]
+        if let first, size != sizes.first { metrics.append(.ratio(each / first, to: grouped(sizes[0]))) }
+        first = first ?? each
+        try report.add("an update of \(grouped(size)), \(counted(number, "watcher"))", metrics, noise: sample.noise)
+      }
+    }
+    try measureCounts(&report)
+    try measureStalled(&report)
+  }
+
+  /// Watchers of counts beside as many watchers of rows: what an update costs, and what each of them receives.
+  private func measureCounts(_ report: inout Report) throws {
+    guard let number = watchers.max(), number > 0 else { return }
+    var job = job
+    (job.elements, job.watchers, job.watchesCounts) = (sizes[0], number, true)
+    let driver = try EngineDriver(job)
+    let sample = try Sample.measure(runs: report.runs) { try driver.run(job.count) }
+    let bytes = Double(driver.delivered) / Double(job.count * number)
+    try report.add(
+      "an update of \(grouped(sizes[0])), \(counted(number, "watcher")) of counts",
+      [.nanoseconds(sample.best / Double(job.count)), .bytes(bytes, each: "change")], noise: sample.noise)
+  }
+
+  /// Pushes one element at a time while watchers of another feed read nothing. They should not slow down the pushes.
+  private func measureStalled(_ report: inout Report) throws {
+    var alone: Double?
+    for number in [0, 4000] {
+      var job = job
+      (job.count, job.window, job.elements, job.watchers) = (max(1, job.count / 8), 1, sizes[0], 0)
+      let driver = try EngineDriver(job, stalled: number)
+      let sample = try Sample.measure(runs: report.runs) { try driver.run(job.count) }
+      let each = sample.best / Double(job.count)
+      var metrics = [Metric.nanoseconds(each)]
+      if let alone { metrics.append(.ratio(each / alone, to: "0")) }
+      alone = alone ?? each
+      try report.add(
+        "stalled watchers, \(grouped(number)), and an update of another feed", metrics, noise: sample.noise)
+    }
+  }
+}
+
 /// Drives a turn with one pushing connection and watchers, in memory instead of over sockets.
 final class EngineDriver {
   private var turn: Turn
   private var link = PushLink()
   private let frames: Texts
-  /// The requests of the watchers.
-  private let watches = Texts()
   private let window: Int
   private let hasWatchers: Bool
-  private var watcher = ConnectionID(rawValue: 0)
   /// The frame to push next.
   private var next = 0
 
@@ -36,10 +126,10 @@ final class EngineDriver {
     turn = Turn(engine, log: NoLog(), now: now)
     let pusher = connect()
     for index in 0..<preparation.count { deliver(pusher, preparation[index]) }
-    for (index, feed) in watched.enumerated() {
-      let what = watchesCounts ? "elements" : "initial"
-      watches.append(frame: Texts.request("watch", #"{"feed":"\#(feed)","\#(what)":false}"#))
-      deliver(connect(), watches[index])
+    let what = watchesCounts ? "elements" : "initial"
+    for feed in watched {
+      let request = Texts.frame(Texts.request("watch", #"{"feed":"\#(feed)","\#(what)":false}"#))
+      withExtendedLifetime(request) { _ = deliver(connect(), request[0]) }
     }
   }
 
@@ -77,9 +167,7 @@ final class EngineDriver {
   }
 
   /// Pushes `count` frames, beginning after those of the last run: pushing the same frames again could change nothing.
-  /// - Parameter reachesWatchers: whether at least one push changes what the watchers show. Few of many rows are in a
-  ///   view of the first ones.
-  func run(_ count: Int, reachesWatchers: Bool = true) throws {
+  func run(_ count: Int) throws {
     link.delivered = 0
     var pushed = 0
     while pushed < count {
@@ -90,33 +178,7 @@ final class EngineDriver {
       pushed += window
       next = (next + window) % frames.count
     }
-    if hasWatchers && reachesWatchers && link.delivered == 0 { throw BenchmarkError("nothing reached a watcher") }
-  }
-
-  /// Measures the snapshot of the pushed feed for a new watcher, who then unwatches it. ``delivered`` then has its bytes.
-  ///
-  /// - Parameter spanning: whether the parts may span sections.
-  func watch(spanning: Bool) throws -> UInt64 {
-    if watches.count == 0 {
-      watcher = connect()
-      for isSpanning in [false, true] {
-        watches.append(frame: Texts.request("watch", #"{"feed":"\#(PushJob.feed)","spanning":\#(isSpanning)}"#))
-      }
-      watches.append(frame: Texts.request("unwatch", #"{"feed":"\#(PushJob.feed)"}"#))
-    }
-    link.delivered = 0
-    let start = ProcessorClock.now
-    deliver(watcher, watches[spanning ? 1 : 0])
-    // A snapshot takes several turns.
-    var bytes = -1
-    while link.delivered > bytes {
-      bytes = link.delivered
-      turn.run(&link, now: Instant(nanoseconds: MonotonicClock.now))
-    }
-    let time = ProcessorClock.now - start
-    deliver(watcher, watches[2])
-    link.delivered = bytes
-    return time
+    if hasWatchers && link.delivered == 0 { throw BenchmarkError("nothing reached a watcher") }
   }
 
   private func connect() -> ConnectionID {

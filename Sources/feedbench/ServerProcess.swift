@@ -128,6 +128,72 @@ final class DaemonUnderTest {
   }
 }
 
+/// A Redis in its own temporary directory that keeps no snapshots.
+final class RedisUnderTest {
+  let process: ServerProcess
+  /// How its append-only file is synced; nil if there is none.
+  private let sync: String?
+
+  private init(_ program: String, sync: String?) throws {
+    self.sync = sync
+    let log = ["--appendonly", sync == nil ? "no" : "yes"] + (sync.map { ["--appendfsync", $0] } ?? [])
+    process = try ServerProcess(program) { folder in
+      ["--port", "0", "--unixsocket", Self.socketPath(folder), "--dir", folder, "--save", "", "--maxclients", "4000"]
+        + log
+    } answers: {
+      (try? UnixStream.connect(path: Self.socketPath($0))) != nil
+    }
+  }
+
+  /// Starts a Redis; nil if it is not installed.
+  static func start(sync: String? = nil) throws -> RedisUnderTest? {
+    try ServerProcess.path(of: "redis-server").map { try RedisUnderTest($0, sync: sync) }
+  }
+
+  func server(stores: Bool = true) -> RedisServer {
+    RedisServer(path: Self.socketPath(process.folder), stores: stores, appendsEach: sync)
+  }
+
+  private static func socketPath(_ folder: String) -> String { "\(folder)/redis.sock" }
+}
+
+/// A feedd, and the other servers that are installed.
+final class ServersUnderTest {
+  private let daemon: DaemonUnderTest
+  private let redis: RedisUnderTest?
+  private let nats: ServerProcess?
+  private let port: UInt16
+
+  /// - Parameter sync: how Redis syncs an append-only file; nil to compare what stores nothing on disk, also with NATS.
+  init(_ durability: String = "memory", beside sync: String? = nil) throws {
+    daemon = try DaemonUnderTest(durability: durability)
+    redis = try RedisUnderTest.start(sync: sync)
+    let port = try LocalPort.free()
+    self.port = port
+    nats = try (sync == nil ? ServerProcess.path(of: "nats-server") : nil).map { path in
+      try ServerProcess(path) { _ in
+        ["-a", "127.0.0.1", "-p", "\(port)", "-l", "/dev/null"]
+      } answers: { _ in
+        (try? LocalPort.connect(port)) != nil
+      }
+    }
+  }
+
+  /// The name of the Redis; empty if it is not installed.
+  var otherName: String { redis?.server().name ?? "" }
+
+  /// feedd, and Redis that stores each element.
+  var storing: [any Server] { [FeeddServer(path: daemon.socketPath)] + (redis.map { [$0.server()] } ?? []) }
+
+  /// All servers. Those that store nothing come last.
+  func all(_ job: PushJob) -> [any Server] {
+    var servers = storing
+    if let redis { servers.append(redis.server(stores: false)) }
+    if nats != nil { servers.append(NATSServer(port: port)) }
+    return servers + [CopyServer(job)]
+  }
+}
+
 /// The processor time of a server, from the kernel. Other load on the machine affects it less than elapsed time.
 struct ServerProcessClock {
   private let path: String

@@ -1,5 +1,93 @@
+import FeedJSON
 import FeedSystem
 import Synchronization
+
+extension BenchmarkCommand {
+  static let socket = BenchmarkCommand(
+    name: "socket", summary: "measure pushes and watchers over a socket",
+    about: """
+      Measures the whole daemon over its socket: one connection pushes elements while others watch the feed; then one request \
+      and one delta at a time; then pings of one connection while another one receives a large snapshot. Starts a feedd unless \
+      --socket names one.
+      """,
+    options: [
+      count("number of updates per run", default: defaultSocketCount),
+      OptionDescription(
+        "watchers", value: .integer(0...1000), help: "number of watching connections",
+        defaultText: watchers.map { "\($0)" }.joined(separator: ", "), repeats: true),
+      window("maximum number of unanswered pushes"), payload,
+      OptionDescription(
+        "snapshot", value: .integer(0...100_000_000), help: "number of elements of the large snapshot; 0 to skip it",
+        defaultText: "\(snapshot)"),
+      OptionDescription(
+        "durability", value: .choice(["memory", "process", "disk"]),
+        help: "durability of the started feedd", defaultText: "memory"),
+      OptionDescription("socket", value: .text("PATH"), help: "socket of a running feedd"),
+    ],
+    notes: """
+      A delivery is one update received by one watcher. "server" is the processor time of the daemon for one update.
+      """
+  ) { options, report in
+    var job = PushJob(count: options.integer("count") ?? defaultSocketCount)
+    job.window = options.integer("window") ?? job.window
+    job.payload = options.integer("payload") ?? job.payload
+    let given = options.texts("watchers").compactMap(Count.parse)
+    let durability = options.text("durability") ?? "memory"
+    let daemon = try options.text("socket") == nil ? DaemonUnderTest(durability: durability) : nil
+    let measures = SocketMeasures(
+      job: job, watchers: given.isEmpty ? watchers : given, snapshot: options.integer("snapshot") ?? snapshot,
+      feedd: FeeddServer(path: options.text("socket") ?? daemon?.socketPath ?? ""))
+    try withExtendedLifetime(daemon) { try measures.run(&report) }
+  }
+
+  private static let defaultSocketCount = 400_000
+  private static let watchers = [1, 8, 32]
+  private static let snapshot = 1_000_000
+}
+
+/// The cases of `feedbench socket`.
+struct SocketMeasures {
+  let job: PushJob
+  /// The numbers of watchers to measure with.
+  let watchers: [Int]
+  /// The number of elements of the large snapshot; 0 for none.
+  let snapshot: Int
+  let feedd: FeeddServer
+
+  func run(_ report: inout Report) throws {
+    try report.title("fan-out: elements of \(counted(job.payload, "byte")), \(grouped(job.window)) pushes unanswered")
+    for number in watchers {
+      var job = job
+      job.watchers = number
+      try fanOut(job, report)
+    }
+    try report.title("one at a time")
+    try roundTrips(report)
+    if snapshot > 0 {
+      try report.title("pings of one connection while another is sent \(counted(snapshot, "element"))")
+      var job = job
+      job.elements = snapshot
+      try SnapshotMeasure(server: feedd, job: job).run(report)
+    }
+  }
+
+  private func fanOut(_ job: PushJob, _ report: Report) throws {
+    var measure = try FanOut(feedd, job)
+    for run in 0...report.runs { try measure.run(counts: run > 0) }
+    try report.add(
+      "\(feedd.name), to \(counted(job.watchers, "watcher"))", measure.metrics, noise: measure.sample.noise)
+  }
+
+  private func roundTrips(_ report: Report) throws {
+    let count = max(1, min(job.count, 20_000))
+    let ping = try RoundTrips.pings(feedd, count: count)
+    try report.add("\(feedd.name), a ping and its answer", ping.metrics)
+    var job = job
+    (job.watchers, job.count) = (1, count)
+    let update = try RoundTrips.updates(feedd, job)
+    try report.add("\(feedd.name), an update, its answer and delta", update.metrics)
+  }
+}
 
 /// Runs the job on one server several times.
 struct FanOut {
@@ -65,13 +153,15 @@ struct FanOut {
 /// Measures round trips, one message at a time.
 enum RoundTrips {
   /// Sends pings, each after the answer to the previous one.
-  static func pings(_ server: some Server, count: Int) throws -> Latencies {
+  static func pings(_ server: FeeddServer, count: Int) throws -> Latencies {
     var ping = try Ping(server)
-    return try ping.run(count)
+    var latencies = Latencies()
+    for _ in 0..<count { latencies.add(try ping.once()) }
+    return latencies
   }
 
   /// Pushes updates, each after the previous one was answered and received by a watcher.
-  static func updates(_ server: some Server, _ job: PushJob) throws -> Latencies {
+  static func updates(_ server: FeeddServer, _ job: PushJob) throws -> Latencies {
     try server.prepare()
     let pusher = try server.connect()
     let watcher = try server.subscribe()
@@ -105,19 +195,12 @@ enum RoundTrips {
 struct Ping: ~Copyable {
   private let stream: UnixStream
   private let request: Texts
-  private var counter: MessageCounter
+  private var counter = MessageCounter()
   private var sent = 0
 
-  init(_ server: some Server, request: Texts? = nil) throws {
+  init(_ server: FeeddServer, _ request: String = Texts.request("ping")) throws {
     stream = try server.connect()
-    self.request = request ?? server.ping
-    counter = server.pingCounter
-  }
-
-  mutating func run(_ count: Int) throws -> Latencies {
-    var latencies = Latencies()
-    for _ in 0..<count { latencies.add(try once()) }
-    return latencies
+    self.request = Texts.frame(request)
   }
 
   /// Sends one ping and returns the time of the round trip in nanoseconds.
@@ -219,7 +302,7 @@ final class SnapshotReader: Sendable {
       requests.append(frame: Texts.request("watch", #"{"feed":"\#(PushJob.feed)"}"#, id: 1))
       requests.append(frame: Texts.request("sync", id: 2))
       try stream.writeAll(requests.joined)
-      var frames = FrameCounter(shortLength: Self.shortLength)
+      var frames = MessageCounter(shortLength: Self.shortLength)
       let space = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 4096)
       defer { space.deallocate() }
       while frames.shortCount < 2 {

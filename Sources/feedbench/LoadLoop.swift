@@ -114,63 +114,29 @@ struct LoadConnection {
 }
 
 /// Counts messages in a stream of bytes by their lengths only.
-enum MessageCounter {
-  /// Frames of feedd.
-  case frames(FrameCounter)
-  /// Messages of one fixed length.
-  case fixed(FixedCounter)
-
+struct MessageCounter {
+  /// The length of each message; 0 for frames: a big-endian length of four bytes, followed by that many bytes.
+  private let fixedLength: Int
+  /// The maximum size of a short frame: an answer among deltas.
+  private let shortLength: Int
   /// The number of complete messages.
-  var count: Int {
-    switch self {
-    case .frames(let counter): counter.count
-    case .fixed(let counter): counter.bytes / counter.length
-    }
-  }
-
-  /// The number of short ones among them: answers among deltas.
-  var shortCount: Int {
-    if case .frames(let counter) = self { return counter.shortCount }
-    return 0
-  }
-
-  mutating func count(_ bytes: UnsafeRawBufferPointer) {
-    switch self {
-    case .frames(var counter):
-      counter.count(bytes)
-      self = .frames(counter)
-    case .fixed(var counter):
-      counter.bytes += bytes.count
-      self = .fixed(counter)
-    }
-  }
-}
-
-/// Counts bytes.
-struct FixedCounter {
-  let length: Int
-  var bytes = 0
-
-  init(length: Int) { self.length = length }
-}
-
-/// Counts the frames of a stream: a big-endian length of four bytes, followed by that many bytes.
-struct FrameCounter {
-  /// The maximum size of a short frame.
-  let shortLength: Int
-  /// The number of complete frames.
   private(set) var count = 0
   /// The number of short frames that began.
   private(set) var shortCount = 0
-  /// The number of bytes missing from the present frame.
+  /// The number of bytes missing from the present message.
   private var rest = 0
   /// The bytes of a length that arrived in pieces, and their number.
   private var length: UInt32 = 0
   private var lengthBytes = 0
 
-  init(shortLength: Int = 0) { self.shortLength = shortLength }
+  /// A counter of frames of feedd.
+  init(shortLength: Int = 0) { (fixedLength, self.shortLength) = (0, shortLength) }
+
+  /// A counter of messages of one length.
+  init(length: Int) { (fixedLength, shortLength, rest) = (length, 0, length) }
 
   mutating func count(_ bytes: UnsafeRawBufferPointer) {
+    if fixedLength > 0 { return countFixed(bytes.count) }
     var offset = 0
     while offset < bytes.count {
       if rest > 0 {
@@ -188,6 +154,12 @@ struct FrameCounter {
         if lengthBytes == 4 { begin(length) }
       }
     }
+  }
+
+  private mutating func countFixed(_ bytes: Int) {
+    let received = fixedLength - rest + bytes
+    count += received / fixedLength
+    rest = fixedLength - received % fixedLength
   }
 
   @inline(__always)

@@ -20,10 +20,10 @@ protocol Server {
   func deliveryCounter(_ job: PushJob) -> MessageCounter
   /// A request whose answer to a watcher follows all updates; nil if counting the messages suffices.
   var fence: Texts? { get }
-  /// A request without effect.
-  var ping: Texts { get }
-  /// A counter of its answers.
-  var pingCounter: MessageCounter { get }
+}
+
+extension Server {
+  var fence: Texts? { nil }
 }
 
 /// feedd with a collection, `update` and `watch`.
@@ -50,16 +50,12 @@ struct FeeddServer: Server {
 
   func pushes(_ job: PushJob) -> Texts { .pushes(job) }
 
-  func answerCounter(_ job: PushJob) -> MessageCounter { .frames(FrameCounter()) }
+  func answerCounter(_ job: PushJob) -> MessageCounter { MessageCounter() }
 
-  func deliveryCounter(_ job: PushJob) -> MessageCounter { .frames(FrameCounter(shortLength: Self.shortLength)) }
+  func deliveryCounter(_ job: PushJob) -> MessageCounter { MessageCounter(shortLength: Self.shortLength) }
 
   /// A slow watcher receives several updates in one delta, so counting does not show that all arrived.
   var fence: Texts? { Texts.frame(Texts.request("sync")) }
-
-  var ping: Texts { Texts.frame(Texts.request("ping")) }
-
-  var pingCounter: MessageCounter { .frames(FrameCounter()) }
 }
 
 /// Sends requests to feedd one at a time, for steps that are not measured.

@@ -63,58 +63,6 @@ struct CoreMeasures: PartedMeasures {
   }
 }
 
-/// A feedd, and the other servers that are installed.
-final class ServersUnderTest {
-  private let daemon: DaemonUnderTest
-  private let redis: ServerProcess?
-  private let nats: ServerProcess?
-  private var port: UInt16 = 0
-
-  init() throws {
-    daemon = try DaemonUnderTest(durability: "memory")
-    redis = try Self.startRedis()
-    let port = try LocalPort.free()
-    self.port = port
-    nats = try ServerProcess.path(of: "nats-server").map { path in
-      try ServerProcess(path) { _ in
-        ["-a", "127.0.0.1", "-p", "\(port)", "-l", "/dev/null"]
-      } answers: { _ in
-        (try? LocalPort.connect(port)) != nil
-      }
-    }
-  }
-
-  /// Starts a Redis that stores nothing on disk; nil if it is not installed.
-  static func startRedis() throws -> ServerProcess? { try startRedis(["--appendonly", "no"]) }
-
-  /// Starts a Redis with options; nil if it is not installed.
-  static func startRedis(_ options: [String]) throws -> ServerProcess? {
-    try ServerProcess.path(of: "redis-server").map { path in
-      try ServerProcess(path) { folder in
-        ["--port", "0", "--unixsocket", redisSocket(folder), "--dir", folder, "--save", "", "--maxclients", "4000"]
-          + options
-      } answers: {
-        (try? UnixStream.connect(path: redisSocket($0))) != nil
-      }
-    }
-  }
-
-  static func redisSocket(_ folder: String) -> String { "\(folder)/redis.sock" }
-
-  /// feedd, and Redis that stores each element.
-  var storing: [any Server] {
-    [FeeddServer(path: daemon.socketPath)] + (redis.map { [RedisServer(path: Self.redisSocket($0.folder))] } ?? [])
-  }
-
-  /// All servers. Those that store nothing come last.
-  func all(_ job: PushJob) -> [any Server] {
-    var servers = storing
-    if let redis { servers.append(RedisServer(path: Self.redisSocket(redis.folder), stores: false)) }
-    if nats != nil { servers.append(NATSServer(port: port)) }
-    return servers + [CopyServer(job)]
-  }
-}
-
 /// Measures servers beside each other.
 enum Comparison {
   /// Runs the job on the servers in turn, so that other load on the machine affects all. The first one is feedd.
@@ -161,11 +109,10 @@ struct MemoryMeasures {
     try report.add(
       "feedd, two bins, integer ids, durability process",
       [.bytes((more - bytes) / Double(count), each: "element"), Metric(name: "goal", value: 80, unit: "goal")])
-    if let redis = try ServersUnderTest.startRedis() {
-      let server = RedisServer(path: ServersUnderTest.redisSocket(redis.folder))
-      let before = redis.residentBytes
-      try server.fill(job)
-      let more = Double(redis.residentBytes - before)
+    if let redis = try RedisUnderTest.start() {
+      let before = redis.process.residentBytes
+      try redis.server().fill(job)
+      let more = Double(redis.process.residentBytes - before)
       try report.add("a hash of Redis", [.bytes((more - bytes) / Double(count), each: "element")])
     }
   }
@@ -190,9 +137,8 @@ struct SlowMeasures {
     let what = "\(grouped(Self.watchers)) watchers, \(Self.pushes) pushes of \(grouped(Self.payload)) bytes"
     let daemon = try DaemonUnderTest(durability: "memory", options: options)
     try measure(FeeddServer(path: daemon.socketPath), daemon.process, job, "feedd, \(what)", goal: 20, report)
-    if let redis = try ServersUnderTest.startRedis() {
-      let server = RedisServer(path: ServersUnderTest.redisSocket(redis.folder))
-      try measure(server, redis, job, "Redis, \(what)", goal: nil, report)
+    if let redis = try RedisUnderTest.start() {
+      try measure(redis.server(), redis.process, job, "Redis, \(what)", goal: nil, report)
     }
     try measureOneConnection(try DaemonUnderTest(durability: "memory", options: options), report)
   }
@@ -250,5 +196,91 @@ struct SlowMeasures {
     // Only a hang-up counts as ready: nothing is waited for otherwise.
     var request = pollfd(fd: stream.descriptor, events: 0, revents: 0)
     return poll(&request, 1, 0) > 0
+  }
+}
+
+extension BenchmarkCommand {
+  static let log = parts(
+    of: LogMeasures.self, name: "log",
+    summary: "measure what the log is judged by, beside Redis with an append-only file",
+    about: """
+      Measures the figures by which the log of feedd is judged, each with its goal: fan-out with each durability, programs that wait \
+      for each answer, and a start after a kill. Starts a feedd, and a redis-server if it is installed. Servers are measured in \
+      alternation; each figure is the median of the runs.
+      """)
+}
+
+/// The cases of `feedbench log`.
+struct LogMeasures: PartedMeasures {
+  enum Part: String, CaseIterable {
+    case process, disk, waiting, start
+  }
+
+  let scale: Int
+
+  func run(_ part: Part, _ report: inout Report) throws {
+    switch part {
+    case .process: try fanOut("process", beside: "everysec", count: 200_000, goal: 2, &report)
+    case .disk: try fanOut("disk", beside: "always", count: 50_000, goal: 2.5, &report)
+    case .waiting: try waiting(&report)
+    case .start: try start(&report)
+    }
+  }
+
+  private func fanOut(
+    _ durability: String, beside sync: String, count: Int, goal: Double, _ report: inout Report
+  ) throws {
+    try report.title("durability \(durability): elements of 200 bytes, 256 pushes unanswered")
+    let servers = try ServersUnderTest(durability, beside: sync)
+    for watchers in [1, 8] {
+      var job = PushJob(count: scaled(count))
+      job.watchers = watchers
+      try Comparison.run(job, servers.storing, goals: watchers == 1 ? [servers.otherName: goal] : [:], report)
+    }
+  }
+
+  /// Programs that wait for each answer, or for the answer before some others.
+  private func waiting(_ report: inout Report) throws {
+    let servers = try ServersUnderTest("process", beside: "everysec")
+    for (window, goal) in [(1, 1.1), (8, 1.3)] {
+      try report.title("durability process: \(counted(window, "push", plural: "pushes")) unanswered")
+      for watchers in [0, 1, 8] {
+        var job = PushJob(count: scaled(window == 1 ? 20_000 : 80_000))
+        (job.watchers, job.window) = (watchers, window)
+        try Comparison.run(job, servers.storing, goals: [servers.otherName: goal], report)
+      }
+    }
+  }
+
+  private static let payload = 218
+
+  /// The time from the start of a process to its first answer, after it was killed.
+  private func start(_ report: inout Report) throws {
+    var job = PushJob(count: scaled(1_000_000))
+    (job.elements, job.payload) = (job.count, Self.payload)
+    try report.title("start after a kill with \(grouped(job.count)) elements of \(Self.payload) bytes")
+    let daemon = try DaemonUnderTest(durability: "process")
+    let frames = Texts.filling(job)
+    var dialogue = Dialogue(try FeeddServer(path: daemon.socketPath).connect())
+    try dialogue.ask("define", PushJob.definition)
+    for index in 0..<frames.count { try dialogue.ask(frames[index], "update") }
+    var times: [Double] = []
+    for _ in 0..<report.runs {
+      let start = MonotonicClock.now
+      try daemon.process.killAndRestart { _ in Self.answers(daemon.socketPath) }
+      times.append(Double(MonotonicClock.now - start))
+    }
+    try report.add(
+      "feedd",
+      [
+        Metric(name: "seconds", value: Sample(times).median / 1e9, unit: "s"),
+        Metric(name: "goal", value: 0.7, unit: "goal"),
+      ])
+  }
+
+  private static func answers(_ path: String) -> Bool {
+    guard let stream = try? UnixStream.connect(path: path, timeout: .seconds(10)) else { return false }
+    var dialogue = Dialogue(stream)
+    return (try? dialogue.ask("ping")) != nil
   }
 }
