@@ -106,11 +106,7 @@ extension Command {
       throw invocation.usage("no state directory is known; give --state DIR")
     }
     let file = invocation.operand(0)
-    do throws(SystemError) {
-      _ = try InputFile(file)
-    } catch {
-      throw .system(error)
-    }
+    _ = try Failure.ofSystem(try InputFile(file))
     let replaces = invocation.options.contains("replace")
     if let problem = invocation.states.restore(file, directory, replaces) { throw .state(problem) }
     return try invocation.showCopy(file, directory)

@@ -119,6 +119,28 @@ struct Pusher {
     return nil
   }
 
+  /// Sends what is ready, as far as the output of the connection has room.
+  mutating func send(to target: PushTarget, over connection: Connection) throws(ClientError) {
+    while connection.outputCount < 1 << 20, let batch = next() {
+      connection.send(target.method) { target.append(batch, to: &$0) }
+    }
+    try connection.flush()
+  }
+
+  /// Takes the answer to the oldest batch in flight.
+  /// - Returns: the offending element, if the batch was refused and it is known.
+  mutating func take(
+    _ result: Result<JSONView, RemoteError>, withCode: Bool
+  ) throws(ClientError) -> Refusal? {
+    switch result {
+    case .success(let answer):
+      accepted(revision: answer.member("revision")?.int ?? 0)
+      return nil
+    case .failure(let error) where error.concernsWholeFeed: throw .refused(error)
+    case .failure(let error): return refused(Explanation.refusal(error, withCode: withCode)[0])
+    }
+  }
+
   private mutating func goAgainIfAnswered() {
     guard let batches = again, underWay.isEmpty else { return }
     ready = batches + ready

@@ -95,11 +95,7 @@ private final class TopRun {
     var list = WaitList()
     list.add(connection.descriptor, .readable)
     for descriptor in session?.descriptors ?? [] { list.add(descriptor, .readable) }
-    do throws(SystemError) {
-      _ = try list.wait(until: due)
-    } catch {
-      throw .system(error)
-    }
+    _ = try Failure.ofSystem(try list.wait(until: due))
     guard !list.ready(connection.descriptor).isEmpty else { return }
     try invocation.attempt { () throws(ClientError) in
       try connection.fill()

@@ -210,12 +210,7 @@ struct ExportLines: ~Copyable {
     var validator = ExportValidator()
     var offset = 0
     while true {
-      let count: Int
-      do throws(SystemError) {
-        count = try input.read(into: reader.room(), at: offset)
-      } catch {
-        throw .system(error)
-      }
+      let count = try Failure.ofSystem(try input.read(into: reader.room(), at: offset))
       offset += count
       count == 0 ? reader.finish() : reader.didFill(count)
       while let item = reader.next() { try take(validator.line(item)) }

@@ -226,10 +226,7 @@ final class FeedImport {
 
   private func send() throws(Failure) {
     guard let target else { return }
-    while connection.outputCount < 1 << 20, let batch = pusher.next() {
-      connection.send(target.method) { target.append(batch, to: &$0) }
-    }
-    try invocation.attempt(connection.flush)
+    try invocation.attempt { () throws(ClientError) in try pusher.send(to: target, over: connection) }
   }
 
   /// Waits for the daemon and processes its answers.
@@ -240,14 +237,9 @@ final class FeedImport {
       try connection.fill()
       while let message = try connection.next() {
         guard case .response(_, let result) = message else { continue }
-        switch result {
-        case .success(let answer): pusher.accepted(revision: answer.member("revision")?.int ?? 0)
-        case .failure(let error) where error.concernsWholeFeed: throw .refused(error)
-        case .failure(let error):
-          if let refusal = pusher.refused(Explanation.refusal(error, withCode: invocation.isVerbose)[0]) {
-            refused += 1
-            say(refusal.message)
-          }
+        if let refusal = try pusher.take(result, withCode: invocation.isVerbose) {
+          refused += 1
+          say(refusal.message)
         }
       }
     }

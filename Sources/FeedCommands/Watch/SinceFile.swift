@@ -32,13 +32,8 @@ struct SinceFile {
   /// - Throws: also if the file could not be replaced later, and for a symbolic link, which a later save would replace.
   init(path: String, feeds: [String]) throws(Failure) {
     self.feeds = feeds
-    let bytes: [UInt8]
-    do throws(SystemError) {
-      file = try ReplaceableFile(path)
-      bytes = try file.read(limit: feeds.count * 4 * Self.maxBytes) ?? []
-    } catch {
-      throw .system(error)
-    }
+    file = try Failure.ofSystem(try ReplaceableFile(path))
+    let bytes = try Failure.ofSystem(try file.read(limit: feeds.count * 4 * Self.maxBytes)) ?? []
     for text in Self.texts(bytes) {
       let (feed, state) = try Self.parse(Array(text), path, feeds)
       states[feed] = state

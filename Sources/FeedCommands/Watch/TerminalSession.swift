@@ -101,11 +101,7 @@ final class TerminalSession {
     self.console = console
     self.environment = environment
     hasKeys = isatty(StandardStreams.input) == 1
-    do throws(SystemError) {
-      signals = try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH])
-    } catch {
-      throw .system(error)
-    }
+    signals = try Failure.ofSystem(try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH]))
   }
 
   /// The descriptors to poll for reading.
@@ -128,20 +124,16 @@ final class TerminalSession {
   /// Returns the events since the last call.
   func events() throws(Failure) -> [TerminalEvent] {
     var events: [TerminalEvent] = []
-    do throws(SystemError) {
-      while let arrival = try signals.next() {
-        switch arrival.signal {
-        case SIGWINCH:
-          screen.invalidate()
-          events.append(.redraw)
-        case SIGTSTP:
-          stop()
-          events.append(.redraw)
-        default: events.append(.end(arrival.signal))
-        }
+    while let arrival = try Failure.ofSystem(try signals.next()) {
+      switch arrival.signal {
+      case SIGWINCH:
+        screen.invalidate()
+        events.append(.redraw)
+      case SIGTSTP:
+        stop()
+        events.append(.redraw)
+      default: events.append(.end(arrival.signal))
       }
-    } catch {
-      throw .system(error)
     }
     return events + readKeys().map { .key($0) }
   }
