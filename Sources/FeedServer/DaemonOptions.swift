@@ -4,11 +4,9 @@ import FeedModel
 import FeedStorage
 import FeedSystem
 
-/// The options of `feedd`.
 public struct DaemonOptions: Sendable, Equatable {
   /// `--socket`, or the default for the environment.
   public var socketPath: String
-  /// Whether `--socket` was given.
   public var namesSocket = false
   /// `--socket-mode` and `--socket-group`.
   public var socket = SocketSettings()

@@ -92,7 +92,6 @@ public final class FileLog: CommitLog, ImageStore {
     running?.log.abandon()
   }
 
-  /// The state directory.
   public var directory: String { place.directory }
   /// The name of the unbroken history of revisions. It survives restarts.
   public var epoch: String { place.epoch }
@@ -335,7 +334,6 @@ public struct StoredSizes: Sendable {
   public var imageBytes = 0
   /// The moment of the newest image, in nanoseconds since 1970; 0 before the first.
   public var imagedAt: UInt64 = 0
-  /// The bytes of all segments of the log.
   public var segmentBytes = 0
 
   public init() {}

@@ -15,15 +15,11 @@ public protocol RecoveryTarget: AnyObject {
   func replay(_ batch: LogBatch, rules: Int?) throws
 }
 
-/// The progress of recovery, and its result at the end.
 public struct RecoveryProgress: Equatable, Sendable {
   /// The revision of the image; 0 without one.
   public var imageRevision: UInt64 = 0
-  /// The number of restored feeds.
   public var feeds = 0
-  /// The number of restored elements.
   public var elements = 0
-  /// The number of replayed batches.
   public var batches = 0
   /// The number of the current batch; 0 before the first.
   public var row: Int64 = 0

@@ -18,7 +18,6 @@ enum Schema {
   static let lastWithJournal: Int64 = 2
   /// Stored in `application_id`: "feed".
   static let applicationID: Int64 = 0x6665_6564
-  /// Bytes of a page.
   static let pageSize = 8192
 
   static let tables = """

@@ -21,11 +21,9 @@ public enum StateCheck {
     public let imagedAt: UInt64
   }
 
-  /// A segment of the log.
   public struct Segment: Equatable, Sendable {
     public let name: String
     public let bytes: Int
-    /// The number of its first batch.
     public let firstBatch: UInt64
   }
 

@@ -19,7 +19,6 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case vanished
     /// Another program shortened or overwrote the files while they are open.
     case damaged
-    /// The file to be created already exists.
     case exists
     /// The file does not exist.
     case absent
@@ -27,7 +26,6 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case newerVersion
     /// The journal must be replayed by another version of the program.
     case otherRules
-    /// The file is damaged.
     case corrupt
     /// The file is a database of another program.
     case foreign

@@ -234,7 +234,6 @@ public enum StateBeginning: Equatable, Sendable {
 
 /// The file of a state directory that holds the image.
 public enum StateFile {
-  /// The name of the file.
   public static let name = "feedd.sqlite"
   /// The name under which a new image is written.
   static let freshName = "feedd.sqlite.new"

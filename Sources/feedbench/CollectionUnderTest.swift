@@ -69,7 +69,6 @@ final class CollectionUnderTest {
     }
   }
 
-  /// Measures one `set` of elements with these identities.
   func set(_ ids: Range<Int>) throws -> UInt64 {
     try commitOnce(elements(Array(ids)).array()) { try collection.set($0, in: catalog.commit) }
   }

@@ -98,7 +98,6 @@ final class LoadLoop {
     }
   }
 
-  /// Returns the offset of push number `index` in the bytes to send.
   private func position(_ index: Int) -> Int {
     index / pushes.count * pushes.bytes + pushes.offset(of: index % pushes.count)
   }

@@ -124,7 +124,6 @@ struct NATSServer: Server {
 
 /// TCP ports of this machine.
 enum LocalPort {
-  /// Connects to a port.
   static func connect(_ port: UInt16) throws -> UnixStream {
     let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard number >= 0 else { throw SystemError(code: errno, operation: "create a socket") }

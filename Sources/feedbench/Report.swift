@@ -7,7 +7,6 @@ struct Report {
   static let defaultRuns = 5
 
   let command: String
-  /// The number of runs of each case.
   let runs: Int
   let asJSON: Bool
   private var lastTitle = ""

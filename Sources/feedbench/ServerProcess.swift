@@ -47,7 +47,6 @@ final class ServerProcess {
     Self.remove(folder)
   }
 
-  /// The resident memory in bytes.
   var residentBytes: Int {
     let text = (try? SmallFile.read("/proc/\(pid)/statm")) ?? []
     let pages = text.split(separator: UInt8(ascii: " ")).dropFirst().first
@@ -145,7 +144,6 @@ final class RedisUnderTest {
     }
   }
 
-  /// Starts a Redis; nil if it is not installed.
   static func start(sync: String? = nil) throws -> RedisUnderTest? {
     try ServerProcess.path(of: "redis-server").map { try RedisUnderTest($0, sync: sync) }
   }

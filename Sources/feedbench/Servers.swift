@@ -14,9 +14,7 @@ protocol Server {
   func subscribe() throws -> UnixStream
   /// Returns the requests of the job, one for each update.
   func pushes(_ job: PushJob) -> Texts
-  /// Returns a counter of the answers to pushes.
   func answerCounter(_ job: PushJob) -> MessageCounter
-  /// Returns a counter of the messages of a watcher.
   func deliveryCounter(_ job: PushJob) -> MessageCounter
   /// A request whose answer to a watcher follows all updates; nil if counting the messages suffices.
   var fence: Texts? { get }

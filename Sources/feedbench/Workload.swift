@@ -44,9 +44,7 @@ final class Texts {
   }
 }
 
-/// Requests as frames.
 extension Texts {
-  /// Returns one frame with a JSON text.
   static func frame(_ text: String) -> Texts {
     let frame = Texts()
     frame.append(frame: text)
@@ -101,16 +99,13 @@ struct PushJob {
   static let defaultWindow = 256
   static let defaultPayload = 200
 
-  /// The number of updates of a run.
   var count: Int
   /// The maximum number of unanswered updates.
   var window = defaultWindow
   /// The size of an element in bytes.
   var payload = defaultPayload
-  /// The number of elements of the feed.
   var elements = 1000
   var watchers = 8
-  /// Whether the watchers watch counts instead of rows.
   var watchesCounts = false
 
   /// The bytes of long updates that are pushed repeatedly.
@@ -136,7 +131,6 @@ struct PushJob {
     }
   }
 
-  /// Returns the initial elements of the feed.
   func initialElements() -> [String] {
     var random = BenchmarkRandom(seed: 12)
     return (0..<elements).map { element($0, version: 1_000_000_000 - 1, &random) }
@@ -148,7 +142,6 @@ struct PushJob {
     return head + random.words(max(1, payload - head.utf8.count - 2)) + "\"}"
   }
 
-  /// The name of the feed.
   static let feed = "bench"
   static let definition = #"{"feed":"bench","kind":"collection"}"#
 }

@@ -4,7 +4,6 @@ import Glibc
 
 exit(BenchmarkProgram.main(ProcessIdentity.arguments))
 
-/// The program `feedbench`.
 enum BenchmarkProgram {
   /// Runs one command.
   /// - Parameter arguments: the arguments after the name of the program.
@@ -94,7 +93,6 @@ struct BenchmarkError: Error, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
-/// A command of `feedbench`.
 struct BenchmarkCommand: Sendable {
   let name: String
   /// The line in the list of commands.

@@ -90,7 +90,6 @@ extension Command {
   }
 }
 
-/// The options of `watch`.
 struct WatchSettings {
   /// The output of a watch.
   enum Output: Equatable {
@@ -247,7 +246,6 @@ extension Command {
   }
 }
 
-/// The options of `trigger`.
 struct TriggerSettings {
   let feed: String
   let command: [String]

@@ -58,7 +58,6 @@ final class Console {
     if pendingBytes > 256 << 10 { try flush() }
   }
 
-  /// The number of buffered bytes.
   var pendingBytes: Int { output.count }
 
   /// The number of bytes of output so far, with the buffered ones.

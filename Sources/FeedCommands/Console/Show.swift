@@ -197,7 +197,6 @@ extension Show {
     }
   }
 
-  /// The names of feeds and bins in the result of `feeds`.
   static func names(ofFeeds result: JSONView) -> [String] {
     (result.member("feeds") ?? result).elements.flatMap { feed in
       guard let name = feed.member("feed")?.string else { return [String]() }

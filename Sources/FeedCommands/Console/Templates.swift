@@ -102,7 +102,6 @@ struct Template: Equatable, Sendable {
     if !plain.isEmpty { pieces.append(.text(plain)) }
   }
 
-  /// Appends an element to a line.
   func add(_ element: JSONView, to line: inout LinePainter) {
     for piece in pieces where !line.isCut {
       switch piece {
@@ -118,7 +117,6 @@ struct Template: Equatable, Sendable {
 }
 
 extension Template.Field {
-  /// Appends the field's value of an element to a line.
   fileprivate func add(_ element: JSONView, to line: inout LinePainter) {
     if let value = path.resolve(element), value.kind != .null {
       add(value: value, to: &line)

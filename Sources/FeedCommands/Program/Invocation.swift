@@ -25,7 +25,6 @@ struct Invocation {
     return SocketPath.clientChoice(environment)
   }
 
-  /// The path of the daemon's socket.
   var socketPath: String { socket.path }
 
   /// Tells which socket is used, and why.
@@ -34,7 +33,6 @@ struct Invocation {
     console.say("socket \(socket.path): \(socket.reason)")
   }
 
-  /// The value of `--timeout`.
   var timeout: Duration? { options.duration("timeout") ?? global.duration("timeout") }
 
   /// Whether errors show the protocol's code and data, and the socket is named.
@@ -53,7 +51,6 @@ struct Invocation {
   /// The operand at `index`; empty if there is none.
   func operand(_ index: Int) -> String { operands.indices.contains(index) ? operands[index] : "" }
 
-  /// Returns a usage error of this command.
   func usage(_ text: String) -> Failure { .usage("\(command.name): \(text)") }
 
   /// Returns a usage error for a word that is none of the known ones.
@@ -165,6 +162,5 @@ extension Invocation {
 }
 
 extension RemoteError {
-  /// The feed of the error.
   fileprivate var feedName: String? { data?.readJSON { $0.member("feed")?.string } }
 }

@@ -1,7 +1,6 @@
 import FeedClient
 import FeedJSON
 
-/// The syntax of operands.
 enum Operands {
   /// The maximum depth of JSON, more than any daemon accepts.
   private static let maxDepth = 10_000
@@ -159,7 +158,6 @@ struct ParameterWriter: ~Copyable {
     add(name, json: sections.map { ParameterWriter($0).finish() })
   }
 
-  /// Adds a list of JSON texts.
   mutating func add(_ name: String, json texts: [String]) {
     begin(name)
     buffer.append(UInt8(ascii: "["))

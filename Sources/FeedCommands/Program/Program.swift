@@ -143,7 +143,6 @@ extension Program {
       notes: commands + "\n" + exitStatus)
   }
 
-  /// The text of `feedclient --help`.
   static func helpText(width: Int) -> String { Command.insert(examples, into: help.helpText(width: width)) }
 
   private static var commands: String {

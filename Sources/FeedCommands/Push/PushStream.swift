@@ -175,7 +175,6 @@ struct PushProgress {
     return "\r\(line.text)\u{1B}[K"
   }
 
-  /// Returns the summary line.
   func summary(now: UInt64, pushed: Int, refused: Int) -> String {
     let seconds = Double(now - start) / 1e9
     let rate = seconds > 0 ? Int(Double(pushed) / seconds) : pushed

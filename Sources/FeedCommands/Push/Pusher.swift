@@ -27,7 +27,6 @@ struct Pusher {
   struct Window: Equatable {
     var batchLines = 256
     var batchBytes = 128 << 10
-    /// The maximum number of batches in flight.
     var batches = 8
     /// If fewer batches are in flight, a batch is sent before it is full.
     var eager = 2
@@ -198,7 +197,6 @@ struct PushTarget: Equatable {
   var id: MemberPath?
   /// Whether only the daemon can evaluate the path of the identity.
   var hasObscureID = false
-  /// The animation hint of each request.
   var animation: String?
   /// The filter that the present elements of each request must match.
   var filter: String?
@@ -244,7 +242,6 @@ struct PushTarget: Equatable {
   /// The levels around an element of a list: the list, the parameters and the request.
   static let longestEnvelopeDepth = 3
 
-  /// Appends the parameters of the request for a batch.
   func append(_ batch: PushBatch, to params: inout ByteBuffer) {
     params.append("{\"feed\":", quoted: feed)
     params.append(takesMany ? ",\"elements\":[" : ",\"element\":")

@@ -47,7 +47,6 @@ struct RowChange {
   }
 }
 
-/// The rows of one notification.
 struct RowNews {
   var rows: [RowChange] = []
   /// The reason and the position of a reset, with the first part of its snapshot.

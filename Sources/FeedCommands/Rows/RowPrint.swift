@@ -90,7 +90,6 @@ struct IdentityPaths {
   static let id = IdentityPaths()
   private static let fallback = [SingularPath.id]
 
-  /// Adds the path in the definition of a feed.
   mutating func add(_ path: SingularPath, of feed: String) {
     byFeed[feed] = path
     if !paths.contains(where: { $0.text == path.text }) { paths.append(path) }

@@ -135,7 +135,6 @@ struct TopSample: Equatable {
     for member in stats.members { if let value = member.value.int { numbers[member.key.string ?? ""] = value } }
   }
 
-  /// Parses the result of `clients`.
   mutating func take(clients result: JSONView) {
     guard let list = result.member("clients") else { return }
     clientsText = String(decoding: list.compactText, as: UTF8.self)

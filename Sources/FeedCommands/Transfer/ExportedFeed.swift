@@ -12,7 +12,6 @@ import FeedSystem
 struct ExportedFeed {
   let name: String
   let kind: String
-  /// The members of the definition.
   private let definition: String
   /// The feeds and bins that the feed shows.
   private let shown: [String]
@@ -53,7 +52,6 @@ struct ExportedFeed {
     return "{\(definition)\(elements)\(following > 0 ? ",\"following\":\(following)" : "")}"
   }
 
-  /// Returns the parameters of `define`.
   func parameters(replace: Bool, animation: String? = nil) -> String {
     let hint = animation.map { ",\"animation\":\($0.quotedAsJSON)" } ?? ""
     return "{\(definition)\(replace ? ",\"replace\":true" : "")\(hint)}"
@@ -228,7 +226,6 @@ private struct ExportValidator {
   /// The number of feeds that are still expected. After the last one, another export may follow.
   private var missingFeeds = 0
 
-  /// Returns the line of an item.
   mutating func line(_ item: ElementReader.Item) throws(Failure) -> ExportLines.Line {
     switch item {
     case .flaw(let flaw): throw .usage("import: \(flaw)")

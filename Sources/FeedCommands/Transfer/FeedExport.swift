@@ -45,7 +45,6 @@ final class FeedExport {
     if let progress { console.sayRaw(progress.summary("exported", written)) }
   }
 
-  /// The definitions of all feeds.
   private func definitions(_ connection: Connection) throws(Failure) -> [ExportedFeed] {
     do throws(Failure) {
       return try invocation.call(connection, "feeds", deadline: invocation.deadline()) { result in
@@ -254,7 +253,6 @@ struct TransferProgress {
     return "\r\(line.text)\u{1B}[K"
   }
 
-  /// Returns the summary line.
   func summary(_ verb: String, _ count: Int) -> String {
     let tenths = Int((MonotonicClock.now - start) / 100_000_000)
     return "\r\(counted(count, "element")) \(verb) in \(tenths / 10).\(tenths % 10) s\u{1B}[K\n"

@@ -194,7 +194,6 @@ final class FeedImport {
     }
   }
 
-  /// Returns the JSON of the identities of the first rows of a feed.
   private func identities(ofFirst count: Int, _ target: PushTarget) throws(Failure) -> String {
     var params = ParameterWriter(feed: target.feed)
     params.add("path", "$[0:\(count)]\(target.idPath.dropFirst())")

@@ -30,7 +30,6 @@ final class TriggerState {
   private(set) var rows: SavedRows?
   /// The items that were not done at the start, in order.
   private(set) var items: [TriggerItem] = []
-  /// The number of the next item.
   private(set) var nextNumber = 0
   private var headBytes = 0
   private var stepBytes = 0

@@ -8,7 +8,6 @@ import FeedJSON
 /// Pure: returns lines; ``Screen`` writes them.
 struct LiveList {
   let templates: Templates
-  /// The changes that are marked.
   private var recent = RecentChanges()
   /// The first visible row of each section, and the row to scroll to.
   private var tops: [Int] = []

@@ -28,7 +28,6 @@ struct Screen {
   }
 }
 
-/// A key of a terminal.
 enum Key: Equatable, Sendable {
   case character(Character)
   case up, down, left, right, pageUp, pageDown, home, end

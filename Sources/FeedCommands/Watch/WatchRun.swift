@@ -142,9 +142,7 @@ final class WatchRun {
   }
 }
 
-/// A display of `watch`.
 protocol WatchDisplay: AnyObject {
-  /// Whether the display needs the rows.
   var needsMirror: Bool { get }
   /// What the display needs to know of the rows of notifications.
   var rowNeeds: RowNeeds { get }
@@ -176,15 +174,12 @@ protocol WatchDisplay: AnyObject {
 
 /// The request of a person at the terminal.
 enum WatchInput: Equatable {
-  /// End the watch.
   case quit
   /// End the process by this signal.
   case signal(Int32)
-  /// Select or deselect a row of a feed.
   case select(feed: Int, section: Int, row: Int, isOn: Bool)
 }
 
-/// The state of one feed, for a display.
 struct WatchState {
   var feed: String
   var mirror: Mirror?
@@ -269,7 +264,6 @@ struct Verification: Equatable {
 }
 
 extension Verification.Answer {
-  /// Parses the result of `verify`.
   init(_ result: JSONView) throws(MalformedMessage) {
     let reader = MemberReader(object: result, place: "verify")
     revision = try reader.revision("revision")

@@ -61,7 +61,6 @@ final class WatchedFeed {
       path: invocation.socketPath, options: options, keepsMirror: settings.verifies || display.needsMirror)
   }
 
-  /// The state for a display.
   var shown: WatchState {
     WatchState(
       feed: name, mirror: follower.mirror,
@@ -188,7 +187,6 @@ extension WatchedFeed {
     if let id { verification.asked(id) }
   }
 
-  /// Selects or deselects a row.
   func select(section: Int, row: Int, isOn: Bool) throws(Failure) {
     remarks.refusal = nil
     _ = try invocation.attempt { () throws(ClientError) in

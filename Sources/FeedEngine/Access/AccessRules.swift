@@ -26,7 +26,6 @@ public struct AccessRules: Equatable, Sendable {
 
   private let rules: [Rule]
 
-  /// The number of rules.
   public var count: Int { rules.count }
 
   public init(rules: [Rule]) {

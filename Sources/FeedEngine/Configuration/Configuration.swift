@@ -71,7 +71,6 @@ public struct Configuration: Sendable {
 
 /// An error in a configuration, or a remark about it: where it is, what is wrong and what to change.
 public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// A place in the file.
   public struct Place: Equatable, Sendable {
     /// Lines and columns count from 1; columns are bytes.
     public let line: Int
@@ -113,7 +112,6 @@ public struct ConfigurationChanges: Equatable, Sendable {
 
   public init() {}
 
-  /// A text for the log.
   public var text: String {
     let parts = [("defined", defined), ("redefined", redefined), ("undefined", undefined)]
     var texts = parts.filter { !$0.1.isEmpty }.map { "\($0.0) \($0.1.joined(separator: ", "))" }
@@ -188,7 +186,6 @@ private struct DependencyOrder {
 public struct SocketSettings: Equatable, Sendable {
   /// The permissions.
   public var mode: UInt32?
-  /// The number of the group.
   public var group: UInt32?
 
   /// The permissions without a setting: only the user and the group of the daemon may connect.
@@ -215,7 +212,6 @@ public struct SocketSettings: Equatable, Sendable {
     SocketSettings(mode: mode ?? file.mode, group: group ?? file.group)
   }
 
-  /// The names of the settings that differ from others.
   public func differences(from other: SocketSettings) -> [String] {
     (mode ?? Self.defaultMode == other.mode ?? Self.defaultMode ? [] : ["socketMode"])
       + (group == other.group ? [] : ["socketGroup"])

@@ -9,7 +9,6 @@ public struct ConfigurationReport: Equatable, Sendable {
   public let file: String?
   /// The time of the reading: RFC 3339, in UTC.
   public let time: String
-  /// What changed.
   public let changes: ConfigurationChanges
   /// The names of settings that differ and take effect at the next start.
   public let restart: [String]

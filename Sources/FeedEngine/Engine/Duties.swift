@@ -161,7 +161,6 @@ struct Timers<Entry: Timed> {
     count += 1
   }
 
-  /// Removes an entry, if it is in a list.
   mutating func remove(_ entry: Entry) {
     guard let second = entry.timer.second else { return }
     remove(entry.timer.place, of: Self.slot(of: second))

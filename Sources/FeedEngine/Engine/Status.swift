@@ -33,7 +33,6 @@ public enum LogLevel: Int, Comparable, Sendable, CaseIterable {
   /// The name in `--log-level`, in `logLevel` and in lines with a timestamp.
   public var name: String { "\(self)" }
 
-  /// Returns nil if there is no level with this name.
   public init?(name: String) {
     guard let level = Self.allCases.first(where: { $0.name == name }) else { return nil }
     self = level
@@ -62,7 +61,6 @@ public struct ProcessGauges {
 
 /// The log that several hosts share, for `hello`, `stats`, `describe` and `group`.
 public struct SharedLog {
-  /// The name of the group.
   public var group: String
   /// `connected`, `left`, or `unreachable since` a time.
   public var log: String

@@ -5,13 +5,9 @@ import FeedWire
 
 /// The cost of work in parts, in units of about a microsecond.
 enum WorkCost {
-  /// The cost of reading `count` elements with `bytes` bytes in total.
   @inline(__always) static func reading(_ count: Int, bytes: Int) -> Int { count &+ bytes / 512 }
-  /// The cost of the steps of a path.
   @inline(__always) static func steps(_ count: Int) -> Int { count / 64 }
-  /// The cost of compiling a path that takes `bytes` bytes.
   @inline(__always) static func compiling(bytes: Int) -> Int { bytes / 128 }
-  /// The cost of writing an answer of `bytes` bytes.
   @inline(__always) static func answering(bytes: Int) -> Int { 1 &+ bytes / 128 }
 }
 
@@ -60,7 +56,6 @@ extension Job {
 /// The request that a job answers. Outlives the frame of the request.
 struct JobTicket {
   let id: [UInt8]?
-  /// The feed of the request.
   let feed: String?
 
   init(_ reply: Reply, _ parameters: Parameters) {
@@ -117,7 +112,6 @@ struct LongAnswers {
 }
 
 extension Engine {
-  /// Starts a job for a request.
   func start(_ job: any Job, for reply: Reply, _ parameters: Parameters) {
     let session = reply.session
     let ticket = JobTicket(reply, parameters)
@@ -204,7 +198,6 @@ extension Engine {
     return !isDone && job.isWaiting ? nil : max(budget, WorkCost.answering(bytes: max(0, job.memory - before)))
   }
 
-  /// Queues the complete answer of a job.
   private func finish(_ job: any Job, _ ticket: JobTicket, of session: Session) throws(FeedError) {
     // The answer may say what was sent before it, as that of `sync` does.
     session.output.pin()

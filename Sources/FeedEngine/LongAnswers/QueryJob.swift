@@ -168,7 +168,6 @@ struct QueryNodes: ~Copyable {
     self.places = places ? [] : nil
   }
 
-  /// The memory in bytes.
   var memory: Int { bytes.capacity + groups.count * 16 + (places?.capacity ?? 0) * 16 }
 
   /// The bytes of the nodes.

@@ -10,7 +10,6 @@ protocol QueryTexts: AnyObject {
   var areBackwards: Bool { get }
   /// The memory in bytes, besides that of the snapshot.
   var memory: Int { get }
-  /// Whether all texts were evaluated.
   var isFinished: Bool { get }
   /// Returns the next text, which stays in place until ``didEvaluate()``; nil if there is none, or if the work that reading takes
   /// uses `left` up.

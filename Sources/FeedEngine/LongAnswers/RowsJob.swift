@@ -108,7 +108,6 @@ struct RowsAnswer: ~Copyable {
   private let ends: [Int]?
   private var rows: RowsWriter
 
-  /// The answer to `range`.
   init(rangeOf feed: Feed) {
     revision = feed.revision
     ends = nil
@@ -130,7 +129,6 @@ struct RowsAnswer: ~Copyable {
     self.ends = ends
   }
 
-  /// The memory in bytes.
   var memory: Int { rows.memory + heads.capacity + (ends?.count ?? 0) * MemoryLayout<Int>.stride }
 
   /// The bytes of the types that will follow the rows of this section.
@@ -167,7 +165,6 @@ struct RowsAnswer: ~Copyable {
 ///
 /// Feeds may change between two parts. Each is described as it is then; one that is gone by then has no entry.
 final class FeedsJob: Job {
-  /// Appends the description of a feed.
   typealias Describe = (_ feed: Feed, _ lists: inout SectionLists, _ out: inout ByteBuffer) -> Void
 
   /// The rows of `$feeds`, which name the feeds in order.

@@ -143,7 +143,6 @@ struct RowsWriter: ~Copyable {
     self.withTypes = withTypes
   }
 
-  /// The memory in bytes.
   var memory: Int { types.capacity }
 
   /// The bytes that `end` adds to the texts of the rows.

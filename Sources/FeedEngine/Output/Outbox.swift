@@ -32,7 +32,6 @@ struct Outbox {
     listed.append(session)
   }
 
-  /// Removes a session that was closed.
   mutating func remove(_ session: Session) {
     guard session.isInOutbox else { return }
     session.isInOutbox = false

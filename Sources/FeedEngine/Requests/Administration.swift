@@ -181,7 +181,6 @@ extension Engine {
     out.append(",\"members\":", integer: shared.members)
   }
 
-  /// Returns the level of the log, and sets it if requested.
   func logLevel(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     if let level = parameters.member("level") {
       let before = status.threshold.name

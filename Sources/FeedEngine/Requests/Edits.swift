@@ -3,7 +3,6 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// Methods that edit arrays and singles.
 extension Engine {
   func edit(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
     let feed = try feed(parameters, of: session)

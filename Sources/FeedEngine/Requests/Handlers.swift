@@ -5,7 +5,6 @@ import FeedWire
 
 /// Dispatches methods to their handlers.
 extension Engine {
-  /// Executes a request if the conditions of its method hold.
   func execute(_ method: Method, _ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     if !method.isLogged && reply.isDiscarded {
       // In replay, a request that changes no feed can only begin a feed's history.

@@ -218,7 +218,6 @@ private struct MergedElements: ~Copyable {
     return true
   }
 
-  /// Calls `body` with the results as an array.
   mutating func withResults(_ body: (JSONView) throws(FeedError) -> Void) throws(FeedError) {
     var array = ByteBuffer()
     array.append(UInt8(ascii: "["))

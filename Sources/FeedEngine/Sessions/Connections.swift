@@ -29,7 +29,6 @@ extension Engine {
     !session.isClosing && !session.input.hasEnded && canWork(session)
   }
 
-  /// Whether there is room for the answers of more requests.
   func canWork(_ session: Session) -> Bool {
     !session.line.isAnswering && session.line.takesMore && session.output.count <= limits.maxQueue
   }

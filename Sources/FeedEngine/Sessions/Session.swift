@@ -17,7 +17,6 @@ public struct Peer: Sendable, Hashable {
   public let uid: UInt32
   public let gid: UInt32
   public let pid: Int32
-  /// The supplementary groups.
   public let groups: [UInt32]
 
   public init(uid: UInt32, gid: UInt32, pid: Int32, groups: [UInt32] = []) {
@@ -208,7 +207,6 @@ struct RequestLine {
   var takesMore: Bool { !isHeld && !isCut && !isStalled && reads < Self.maxReads }
   /// Whether an answer or a JSON-RPC batch is in progress.
   var isAnswering: Bool { work != nil || array != nil }
-  /// Whether all requests were answered.
   var isDone: Bool { isEmpty && !isAnswering }
 
   mutating func add(bytes: Int, isRead: Bool, isHeld: Bool) {

@@ -32,7 +32,6 @@ struct PendingBatches: ~Copyable {
 
   /// Whether no request waits to be stored or executed.
   var isEmpty: Bool { inFlight.isEmpty && open.count == 0 }
-  /// Whether no batch is in flight.
   var isIdle: Bool { inFlight.isEmpty }
   /// Whether the open batch has requests, none of which needs storing, and nothing is before them.
   var hasOnlyWaiting: Bool { isIdle && open.count > 0 && open.frames.isEmpty }

@@ -106,7 +106,6 @@ final class ReceivedBatch {
   }
 }
 
-/// Decodes messages to requests.
 extension Engine {
   /// Decodes a message to a request.
   ///

@@ -115,7 +115,6 @@ final class RequestBatch {
   var frames: UnsafeRawBufferPointer { frameBytes.bytes }
   /// The bytes of the requests in the batch.
   var byteCount: Int { frameBytes.count &+ waitingBytes.count }
-  /// The capacity of the tape in tokens.
   var tapeCapacity: Int { scanner.capacity }
 
   subscript(index: Int) -> Entry { entries[index] }
@@ -150,7 +149,6 @@ final class RequestBatch {
   /// An estimate of the work for the clients' requests, in units of about a microsecond.
   var work: Int { load.work }
 
-  /// Whether the batch has requests of a user.
   func hasRequests(of user: UInt32) -> Bool { load.isShared(by: user) }
 
   /// Adds the request that was just scanned, to be stored by the log. Returns the memory to charge for it.
@@ -288,7 +286,6 @@ final class RequestBatch {
     )
   }
 
-  /// The JSON-RPC batch of an entry.
   func array(_ entry: Entry) -> JSONView { scanner.view(at: entry.index, of: bytes(of: entry)) }
   func refusal(_ entry: Entry) -> Refusal { refusals[entry.index] }
   func internalRequest(_ entry: Entry) -> InternalRequest { internals[entry.index] }

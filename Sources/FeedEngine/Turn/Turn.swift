@@ -1,6 +1,5 @@
 import FeedModel
 
-/// When the next turn is due.
 public enum NextTurn: Equatable {
   /// Immediately: there is work left.
   case now
@@ -74,7 +73,6 @@ public struct Turn: ~Copyable {
   public var failureReason: String { completion.failureReason }
   /// The reason why the log cannot determine what is stored; nil if it can. The daemon must then stop.
   public var lossReason: String? { completion.lossReason }
-  /// The capacity of the open batch's tape in tokens.
   var tapeCapacity: Int { dispatcher.batches.open.tapeCapacity }
 
   /// Runs one turn. Does not block, but for a short write of the log.
@@ -250,9 +248,7 @@ extension Link where Self: ~Copyable {
   public mutating func makeRoom(_ id: ConnectionID) {}
 }
 
-/// An event of a link.
 public enum LinkEvent: Equatable {
-  /// A peer connected.
   case accepted(Peer)
   /// There is input, or the end of the input. `hungUp`: the peer has also stopped reading.
   case readable(ConnectionID, hungUp: Bool)
@@ -264,7 +260,6 @@ public enum LinkEvent: Equatable {
   case gone(ConnectionID)
 }
 
-/// The result of one read.
 public enum ReadOutcome: Equatable {
   /// The number of bytes that were read, at least 1. If it is less than the space, there is no more input for now.
   case bytes(Int)
@@ -275,7 +270,6 @@ public enum ReadOutcome: Equatable {
   case failed
 }
 
-/// The result of one write.
 public enum WriteOutcome: Equatable {
   /// The number of bytes that were written. If it is less than offered, the peer accepts no more for now.
   case bytes(Int)

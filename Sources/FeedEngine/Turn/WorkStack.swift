@@ -8,7 +8,6 @@ import FeedWire
 public protocol SliceRunner: AnyObject {
   /// Whether each request that changes feeds is sliced as finely as possible. For tests.
   var isEager: Bool { get }
-  /// Begins the slice of a turn.
   func beginSlice()
   /// The nanoseconds left of the slice of this turn; 0 if it is used up.
   var timeLeft: UInt64 { get }
@@ -45,7 +44,6 @@ final class WorkStack {
   /// The work between two looks at the clock, in units of about a microsecond.
   var unitsPerLook: Int { isEager ? 0 : 128 }
 
-  /// Begins the slice of a turn.
   func beginSlice() { runner?.beginSlice() }
 
   /// The nanoseconds left of the slice of this turn; the maximum if work is not sliced.

@@ -3,7 +3,6 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// Converting commits to deltas.
 extension Engine: CommitObserver {
   /// The buffer of a delta that lists more rows does not grow step by step, which would copy it each time.
   private static let manyRows = LongDelta.fewRows

@@ -92,7 +92,6 @@ final class FeedChannel {
 
   func didBegin() { watchCount += 1 }
 
-  /// Counts a watch that ended.
   func didEnd() {
     precondition(watchCount > 0, "a watch ends once")
     watchCount -= 1

@@ -103,7 +103,6 @@ struct IdleIdentities {
   /// The channels, the one without watches for the longest time first.
   private var channels: [(channel: FeedChannel, since: Instant)] = []
 
-  /// Records that a channel has a watch.
   mutating func didBegin(_ watch: Watch) { channels.removeAll { $0.channel === watch.channel } }
 
   /// Records that a watch ended.
@@ -188,10 +187,8 @@ struct RowIdentities {
 
   // MARK: Reading a feed
 
-  /// Appends a section without rows.
   mutating func appendSection() { sections.append(ChunkedList()) }
 
-  /// Appends rows to the last section.
   mutating func append(_ rows: [String?]) {
     bytes += rows.reduce(0) { $0 + Self.bytes(of: $1) }
     sections[sections.count - 1].append(contentsOf: rows)

@@ -25,7 +25,6 @@ struct Watches {
   private var bookmarks: Timers<Watch>
   /// Whether the last turn that looked at bookmarks may have left some that are due.
   private(set) var hasDueBookmarks = false
-  /// The number of the last watch.
   private var lastNumber: UInt32 = 0
 
   init(now: Instant) {
@@ -77,7 +76,6 @@ struct Watches {
     }
   }
 
-  /// Records that a delta was made for the watches in step of a channel.
   mutating func didMakeDelta(_ channel: FeedChannel) {
     madeDeltas &+= 1
     if channel.isDirty { return }

@@ -239,7 +239,6 @@ extension AccessRules {
   }
 }
 
-/// Parses one rule.
 private struct RuleReader {
   let object: JSONView
   let place: String

@@ -22,7 +22,6 @@ package struct EventLoop: ~Copyable {
   private var shutdown: Shutdown
   private var service: ServiceManager
   private var sources = ManagedSources()
-  /// The file of `--metrics-file`; nil if there is none.
   private var metrics: MetricsFile?
   private var configuration: LiveConfiguration
   private var freed: FreedMemory
@@ -169,7 +168,6 @@ package struct EventLoop: ~Copyable {
 
   // MARK: Signals and the end
 
-  /// Handles the signals that have arrived.
   private mutating func handleSignals() {
     do throws(SystemError) {
       while let request = try signals.next() { handle(request) }

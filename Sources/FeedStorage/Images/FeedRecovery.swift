@@ -51,7 +51,6 @@ struct FeedRecovery {
     }
   }
 
-  /// Defines the feed of a row.
   private func define(_ head: ImagePart.FeedHead) throws(StorageError) -> Feed {
     let bins = list(head.bins, bin)
     let selection = list(head.selection) { path -> IndexPath? in

@@ -147,7 +147,6 @@ struct ImageWriter: ~Copyable {
     checksum = head.checksum(limits: limits)
   }
 
-  /// Writes a part. After the last part the image is complete.
   mutating func write(_ part: ImagePart) throws(SQLiteError) {
     for item in part.items {
       switch item {

@@ -43,7 +43,6 @@ struct ImageSchedule {
   private var steps: (all: UInt64, covered: UInt64) = (0, 0)
   /// Bytes of the newest complete image; 0 before the first.
   private(set) var imageBytes = 0
-  /// The bytes that the next image needs.
   private(set) var nextImageBytes = 0
   private var state = State.idle
   /// Whether an image should be written immediately, whatever the length of the log.

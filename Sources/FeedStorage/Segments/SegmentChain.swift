@@ -299,7 +299,6 @@ struct LogEnd {
   var leftovers: [String] = []
   /// The highest number of a segment that exists.
   var highest: UInt64 = 0
-  /// The number of the next batch.
   var nextBatch: UInt64 = 1
   /// The revision after the last batch.
   var revision: UInt64 = 0

@@ -13,17 +13,13 @@ struct SegmentHeader: Equatable {
 
   /// The number in the name of the file.
   var number: UInt64
-  /// The size of the file.
   var fileBytes: Int
-  /// The number of the first batch.
   var firstBatch: UInt64
-  /// The revision before the first batch.
   var firstRevision: UInt64
   /// The version of the rules by which the requests are executed.
   var rules: UInt32
   /// Whether each batch was synced before it was acknowledged.
   var isSynced: Bool
-  /// The epoch of the revisions.
   var epoch: String
   /// The epoch of the state on which the first batch was executed.
   var previousEpoch: String
@@ -163,7 +159,6 @@ struct RecordHeader: Equatable {
   var revision: UInt64
   /// The moment at which the batch is executed, in nanoseconds.
   var moment: UInt64
-  /// The checksum of the requests.
   var checksum: UInt32
 
   /// - Parameter segment: the checksum of the segment's header.

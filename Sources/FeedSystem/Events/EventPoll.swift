@@ -27,7 +27,6 @@ public struct EventPoll: ~Copyable {
     try control(EPOLL_CTL_ADD, descriptor, interest, token)
   }
 
-  /// Replaces the interest and the token of an added descriptor.
   public func modify(_ descriptor: Int32, _ interest: EventInterest, token: UInt64) throws(SystemError) {
     try control(EPOLL_CTL_MOD, descriptor, interest, token)
   }
@@ -79,9 +78,7 @@ public struct EventInterest: OptionSet, Sendable {
   public static let writable = EventInterest(rawValue: EPOLLOUT.rawValue)
 }
 
-/// One event of an ``EventPoll``.
 public struct Event: Sendable {
-  /// The token of the descriptor.
   public let token: UInt64
   let flags: UInt32
 
@@ -114,7 +111,6 @@ public struct WaitList: Sendable {
     entries.append(pollfd(fd: descriptor, events: readiness.rawValue, revents: 0))
   }
 
-  /// Removes all descriptors.
   public mutating func removeAll() { entries.removeAll(keepingCapacity: true) }
 
   /// Waits until one of the descriptors is ready. O(descriptors).

@@ -46,7 +46,6 @@ public enum FilePath {
   }
 }
 
-/// The size of a file.
 public enum FileSize {
   /// Returns the size of the file at `path` in bytes; nil if it cannot be examined.
   public static func of(_ path: String) -> Int? {
@@ -55,7 +54,6 @@ public enum FileSize {
   }
 }
 
-/// The file system of a file.
 public enum FileSystemKind {
   /// Whether other machines can change the files of a directory, so that the kernel does not see all changes.
   public static func isRemote(_ directory: String) -> Bool { clinux_is_remote(directory) == 1 }
@@ -191,7 +189,6 @@ public enum DirectoryEntries {
   }
 }
 
-/// The default state directory of the daemon.
 public enum StatePath {
   /// Returns the directory to use without `--state`: the first one in `$STATE_DIRECTORY`, which systemd sets; otherwise
   /// `$XDG_STATE_HOME/feedd` or `$HOME/.local/state/feedd`, also for root. Nil if no variable is set.

@@ -104,7 +104,6 @@ public final class LineLog {
     if syncs, fdatasync(file.rawValue) != 0 { throw .last("sync", path) }
   }
 
-  /// Replaces the bytes atomically.
   public func replace(with bytes: [UInt8]) throws(SystemError) {
     let temporary = "\(place.name).\(try Random.hex128()).new"
     let directory = place.directory.rawValue

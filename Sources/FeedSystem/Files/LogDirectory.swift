@@ -6,7 +6,6 @@ import Glibc
 ///
 /// Threads may call it at the same time for different files.
 public protocol LogDirectory: AnyObject, Sendable {
-  /// The names of all files.
   func names() throws(SystemError) -> [String]
   /// Opens an existing regular file; does not follow a symbolic link.
   func open(_ name: String) throws(SystemError) -> any LogFile
@@ -23,7 +22,6 @@ public protocol LogDirectory: AnyObject, Sendable {
   var freeBytes: Int { get }
 }
 
-/// An open file of a ``LogDirectory``.
 public protocol LogFile: AnyObject, Sendable {
   /// The size in bytes, if the file still has the name by which it was opened; nil if it was removed or replaced.
   func size(named name: String) -> Int?
@@ -48,7 +46,6 @@ extension LogFile {
     }
   }
 
-  /// Writes zeros.
   public func writeZeros(_ range: Range<Int>) throws(SystemError) {
     let zeros = UnsafeMutableRawBufferPointer.allocate(byteCount: min(max(range.count, 1), 64 << 10), alignment: 16)
     defer { zeros.deallocate() }
@@ -158,7 +155,6 @@ public final class SystemDirectory: LogDirectory {
   }
 }
 
-/// A file of the system.
 private final class SystemFile: LogFile, @unchecked Sendable {
   private let file: Descriptor
   private let path: String

@@ -175,7 +175,6 @@ public final class RecordFile {
 public final class InputFile: Sendable {
   private let file: Descriptor
 
-  /// Opens the file at `path`.
   public init(_ path: String) throws(SystemError) {
     file = try Descriptor("open", path) { clinux_open(path, O_RDONLY | O_NOCTTY, 0) }
   }

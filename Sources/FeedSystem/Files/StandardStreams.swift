@@ -80,9 +80,7 @@ public enum UnreadBytes: Equatable, Sendable {
   }
 }
 
-/// The properties of the terminal of a descriptor, if it is a terminal.
 public struct Terminal: Equatable, Sendable {
-  /// Whether the descriptor is a terminal.
   public var isTerminal: Bool
   /// The number of columns, from `$COLUMNS` or the terminal; otherwise ``defaultColumns``.
   public var columns: Int

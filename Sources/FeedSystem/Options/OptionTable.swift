@@ -75,7 +75,6 @@ public struct OptionDescription: Equatable, Sendable {
   public static let version = OptionDescription("version", letter: "V", help: "print the version and exit")
 }
 
-/// The type of an option's value.
 public enum OptionValue: Equatable, Sendable {
   /// The option has no value.
   case none
@@ -138,7 +137,6 @@ public enum OptionValue: Equatable, Sendable {
 
 /// A parsed command line. Every value has the type of its option.
 public struct ParsedOptions: Equatable, Sendable {
-  /// The operands, in order.
   public internal(set) var operands: [String] = []
   private var values: [String: [String]] = [:]
 

@@ -59,7 +59,6 @@ public enum ProcessIdentity {
   /// which takes 20 ms after many elements were freed.
   public static func returnLargeBlocks() { clinux_return_large_blocks(1 << 20, 16 << 20) }
 
-  /// Sends a signal to a process.
   public static func send(_ signal: Int32, to pid: Int32) throws(SystemError) {
     guard kill(pid, signal) == 0 else { throw .last("send \(SignalQueue.name(signal)) to process \(pid)") }
   }
@@ -129,7 +128,6 @@ public struct Environment: Sendable {
   }
 }
 
-/// The identity of the current boot of the system.
 public enum BootIdentity {
   /// The variable that passes the identity (`%b` in a unit file) to a service that cannot read `/proc/sys`.
   public static let variable = "FEEDD_BOOT_ID"

@@ -53,9 +53,7 @@ public struct Notify: Sendable {
 
   /// A notification.
   public enum Message: Equatable, Sendable {
-    /// The service listens and is ready.
     case ready
-    /// The service is stopping.
     case stopping
     /// The service is reloading its configuration. ``ready`` follows.
     case reloading
@@ -84,7 +82,6 @@ public struct Notify: Sendable {
   /// Sends the messages as one datagram. Does nothing without a manager. Never blocks.
   public func send(_ messages: Message...) throws(SystemError) { try send(messages) }
 
-  /// Sends the messages as one datagram; see ``send(_:)-(Message...)``.
   public func send(_ messages: [Message]) throws(SystemError) {
     guard let socketName else { return }
     let address = try SocketAddress(notify: socketName)
@@ -117,7 +114,6 @@ public final class JournalSocket: Sendable {
   /// Where the journal listens.
   public static let standardPath = "/run/systemd/journal/socket"
 
-  /// A field of an entry.
   public struct Field: Equatable, Sendable {
     /// Upper-case letters, digits and underscores.
     public let name: String

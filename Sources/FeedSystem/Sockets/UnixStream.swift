@@ -208,7 +208,6 @@ public struct PeerCredentials: Equatable, Sendable {
 
 /// Looks up users and groups of this machine.
 public enum SystemAccounts {
-  /// Returns the number of a user; nil if there is no such user.
   public static func user(named name: String) -> UInt32? {
     guard let entry = getpwnam(name) else { return nil }
     return entry.pointee.pw_uid
