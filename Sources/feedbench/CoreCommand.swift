@@ -31,9 +31,7 @@ struct CoreMeasures: PartedMeasures {
       try EngineMeasures(job: job, watchers: [0], sizes: [1000, 1_000_000]).run(&report)
     case .memory: try MemoryMeasures(count: scaled(1_000_000)).run(&report)
     case .nesting:
-      try NestingMeasures(
-        job: PushJob(count: scaled(100_000)), levels: 10, rows: 100_000, towers: [.composed, .segmented, .slots]
-      ).run(&report)
+      try NestingMeasures(job: PushJob(count: scaled(100_000))).run(&report)
     }
   }
 

@@ -116,8 +116,7 @@ final class EngineDriver {
     preparation: Texts, watched: [String], frames: Texts, window: Int, limits: Limits = Limits(),
     watchesCounts: Bool = false
   ) throws {
-    self.frames = frames
-    self.window = window
+    (self.frames, self.window) = (frames, window)
     hasWatchers = !watched.isEmpty
     let now = Instant(nanoseconds: MonotonicClock.now)
     let engine = Engine(

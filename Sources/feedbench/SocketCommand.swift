@@ -101,8 +101,7 @@ struct FanOut {
   private var missing = 0
 
   init(_ server: any Server, _ job: PushJob) throws {
-    self.server = server
-    self.job = job
+    (self.server, self.job) = (server, job)
     try server.prepare()
   }
 

@@ -29,19 +29,6 @@ final class Texts {
   subscript(range: Range<Int>) -> UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(rebasing: buffer.bytes[offset(of: range.lowerBound)..<offset(of: range.upperBound)])
   }
-
-  /// Returns a JSON array of the texts.
-  /// - Precondition: each text is JSON.
-  func array() -> ByteBuffer {
-    var array = ByteBuffer(capacity: bytes + count + 2)
-    array.append("[")
-    for index in 0..<count {
-      if index > 0 { array.append(",") }
-      array.append(self[index])
-    }
-    array.append("]")
-    return array
-  }
 }
 
 extension Texts {
@@ -144,29 +131,6 @@ struct PushJob {
 
   static let feed = "bench"
   static let definition = #"{"feed":"bench","kind":"collection"}"#
-}
-
-/// Makes typical elements: some members, numbers, a nested object, and a text that fills the size.
-enum Elements {
-  /// Returns an element of exactly `bytes` bytes, or of the smallest possible size above it.
-  static func text(id: Int, bytes: Int, _ random: inout BenchmarkRandom) -> String {
-    let head = """
-      {"id":\(id),"kind":"\(kinds[random.below(kinds.count)])","priority":\(random.below(10)),\
-      "read":\(random.below(2) == 0),"at":\(1_700_000_000_000 + random.below(1_000_000_000)),\
-      "score":\(random.below(1000)).\(random.below(90) + 10),"author":{"name":"\(random.words(8))","id":\(random.below(1_000_000))},"text":"
-      """
-    return head + random.words(max(1, bytes - head.utf8.count - 2)) + "\"}"
-  }
-
-  /// Returns `count` elements with the identities 0, 1, 2, ….
-  static func texts(_ count: Int, bytes: Int) -> Texts {
-    var random = BenchmarkRandom()
-    let texts = Texts()
-    for id in 0..<count { texts.append(text(id: id, bytes: bytes, &random)) }
-    return texts
-  }
-
-  private static let kinds = ["mail", "alert", "post", "event"]
 }
 
 /// A pseudo-random generator with the same sequence in every run (SplitMix64).

@@ -56,7 +56,7 @@ enum BenchmarkProgram {
     return OptionTable(
       program: "feedbench", usage: ["COMMAND [OPTION]...", "COMMAND --help"],
       about: """
-        Measures feedd: its parts, its engine without sockets, and the whole daemon over its socket, also beside Redis and NATS. \
+        Measures feedd: its engine without sockets, and the whole daemon over its socket, also beside Redis and NATS. \
         Numbers are the best of several runs. The last column is the distance of the median from the best, a measure of the \
         noise of the machine.
         """, groups: [],
@@ -64,8 +64,7 @@ enum BenchmarkProgram {
 
 
         Examples:
-          feedbench json
-          feedbench model --elements 1000 --elements 1000000
+          feedbench engine --elements 1000 --elements 1000000
           feedbench socket --watchers 8
           feedbench long
           feedbench core --part fanout
@@ -104,7 +103,7 @@ struct BenchmarkCommand: Sendable {
   let run: @Sendable (ParsedOptions, inout Report) throws -> Void
 
   /// Every command.
-  static let all = [json, model, engine, tree, socket, long, core, log]
+  static let all = [engine, socket, long, core, log]
 
   var table: OptionTable {
     OptionTable(
