@@ -79,9 +79,7 @@ public final class FileLog: CommitLog, ImageStore {
   }
 
   private init(_ origin: Origin, _ place: ImageThread.Place, _ notices: LogNotices, _ policy: ImagePolicy) {
-    self.origin = origin
-    self.place = place
-    self.notices = notices
+    (self.origin, self.place, self.notices) = (origin, place, notices)
     beginning = origin.state.beginning
     durability = origin.facts.durability
     schedule = ImageSchedule(policy, now: MonotonicClock.now)

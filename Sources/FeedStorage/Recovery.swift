@@ -61,9 +61,7 @@ struct Recovery: ~Copyable {
   init(
     _ state: StoredState, into target: any RecoveryTarget, _ note: @escaping (RecoveryProgress) -> Void = { _ in }
   ) {
-    self.state = state
-    self.target = target
-    self.note = note
+    (self.state, self.target, self.note) = (state, target, note)
     if case .skipped(let batch) = state.beginning { skipped = batch } else { skipped = nil }
   }
 

@@ -111,8 +111,7 @@ struct StateFacts: Equatable {
   init() {}
 
   init(epoch: String, software: String) {
-    self.epoch = epoch
-    self.software = software
+    (self.epoch, self.software) = (epoch, software)
   }
 
   /// Reads the entries of a file with a schema version.

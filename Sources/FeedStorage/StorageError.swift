@@ -62,9 +62,7 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
   public let reason: String
 
   public init(_ kind: Kind, path: String, reason: String) {
-    self.kind = kind
-    self.path = path
-    self.reason = reason
+    (self.kind, self.path, self.reason) = (kind, path, reason)
   }
 
   /// Creates the error of a stored feed that cannot be restored.

@@ -77,9 +77,7 @@ struct StoredState {
     _ directory: String, _ files: any LogDirectory, access: JournalDatabase.Access, boot: String, vfs: String? = nil,
     skipsDamaged: Bool = false
   ) throws(StorageError) {
-    self.directory = directory
-    self.boot = boot
-    self.skipsDamaged = skipsDamaged
+    (self.directory, self.boot, self.skipsDamaged) = (directory, boot, skipsDamaged)
     let path = StateFile.path(in: directory)
     image = try Self.openImage(path, access, boot: boot, vfs: vfs)
     var base = SegmentChain.Base(batch: 0, epoch: nil)

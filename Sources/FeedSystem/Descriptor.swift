@@ -140,10 +140,7 @@ public struct SystemError: Error, Equatable, Sendable {
   public var advice: String?
 
   public init(code: Int32, operation: String, path: String? = nil, advice: String? = nil) {
-    self.code = code
-    self.operation = operation
-    self.path = path
-    self.advice = advice
+    (self.code, self.operation, self.path, self.advice) = (code, operation, path, advice)
   }
 }
 

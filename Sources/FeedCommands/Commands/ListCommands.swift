@@ -176,9 +176,7 @@ private struct Relocation {
   private var feed: String { invocation.operand(0) }
 
   init(_ invocation: Invocation, _ source: Source, _ target: Target) {
-    self.invocation = invocation
-    self.source = source
-    self.target = target
+    (self.invocation, self.source, self.target) = (invocation, source, target)
   }
 
   func run() throws(Failure) -> ExitStatus {

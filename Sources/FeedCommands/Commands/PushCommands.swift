@@ -237,8 +237,7 @@ private struct Deletion {
   private var missing = 0
 
   init(_ invocation: Invocation, _ ids: [String]) {
-    self.invocation = invocation
-    self.ids = ids
+    (self.invocation, self.ids) = (invocation, ids)
   }
 
   consuming func run() throws(Failure) -> ExitStatus {

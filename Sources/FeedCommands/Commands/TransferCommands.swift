@@ -124,8 +124,7 @@ package struct StateActions: Sendable {
     copy: @escaping @Sendable (String, String) -> String?,
     restore: @escaping @Sendable (String, String, Bool) -> String?
   ) {
-    self.copy = copy
-    self.restore = restore
+    (self.copy, self.restore) = (copy, restore)
   }
 
   /// Actions that always fail.

@@ -28,8 +28,7 @@ final class Console {
     terminal: Terminal, errorTerminal: Terminal, isJSON: Bool, isQuiet: Bool = false,
     write: @escaping Writer = StandardStreams.writeAll
   ) {
-    self.terminal = terminal
-    self.errorTerminal = errorTerminal
+    (self.terminal, self.errorTerminal) = (terminal, errorTerminal)
     wantsJSON = isJSON
     self.isQuiet = isQuiet
     self.isJSON = isJSON || !terminal.isTerminal

@@ -91,9 +91,7 @@ struct ElementReader: ~Copyable {
   ///   - maxDepth: the maximum nesting of an element.
   ///   - opensArrays: whether a top-level array stands for its items.
   init(limit: Int, maxDepth: Int = anyDepth, opensArrays: Bool = true, capacity: Int = 64 << 10) {
-    self.limit = limit
-    self.maxDepth = maxDepth
-    self.opensArrays = opensArrays
+    (self.limit, self.maxDepth, self.opensArrays) = (limit, maxDepth, opensArrays)
     queue = ByteQueue(capacity: capacity)
     scanner = JSONScanner(maxDepth: maxDepth)
   }

@@ -25,10 +25,7 @@ final class PushStream {
     _ invocation: Invocation, _ connection: Connection, _ target: PushTarget, _ hello: ServerHello, showsProgress: Bool,
     input: Int32 = StandardStreams.input
   ) {
-    self.invocation = invocation
-    self.connection = connection
-    self.target = target
-    self.input = input
+    (self.invocation, self.connection, self.target, self.input) = (invocation, connection, target, input)
     // The rest of the frame is for the feed's name and the other members of the request.
     let room = max(hello.maxFrame - target.envelopeBytes, 1)
     reader = ElementReader(limit: room, maxDepth: hello.maxDepth - target.envelopeDepth)

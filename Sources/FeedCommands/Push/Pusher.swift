@@ -49,8 +49,7 @@ struct Pusher {
   private(set) var revision: Int?
 
   init(window: Window = Window(), isRepeatable: Bool = true) {
-    self.window = window
-    self.isRepeatable = isRepeatable
+    (self.window, self.isRepeatable) = (window, isRepeatable)
   }
 
   /// Adds an element, which must be valid JSON.

@@ -224,8 +224,7 @@ struct SavedRows {
   var prints: [Mirror.Section]?
 
   init(sections: [SectionSummary], prints: [Mirror.Section]?) {
-    self.sections = sections
-    self.prints = prints
+    (self.sections, self.prints) = (sections, prints)
   }
 
   /// Reads the array that ``text(maxRows:maxBytes:)`` returned; nil if there is none, or it is something else.

@@ -32,9 +32,7 @@ struct RowTracker {
   init(
     _ feed: String, keepsRows: Bool, _ printer: RowPrinter, saved: (position: FeedPosition, rows: SavedRows)? = nil
   ) {
-    self.feed = feed
-    self.keepsRows = keepsRows
-    self.printer = printer
+    (self.feed, self.keepsRows, self.printer) = (feed, keepsRows, printer)
     guard let saved, keepsRows else { return }
     sections = saved.rows.sections
     mirror = saved.rows.prints.map { Mirror(feed: feed, position: saved.position, sections: $0) }

@@ -150,8 +150,7 @@ final class FeedCopies {
   private var mirrors: [String: Mirror] = [:]
 
   init(_ invocation: Invocation, _ connection: Connection) {
-    self.invocation = invocation
-    self.connection = connection
+    (self.invocation, self.connection) = (invocation, connection)
   }
 
   func mirror(of feed: String) -> Mirror? { mirrors[feed] }

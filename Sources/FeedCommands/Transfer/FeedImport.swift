@@ -35,9 +35,7 @@ final class FeedImport {
   private var console: Console { invocation.console }
 
   init(_ invocation: Invocation, _ connection: Connection, maxFrame: Int, policy: Policy) {
-    self.invocation = invocation
-    self.connection = connection
-    self.policy = policy
+    (self.invocation, self.connection, self.policy) = (invocation, connection, policy)
     animation = invocation.options.text("animation")
     self.maxFrame = maxFrame
     if invocation.console.errorTerminal.canRedraw, !invocation.console.isQuiet { progress = TransferProgress() }

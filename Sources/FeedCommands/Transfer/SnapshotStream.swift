@@ -150,9 +150,7 @@ struct LocalQuery {
   private let hasPlaces: Bool
 
   init(_ invocation: Invocation, _ path: String, _ templates: Templates, hasPlaces: Bool) throws(Failure) {
-    self.invocation = invocation
-    self.templates = templates
-    self.hasPlaces = hasPlaces
+    (self.invocation, self.templates, self.hasPlaces) = (invocation, templates, hasPlaces)
     do throws(QueryError) {
       self.path = try JSONPath(parsing: path)
     } catch {

@@ -29,8 +29,7 @@ final class TriggerRun {
   private let deadline: UInt64?
 
   init(_ invocation: Invocation, _ settings: TriggerSettings) throws(Failure) {
-    self.invocation = invocation
-    self.settings = settings
+    (self.invocation, self.settings) = (invocation, settings)
     let console = invocation.console
     // A command that is not there is refused now, and not when the first change comes.
     try Failure.ofSystem(try ChildProgram.check(settings.command[0]))

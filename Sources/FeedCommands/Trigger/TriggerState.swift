@@ -37,8 +37,7 @@ final class TriggerState {
   /// Opens and reads the file, which need not exist.
   /// - Parameter say: tells a person what the program waits for.
   init(_ path: String, feed: String, filter: String?, say: (String) -> Void) throws(Failure) {
-    self.feed = feed
-    self.filter = filter
+    (self.feed, self.filter) = (feed, filter)
     let bytes: [UInt8]
     do throws(SystemError) {
       var hasSaid = false

@@ -93,8 +93,7 @@ struct TextPage: Equatable {
   private(set) var top = 0
 
   init(_ lines: [String], hanging: Int? = nil) {
-    self.lines = lines
-    self.hanging = hanging
+    (self.lines, self.hanging) = (lines, hanging)
   }
 
   /// Returns the lines for a screen of this size.

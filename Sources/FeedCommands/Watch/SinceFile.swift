@@ -134,8 +134,7 @@ final class TakenPositions {
   private var savesAt: UInt64 = 0
 
   init(_ file: SinceFile, _ meter: OutputMeter) {
-    self.file = file
-    self.meter = meter
+    (self.file, self.meter) = (file, meter)
   }
 
   /// The positions in the file at the start.

@@ -97,8 +97,7 @@ final class TerminalSession {
 
   /// Takes control of the signals. ``draw(_:)`` takes control of the screen and the keyboard.
   init(_ console: Console, _ environment: Environment) throws(Failure) {
-    self.console = console
-    self.environment = environment
+    (self.console, self.environment) = (console, environment)
     hasKeys = isatty(StandardStreams.input) == 1
     signals = try Failure.ofSystem(try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH]))
   }

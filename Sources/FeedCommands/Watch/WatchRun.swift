@@ -20,9 +20,7 @@ final class WatchRun {
   private let deadline: UInt64?
 
   init(_ invocation: Invocation, _ settings: WatchSettings, _ display: any WatchDisplay) throws(Failure) {
-    self.settings = settings
-    self.display = display
-    self.invocation = invocation
+    (self.settings, self.display, self.invocation) = (settings, display, invocation)
     deadline = settings.timeout.map { MonotonicClock.now &+ $0.clampedNanoseconds }
     var positions: TakenPositions?
     if let path = settings.sinceFile {

@@ -32,12 +32,8 @@ final class WatchedFeed {
     _ name: String, index: Int, since: SinceFile.State?, _ invocation: Invocation, _ settings: WatchSettings,
     _ display: any WatchDisplay, _ positions: TakenPositions?
   ) {
-    self.name = name
-    self.positions = positions
-    self.index = index
-    self.invocation = invocation
-    self.settings = settings
-    self.display = display
+    (self.name, self.positions, self.index, self.invocation) = (name, positions, index, invocation)
+    (self.settings, self.display) = (settings, display)
     parts = ShownParts(wanted: settings.count, snapshotOnly: settings.snapshotOnly)
     remarks = WatchRemarks(name, invocation)
     var options = settings.options

@@ -16,9 +16,7 @@ public struct Configuration: Sendable {
     public init(
       definition: FeedDefinition, place: ConfigurationError.Place, members: [String: ConfigurationError.Place] = [:]
     ) {
-      self.definition = definition
-      self.place = place
-      self.members = members
+      (self.definition, self.place, self.members) = (definition, place, members)
     }
   }
 
@@ -61,11 +59,7 @@ public struct Configuration: Sendable {
     var order = DependencyOrder(entries)
     for index in entries.indices { try order.visit(index) }
     self.entries = order.result
-    self.limits = limits
-    self.access = access
-    self.socket = socket
-    self.group = group
-    self.remarks = remarks
+    (self.limits, self.access, self.socket, self.group, self.remarks) = (limits, access, socket, group, remarks)
   }
 }
 
@@ -79,9 +73,7 @@ public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConver
     public let member: String
 
     public init(line: Int, column: Int, member: String) {
-      self.line = line
-      self.column = column
-      self.member = member
+      (self.line, self.column, self.member) = (line, column, member)
     }
   }
 
@@ -89,8 +81,7 @@ public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConver
   public let reason: String
 
   public init(_ place: Place, _ reason: String) {
-    self.place = place
-    self.reason = reason
+    (self.place, self.reason) = (place, reason)
   }
 
   /// The text after the file name and a colon, such as `3:14: feeds[0].kind: is missing: …`, in one line whatever names it
@@ -194,8 +185,7 @@ public struct SocketSettings: Equatable, Sendable {
   public static let modeSyntax = "an octal mode such as 0660"
 
   public init(mode: UInt32? = nil, group: UInt32? = nil) {
-    self.mode = mode
-    self.group = group
+    (self.mode, self.group) = (mode, group)
   }
 
   /// Parses a mode: three octal digits, or four with a leading zero. Returns nil for other texts.

@@ -15,11 +15,7 @@ public struct ServerIdentity: Sendable {
   public let state: String?
 
   public init(version: String, epoch: String, pid: Int32, uid: UInt32, durability: String, state: String? = nil) {
-    self.version = version
-    self.epoch = epoch
-    self.pid = pid
-    self.uid = uid
-    self.durability = durability
+    (self.version, self.epoch, self.pid, self.uid, self.durability) = (version, epoch, pid, uid, durability)
     self.state = state
   }
 }

@@ -10,9 +10,7 @@ public struct EngineEvent: Sendable, Equatable {
     public var feed: String?
 
     public init(uid: UInt32? = nil, pid: Int32? = nil, feed: String? = nil) {
-      self.uid = uid
-      self.pid = pid
-      self.feed = feed
+      (self.uid, self.pid, self.feed) = (uid, pid, feed)
     }
   }
 
@@ -52,9 +50,7 @@ public struct ProcessGauges {
   public var imagedAt: Int
 
   public init(memoryBytes: Int = 0, imageBytes: Int = 0, segmentBytes: Int = 0, imagedAt: Int = 0) {
-    self.memoryBytes = memoryBytes
-    self.imageBytes = imageBytes
-    self.segmentBytes = segmentBytes
+    (self.memoryBytes, self.imageBytes, self.segmentBytes) = (memoryBytes, imageBytes, segmentBytes)
     self.imagedAt = imagedAt
   }
 }

@@ -76,8 +76,7 @@ final class SyncJob: Job {
   private let hurry: (Watch) -> Void
 
   init(_ session: Session, revision: UInt64, hurry: @escaping (Watch) -> Void) {
-    self.hurry = hurry
-    self.revision = revision
+    (self.hurry, self.revision) = (hurry, revision)
     targets = session.watches.map { ($0, $0.channel.feed.revision) }
   }
 

@@ -39,9 +39,7 @@ final class QueryJob: Job {
     _ path: JSONPath, over feed: Feed, isSingle: Bool, places: Bool, limits: Limits, chargedTo memory: SnapshotMemory,
     on stack: ReadStack<QueryJob>, of uid: UInt32
   ) {
-    self.limits = limits
-    self.stack = stack
-    self.uid = uid
+    (self.limits, self.stack, self.uid) = (limits, stack, uid)
     nodes = QueryNodes(limits: limits, places: places)
     let snapshot = feed.makeSnapshot(chargedTo: memory)
     if !isSingle, let path = path.elementwise() {

@@ -105,9 +105,7 @@ final class QueryDocument: QueryTexts {
   private(set) var isFinished = false
 
   init(of snapshot: FeedSnapshot, isArray: Bool, places: Bool, _ limits: Limits) {
-    self.snapshot = snapshot
-    self.isArray = isArray
-    self.limits = limits
+    (self.snapshot, self.isArray, self.limits) = (snapshot, isArray, limits)
     starts = places ? [] : nil
     if isArray { text.append(UInt8(ascii: "[")) }
   }

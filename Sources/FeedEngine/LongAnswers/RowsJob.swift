@@ -176,9 +176,7 @@ final class FeedsJob: Job {
   private var isFirst = true
 
   init(_ names: FeedSnapshot, in engine: Engine, for reply: Reply, _ describe: @escaping Describe) {
-    self.names = names
-    self.engine = engine
-    self.describe = describe
+    (self.names, self.engine, self.describe) = (names, engine, describe)
     peer = reply.session.peer
     text = ResultText(for: reply)
     text.buffer.bytes.append("\"revision\":", integer: engine.catalog.revision)

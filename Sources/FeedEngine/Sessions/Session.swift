@@ -20,10 +20,7 @@ public struct Peer: Sendable, Hashable {
   public let groups: [UInt32]
 
   public init(uid: UInt32, gid: UInt32, pid: Int32, groups: [UInt32] = []) {
-    self.uid = uid
-    self.gid = gid
-    self.pid = pid
-    self.groups = groups
+    (self.uid, self.gid, self.pid, self.groups) = (uid, gid, pid, groups)
   }
 }
 
@@ -143,8 +140,7 @@ final class Session {
   var freeable: Int { charged &- line.bytes &+ output.count &+ output.spent }
 
   init(handle: SessionHandle, peer: Peer, connectedAt: Instant, snapshots: SnapshotMemory = SnapshotMemory()) {
-    self.snapshots = snapshots
-    self.handle = handle
+    (self.snapshots, self.handle) = (snapshots, handle)
     output = OutputQueue(uid: peer.uid)
     self.peer = peer
     client = ClientFacts(connectedAt: connectedAt)

@@ -24,8 +24,7 @@ struct PendingBatches: ~Copyable {
   private static let batchBytes = 1 << 20
 
   init(_ log: any CommitLog, maxDepth: Int) {
-    self.log = log
-    self.maxDepth = maxDepth
+    (self.log, self.maxDepth) = (log, maxDepth)
     storesNothing = log.storesNothing
     open = RequestBatch(maxDepth: maxDepth)
   }

@@ -34,9 +34,7 @@ final class ReceivedBatch {
   private var scanner: JSONScanner
 
   init(_ batch: LogBatch, _ engine: Engine, isReplayed: Bool = false) {
-    self.batch = batch
-    self.engine = engine
-    self.isReplayed = isReplayed
+    (self.batch, self.engine, self.isReplayed) = (batch, engine, isReplayed)
     scanner = JSONScanner(maxDepth: engine.limits.maxDepth + InternalRequest.depth)
     engine.ownWork.owner = nil
   }

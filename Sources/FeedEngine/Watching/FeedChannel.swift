@@ -34,9 +34,7 @@ final class FeedChannel {
   private var types: (version: UInt64, areThere: Bool)?
 
   init(_ feed: Feed, isCounting: Bool = false, identities: FeedIdentities? = nil) {
-    self.feed = feed
-    self.isCounting = isCounting
-    self.identities = identities
+    (self.feed, self.isCounting, self.identities) = (feed, isCounting, identities)
     var head = ByteBuffer()
     head.beginNotification("delta")
     head.append("\"feed\":", quoted: feed.name)

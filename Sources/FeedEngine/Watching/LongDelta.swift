@@ -65,9 +65,7 @@ final class LongDelta {
   private(set) var receivers: [Watch] = []
 
   init(of channel: FeedChannel, from: UInt64, _ content: Content) {
-    self.channel = channel
-    self.from = from
-    self.content = content
+    (self.channel, self.from, self.content) = (channel, from, content)
   }
 
   /// Adds a watch that stands nowhere.

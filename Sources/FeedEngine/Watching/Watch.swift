@@ -91,10 +91,7 @@ final class Watch: Timed {
     now: Instant
   ) {
     owner = .passUnretained(session)
-    self.number = number
-    self.channel = channel
-    self.throttle = throttle
-    self.spansSections = spansSections
+    (self.number, self.channel, self.throttle, self.spansSections) = (number, channel, throttle, spansSections)
     progress = .live
     queuedRevision = revision
     // A new watcher assumes an empty selection.

@@ -47,9 +47,7 @@ struct Acceptor: ~Copyable {
     _ listener: UnixListener, _ log: Log,
     accept: @escaping (UnixListener) -> UnixListener.Accepted = { $0.accept() }
   ) {
-    self.listener = listener
-    self.log = log
-    self.accept = accept
+    (self.listener, self.log, self.accept) = (listener, log, accept)
     reserve = Self.makeReserve()
   }
 

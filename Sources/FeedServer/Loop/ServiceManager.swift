@@ -17,8 +17,7 @@ struct ServiceManager {
   private var nextRequest = Instant(nanoseconds: 0)
 
   init(_ notify: Notify, _ log: Log, now: Instant) {
-    self.notify = notify
-    self.log = log
+    (self.notify, self.log) = (notify, log)
     interval = notify.watchdogInterval.map { $0.clampedNanoseconds / 2 }
     deadline = interval == nil ? nil : now
   }
@@ -93,8 +92,7 @@ struct MetricsFile {
   private var hasFailed = false
 
   init(_ path: String, _ log: Log, now: Instant) {
-    self.path = path
-    self.log = log
+    (self.path, self.log) = (path, log)
     deadline = now
   }
 

@@ -18,9 +18,7 @@ struct FeedRecovery {
   ) {
     self.database = database
     path = database.path
-    self.catalog = catalog
-    self.note = note
-    self.isChecked = isChecked
+    (self.catalog, self.note, self.isChecked) = (catalog, note, isChecked)
   }
 
   /// Restores all feeds of the image, and adds their checksums to `sum`.

@@ -21,8 +21,7 @@ final class ImageFile {
     _ files: any LogDirectory,
     vfs: String?
   ) throws(StorageError) {
-    self.directory = directory
-    self.files = files
+    (self.directory, self.files) = (directory, files)
     let path = "\(directory)/\(StateFile.freshName)"
     do throws(SystemError) {
       try files.remove(StateFile.freshName)

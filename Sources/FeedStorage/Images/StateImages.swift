@@ -168,9 +168,7 @@ final class ImageThread: @unchecked Sendable {
   private var current: (number: UInt64, file: ImageFile)?
 
   init(_ place: Place, replacing former: JournalDatabase? = nil, _ notices: LogNotices) throws(SystemError) {
-    self.place = place
-    self.former = former
-    self.notices = notices
+    (self.place, self.former, self.notices) = (place, former, notices)
     wakeUps = (try WakeUp(), try WakeUp())
   }
 

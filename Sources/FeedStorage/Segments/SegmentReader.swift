@@ -49,9 +49,7 @@ struct SegmentReader {
   ///   - bytes: the whole file.
   ///   - checksum: that of the header.
   init(_ bytes: UnsafeRawBufferPointer, _ header: SegmentHeader, checksum: UInt32, trust: Trust) {
-    self.bytes = bytes
-    self.checksum = checksum
-    self.trust = trust
+    (self.bytes, self.checksum, self.trust) = (bytes, checksum, trust)
     nextBatch = header.firstBatch
     offset = header.byteCount
   }

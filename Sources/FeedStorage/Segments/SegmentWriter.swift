@@ -71,9 +71,7 @@ struct SegmentWriter: ~Copyable {
   private var scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: RecordHeader.byteCount, alignment: 8)
 
   init(_ files: any LogDirectory, in directory: String, after end: LogEnd, _ facts: Facts) {
-    self.files = files
-    self.directory = directory
-    self.facts = facts
+    (self.files, self.directory, self.facts) = (files, directory, facts)
     spares = SpareSegments(files, in: directory, facts.durability)
     segments = end.segments
     former = end.last

@@ -23,9 +23,7 @@ struct SpareSegments {
   private var reserved: Waiting?
 
   init(_ files: any LogDirectory, in directory: String, _ durability: Durability) {
-    self.files = files
-    self.directory = directory
-    self.durability = durability
+    (self.files, self.directory, self.durability) = (files, directory, durability)
   }
 
   /// The bytes of what waits.
@@ -119,8 +117,7 @@ struct SegmentFiles {
   private let durability: Durability
 
   init(_ files: any LogDirectory, _ durability: Durability) {
-    self.files = files
-    self.durability = durability
+    (self.files, self.durability) = (files, durability)
   }
 
   /// Creates a segment.

@@ -21,9 +21,7 @@ public struct SignalQueue: ~Copyable {
     public var uid: UInt32
 
     public init(signal: Int32, pid: Int32, uid: UInt32) {
-      self.signal = signal
-      self.pid = pid
-      self.uid = uid
+      (self.signal, self.pid, self.uid) = (signal, pid, uid)
     }
   }
 

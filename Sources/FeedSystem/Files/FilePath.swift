@@ -231,8 +231,7 @@ public enum SocketPath {
     public var reason: String
 
     public init(path: String, reason: String) {
-      self.path = path
-      self.reason = reason
+      (self.path, self.reason) = (path, reason)
     }
   }
 

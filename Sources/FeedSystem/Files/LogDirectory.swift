@@ -70,8 +70,7 @@ public final class SystemDirectory: LogDirectory {
 
   /// - Parameter isReadOnly: whether files are opened for reading only, by a user who need not be able to write them.
   public init(_ path: String, isReadOnly: Bool = false) {
-    self.path = path
-    self.isReadOnly = isReadOnly
+    (self.path, self.isReadOnly) = (path, isReadOnly)
     identity = try? FileIdentity(following: path)
   }
 

@@ -19,10 +19,7 @@ public struct OptionTable: Equatable, Sendable {
   public init(
     program: String, usage: [String], about: String, examples: String = "", groups: [OptionGroup], notes: String = ""
   ) {
-    self.program = program
-    self.usage = usage
-    self.about = about
-    self.examples = examples
+    (self.program, self.usage, self.about, self.examples) = (program, usage, about, examples)
     self.groups = groups + [OptionGroup("Information", [.help, .version])]
     self.notes = notes
     assert(Set(options.map(\.name)).count == options.count, "two options have the same name")
@@ -38,8 +35,7 @@ public struct OptionGroup: Equatable, Sendable {
   public var options: [OptionDescription]
 
   public init(_ title: String, _ options: [OptionDescription]) {
-    self.title = title
-    self.options = options
+    (self.title, self.options) = (title, options)
   }
 }
 
@@ -61,11 +57,7 @@ public struct OptionDescription: Equatable, Sendable {
     _ name: String, letter: Character? = nil, value: OptionValue = .none, help: String, defaultText: String? = nil,
     repeats: Bool = false
   ) {
-    self.name = name
-    self.letter = letter
-    self.value = value
-    self.help = help
-    self.defaultText = defaultText
+    (self.name, self.letter, self.value, self.help, self.defaultText) = (name, letter, value, help, defaultText)
     self.repeats = repeats
   }
 

@@ -120,8 +120,7 @@ public final class JournalSocket: Sendable {
     public let value: String
 
     public init(_ name: String, _ value: String) {
-      self.name = name
-      self.value = value
+      (self.name, self.value) = (name, value)
     }
   }
 

@@ -180,10 +180,7 @@ public struct PeerCredentials: Equatable, Sendable {
   public var groups: [UInt32]
 
   public init(pid: Int32, uid: UInt32, gid: UInt32, groups: [UInt32]) {
-    self.pid = pid
-    self.uid = uid
-    self.gid = gid
-    self.groups = groups
+    (self.pid, self.uid, self.gid, self.groups) = (pid, uid, gid, groups)
   }
 
   /// Reads the credentials of a connected socket (SO_PEERCRED, SO_PEERGROUPS). The pid is 0 if the peer is in a different

@@ -13,8 +13,7 @@ public final class Thread: Sendable {
     let body: @Sendable () -> Void
 
     init(_ name: String, _ body: @escaping @Sendable () -> Void) {
-      self.name = name
-      self.body = body
+      (self.name, self.body) = (name, body)
     }
   }
 
