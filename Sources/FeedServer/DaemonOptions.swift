@@ -68,7 +68,6 @@ extension DaemonOptions {
   private static let actionOptions = ["check", "check-config", "reload", "check-reload"]
 
   /// Parses the arguments without the program's name.
-  /// - Parameter width: the width of the help in columns.
   public static func parse(
     _ arguments: [String], environment: Environment, width: Int
   ) throws(UsageError) -> Outcome {

@@ -97,7 +97,6 @@ public final class FileLog: CommitLog, ImageStore {
   public var storesNothing: Bool { false }
 
   /// Restores the stored state into `target`. Called once, before `start`.
-  ///
   /// - Parameter note: called before each batch is executed, and repeatedly while an image is read.
   public func recover(
     into target: any RecoveryTarget, _ note: @escaping (RecoveryProgress) -> Void = { _ in }
@@ -115,7 +114,6 @@ public final class FileLog: CommitLog, ImageStore {
   }
 
   /// Starts the threads of the log. Called after recovery, before the first batch.
-  /// - Parameter limits: the limits of all later batches.
   public func start(_ limits: Limits) throws(StorageError) {
     let running = try prepare(limits)
     do throws(SystemError) {

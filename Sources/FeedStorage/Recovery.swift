@@ -10,7 +10,6 @@ public protocol RecoveryTarget: AnyObject {
   /// Sets the limits of the content and the batches that follow.
   func use(_ limits: Limits)
   /// Executes a batch again. Its frames are valid during the call only.
-  ///
   /// - Parameter rules: those by which it was executed first (``ExecutionRules``).
   func replay(_ batch: LogBatch, rules: Int?) throws
 }

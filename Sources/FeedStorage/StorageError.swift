@@ -121,7 +121,6 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
 
 extension StorageError {
   /// The error of a system call on a file of the log.
-  /// - Parameter path: that of the file.
   init(_ error: SystemError, path: String) {
     let kind: Kind =
       switch error.code {

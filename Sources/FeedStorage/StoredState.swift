@@ -170,7 +170,6 @@ extension SegmentChain {
   /// Reads and verifies all segments, one after the other, for a copy of them.
   /// - Parameters:
   ///   - directory: that of the segments, or of the backup, for errors.
-  ///   - boot: the identity of the current boot.
   /// - Returns: the segments, and the bytes of each up to the end of its last record.
   func readLog(
     in directory: String, boot: String

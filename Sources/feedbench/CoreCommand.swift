@@ -64,7 +64,6 @@ struct CoreMeasures: PartedMeasures {
 /// Measures servers beside each other.
 enum Comparison {
   /// Runs the job on the servers in turn, so that other load on the machine affects all. The first one is feedd.
-  ///
   /// - Parameter goals: what the ratio to another server should be.
   static func run(_ job: PushJob, _ servers: [any Server], goals: [String: Double], _ report: Report) throws {
     var measures = try servers.map { try FanOut($0, job) }

@@ -14,7 +14,6 @@ final class LoadLoop {
   /// The number of connections that are not done.
   private var open: Int
 
-  /// - Parameter watchers: connections that are already subscribed.
   init(_ server: some Server, _ job: PushJob, pusher: UnixStream, watchers: [UnixStream]) throws {
     self.job = job
     pushes = server.pushes(job)

@@ -96,9 +96,6 @@ final class DaemonUnderTest {
   var socketPath: String { Self.socketPath(process.folder) }
 
   /// Starts the `feedd` next to this program, or that in `PATH`, and waits until it answers.
-  /// - Parameters:
-  ///   - durability: the durability of the daemon; its state is in the temporary directory.
-  ///   - options: further options.
   init(durability: String, options: [String] = []) throws {
     do {
       process = try ServerProcess(Self.program) { folder in

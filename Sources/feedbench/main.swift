@@ -6,7 +6,6 @@ exit(BenchmarkProgram.main(ProcessIdentity.arguments))
 
 enum BenchmarkProgram {
   /// Runs one command.
-  /// - Parameter arguments: the arguments after the name of the program.
   /// - Returns: 0 on success, 1 if a measurement failed, 2 for an error of the command line.
   static func main(_ arguments: [String]) -> Int32 {
     StandardStreams.ignoreBrokenPipes()

@@ -162,7 +162,6 @@ extension Command {
 
 extension Invocation {
   /// The templates of the command line.
-  /// - Throws: a usage error if `--json` was given too.
   func templates() throws(Failure) -> Templates {
     let templates = try Templates(options.texts("template"))
     if !templates.isEmpty, console.wantsJSON { throw usage("--template and --json exclude each other") }

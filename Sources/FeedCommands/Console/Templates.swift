@@ -71,7 +71,6 @@ struct Template: Equatable, Sendable {
 
   /// Parses a template.
   /// - Parameter option: the option of the template, for errors.
-  /// - Throws: a usage error that names the malformed part.
   init(_ text: Substring, option: String) throws(Failure) {
     func refuse(_ reason: String) -> Failure { .usage("\(option) '\(text)': \(reason)") }
     var plain = ""

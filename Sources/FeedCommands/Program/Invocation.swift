@@ -86,7 +86,6 @@ struct Invocation {
   }
 
   /// Sends one request over a connection and parses its result.
-  /// - Parameter params: the JSON object of the parameters.
   func call<Result>(
     _ connection: Connection, _ method: String, _ params: String = "{}", deadline: UInt64,
     _ read: (JSONView) throws(MalformedMessage) -> Result
@@ -97,9 +96,6 @@ struct Invocation {
   }
 
   /// Sends one request over a new connection and prints its result.
-  /// - Parameters:
-  ///   - params: the JSON object of the parameters; nil for none.
-  ///   - show: prints the result and returns the exit status.
   func ask(
     _ method: String, _ params: String?, show: (JSONView, Console) -> ExitStatus
   ) throws(Failure) -> ExitStatus {

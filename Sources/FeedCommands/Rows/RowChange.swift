@@ -89,7 +89,6 @@ struct ChangeFilter {
   var section: SectionWord?
 
   /// Parses the values of the options.
-  /// - Parameter name: the option of the words, for errors.
   init(
     _ list: String?, option name: String, where condition: String?, section: SectionWord? = nil
   ) throws(Failure) {

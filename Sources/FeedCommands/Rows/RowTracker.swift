@@ -196,7 +196,6 @@ extension RowTracker {
   }
 
   /// The rows that the change deletes: those that it lists without a pair, and those of deleted sections.
-  ///
   /// - Parameter before: the sections before the change, as far as they are known.
   private func deletions(of delta: Delta, from before: [SectionSummary]?) -> [RowChange] {
     let change = delta.change

@@ -101,7 +101,6 @@ struct BinMerge {
   private let isSorted: [Bool]
   private var numbers: [[UInt8]: Int] = [:]
 
-  /// - Parameter isSorted: whether each bin is sorted.
   init(isSorted: [Bool]) {
     self.isSorted = isSorted
     chains = Array(repeating: [], count: isSorted.count)
@@ -192,7 +191,6 @@ struct ExportLines: ~Copyable {
   private let input: RepeatableInput
   private let hello: ServerHello
 
-  /// - Parameter hello: the daemon's limits for frames.
   init(_ input: consuming RepeatableInput, _ hello: ServerHello) {
     self.input = input
     self.hello = hello

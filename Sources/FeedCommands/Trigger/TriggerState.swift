@@ -35,7 +35,6 @@ final class TriggerState {
   private var stepBytes = 0
 
   /// Opens and reads the file, which need not exist.
-  /// - Parameter say: tells a person what the program waits for.
   init(_ path: String, feed: String, filter: String?, say: (String) -> Void) throws(Failure) {
     (self.feed, self.filter) = (feed, filter)
     let bytes: [UInt8]
@@ -138,7 +137,6 @@ extension TriggerState {
   var isTooLong: Bool { stepBytes > 8 * (headBytes + Self.slack) }
 
   /// Appends a step.
-  /// - Parameter deltas: the JSON objects of the changes.
   func append(_ items: [TriggerItem], _ deltas: [String], _ position: FeedPosition) throws(Failure) {
     var object = ParameterWriter()
     object.add("items", json: items.map(\.json))
@@ -161,7 +159,6 @@ extension TriggerState {
   }
 
   /// Appends a head for a position that no delta led to.
-  /// - Parameter items: the new items.
   func restart(_ position: FeedPosition, rows: SavedRows?, items: [TriggerItem]) throws(Failure) {
     try write(head(position, rows, items), syncs: true)
     self.position = position

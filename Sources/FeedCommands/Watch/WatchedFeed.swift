@@ -231,7 +231,6 @@ private struct ShownParts {
   }
 
   /// Counts a part of a snapshot, or a delta.
-  ///
   /// - Parameter isWhole: whether the part counts; otherwise it counts with the next one.
   mutating func take(_ isShown: Bool, isWhole: Bool) {
     hasShownPart = hasShownPart || isShown
@@ -239,7 +238,6 @@ private struct ShownParts {
   }
 
   /// Returns whether enough was shown.
-  ///
   /// - Parameter isSnapshot: whether a snapshot has just ended.
   mutating func end(atSnapshot isSnapshot: Bool) -> Bool {
     let isOver = count == wanted || snapshotOnly && isSnapshot
@@ -271,7 +269,6 @@ struct WatchRemarks {
   }
 
   /// Tells why there are no updates.
-  ///
   /// - Parameter isShown: whether a display shows ``complaint``, so that nothing is printed.
   mutating func complain(_ reason: ClientError, isShown: Bool = false) {
     let sentence =

@@ -70,7 +70,6 @@ struct AccessControl {
   }
 
   /// Refuses peers that are neither root nor the daemon's own user, and were not given the right `admin` by a rule.
-  ///
   /// - Throws: `permissionDenied`.
   func checkAdministrator(_ peer: Peer) throws(FeedError) {
     if isPrivileged(peer) || rules?.allows(.admin, on: nil, to: peer) == true { return }
@@ -103,7 +102,6 @@ struct AccessControl {
   }
 
   /// Whether a peer may read a feed and all feeds that it shows. O(feeds shown), O(1) if cached.
-  ///
   /// - Parameter version: the version of the feeds' structure.
   mutating func mayRead(_ feed: Feed, _ peer: Peer, asOf version: UInt64) -> Bool {
     guard rules != nil, !isPrivileged(peer) else { return true }
@@ -132,7 +130,6 @@ struct AccessControl {
   }
 
   /// Throws unless a rule allows the request.
-  ///
   /// - Parameter progress: where the check goes on.
   /// - Returns: whether the check is over; if not, it goes on in another turn.
   /// - Throws: `permissionDenied`; for an operation of a transaction, with its index.
@@ -334,7 +331,6 @@ extension Engine {
 
   /// Throws unless a new request can be taken: its definitions are not too large, and the access rules allow it. Definitions are
   /// checked first, because the access rules look at each feed that they name.
-  ///
   /// - Parameter progress: where the check goes on.
   /// - Returns: whether the check is over; if not, it goes on in another turn.
   func checkAdmission(
@@ -348,7 +344,6 @@ extension Engine {
 
   /// Checks a part of a long request. Returns whether that is over: it was checked, or what is wrong with it is found
   /// again at once.
-  ///
   /// - Parameter hasTurn: whether the session took its part of the turn to scan the text. Otherwise it takes it now: requests of a
   ///   JSON-RPC batch are tried many times in a turn.
   func checkPart(of text: LongText, _ message: JSONView, of session: Session, hasTurn: Bool) -> Bool {

@@ -18,7 +18,6 @@ enum Admission {
   private static let rareStatus = ["source", "shows", "group", "log"]
 
   /// Throws if a definition in a request is too large or has unknown members. Lengths are checked before anything is decoded.
-  ///
   /// - Parameter progress: where the check goes on; notes whether there is a definition.
   /// - Returns: whether the check is over; if not, it goes on in another turn.
   /// - Throws: `limitExceeded`, or `invalidParams` with the path of the member; for an operation of a transaction, with
@@ -146,7 +145,6 @@ struct ListProgress {
   private var place = JSONView.Elements.start
 
   /// Visits the elements that were not visited.
-  ///
   /// - Parameter visit: returns whether it is done with an element. If not, the element is visited again.
   /// - Returns: whether all elements were visited.
   mutating func advance(

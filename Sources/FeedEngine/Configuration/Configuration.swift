@@ -49,7 +49,6 @@ public struct Configuration: Sendable {
   }
 
   /// Sorts the definitions so that each follows those whose feeds it shows, and otherwise keeps their order.
-  ///
   /// - Precondition: the names of the definitions are unique.
   /// - Throws: an error if definitions show each other in a cycle.
   public init(

@@ -174,7 +174,6 @@ struct ConfiguredFeeds {
 
 extension Engine {
   /// Applies a configuration as one commit. If it throws, nothing changed.
-  ///
   /// - Precondition: no batch is executed in part.
   @discardableResult
   public func configure(

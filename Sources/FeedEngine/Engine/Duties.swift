@@ -50,7 +50,6 @@ extension Engine {
   }
 
   /// Evicts expired elements, a bounded number in each turn. The feeds that are due share it.
-  ///
   /// - Parameter name: the last feed of the eviction before. The feeds behind it are next, so that those of one user do not keep
   ///   others waiting. By rules before 5, and in their logs nil, from all feeds.
   func evictExpired(after name: String?) {

@@ -14,7 +14,6 @@ final class DigestJob: Job {
   /// None besides the snapshot, which is charged by itself.
   let memory = 0
 
-  /// - Parameter memory: what the memory of the snapshot is charged to.
   init(_ feed: Feed, chargedTo memory: SnapshotMemory) {
     snapshot = feed.makeSnapshot(chargedTo: memory)
     reader = SectionReader(snapshot)

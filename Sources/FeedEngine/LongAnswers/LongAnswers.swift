@@ -125,7 +125,6 @@ extension Engine {
   }
 
   /// Lets the sessions with unfinished answers take turns, until the budget of the turn is used up.
-  ///
   /// - Parameter body: does a part of the work of a session. Returns what it took; nil if no more can be done in this turn.
   func continueAnswers(_ body: (Session) -> Int?) {
     var left = LongAnswers.turnBudget

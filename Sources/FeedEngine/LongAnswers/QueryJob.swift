@@ -200,7 +200,6 @@ struct QueryNodes: ~Copyable {
   }
 
   /// Throws if the nodes do not fit in an answer, or if the query took too many steps.
-  ///
   /// - Parameter steps: the number of steps left; negative if there were too many.
   func check(steps: Int) throws(FeedError) {
     if steps < 0 { throw Self.tooLarge(\.maxQuerySteps, limits) }

@@ -39,7 +39,6 @@ extension Engine {
   }
 
   /// Writes the result of a request, unless it is a notification. `body` appends the members of the result.
-  ///
   /// - Throws: `limitExceeded` if the answer does not fit in a frame; nothing is written then.
   @inline(__always) func answer(_ reply: Reply, _ body: (inout ByteBuffer) -> Void) throws(FeedError) {
     guard let id = reply.id, !reply.isDiscarded else { return }
@@ -154,7 +153,6 @@ struct RowsWriter: ~Copyable {
   }
 
   /// Adds a row.
-  ///
   /// - Parameter type: the type as rows store it.
   mutating func append(_ text: UnsafeRawBufferPointer, type: UnsafeRawBufferPointer, to out: inout ByteBuffer) {
     if count > 0 { out.append(UInt8(ascii: ",")) }

@@ -71,7 +71,6 @@ struct Outbox {
 extension Engine {
   /// Queues the bytes of `source` from `start` on, after the deltas that the connection's watches have not been given
   /// yet.
-  ///
   /// - Parameter watch: the watch that the bytes are for; nil for an answer.
   @inline(__always) func queue(_ session: Session, _ source: TurnBuffer, from start: Int, for watch: Watch? = nil) {
     giveAll(to: session)

@@ -214,7 +214,6 @@ extension Engine {
   }
 
   /// Returns the paths of the parameter `at`, which is one path or an array of paths.
-  ///
   /// - Throws: for `select` also as `checkSelectable`, before many paths are read.
   private func paths(
     _ parameters: Parameters, of feed: Feed, _ method: Method, _ reply: Reply

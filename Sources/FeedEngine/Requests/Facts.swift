@@ -50,7 +50,6 @@ extension Engine {
   }
 
   /// Appends the members of the definition, then the current status of the feed.
-  ///
   /// - Parameter content: the sections of the feed, if they are known.
   private func appendDescription(of feed: Feed, _ content: [any FeedSection]?, to out: inout ByteBuffer) {
     if let definition = feed.definition {
@@ -128,7 +127,6 @@ extension Engine {
   private static let longestClientName = 256
 
   /// Returns a client's name for the log: a string, or the `name` of an object; at most 64 printable characters.
-  ///
   /// - Throws: `invalidParams` for a name that is too long. It is not decoded.
   private static func displayName(of client: JSONView) throws(FeedError) -> String {
     let member: StaticString = client.kind == .object ? "client.name" : "client"

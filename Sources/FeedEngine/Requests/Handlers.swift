@@ -18,7 +18,6 @@ extension Engine {
   }
 
   /// Executes a request that waited. Writes an error response if it fails.
-  ///
   /// - Parameter checksAccess: false for a request that changes feeds, which was checked when it was taken.
   func perform(
     _ method: Method, _ id: JSONView?, _ parameters: Parameters, of session: Session, checksAccess: Bool

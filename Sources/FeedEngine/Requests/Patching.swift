@@ -188,7 +188,6 @@ private struct MergedElements: ~Copyable {
   }
 
   /// Merges a patch into an element, or into the result of earlier patches of the request.
-  ///
   /// - Parameters:
   ///   - key: identifies the element among those of the request.
   ///   - check: validates the result.

@@ -150,7 +150,6 @@ extension Engine {
   }
 
   /// Returns a path or a filter. One that is too long is not decoded.
-  ///
   /// - Throws: `limitExceeded`, `invalidParams`.
   func expression(_ parameters: Parameters, _ name: StaticString, _ what: StaticString) throws(FeedError) -> String {
     let length = try parameters.required(name, what).text.count

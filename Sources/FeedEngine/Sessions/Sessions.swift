@@ -115,7 +115,6 @@ struct Quotas {
   private(set) var connections = 0
 
   /// Returns the reason to refuse another connection of `peer`; nil if it is admitted.
-  ///
   /// - Parameter reserve: the number of connections beyond the limits that this peer may use.
   func refusal(of peer: Peer, limits: Limits, reserve: Int) -> String? {
     if connections >= limits.maxConnections + reserve {

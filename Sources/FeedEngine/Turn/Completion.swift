@@ -225,7 +225,6 @@ struct Completion: ~Copyable {
   }
 
   /// Executes the requests of one connection that follow each other from `next` on.
-  ///
   /// - Parameter session: ``Sessions/nobody`` if the connection is gone.
   private mutating func execute(
     _ progress: Progress, _ next: inout Int, _ session: Session, _ dispatcher: inout Dispatcher
@@ -283,7 +282,6 @@ struct Completion: ~Copyable {
   }
 
   /// Executes a request that may take several turns. Returns whether it is done.
-  ///
   /// - Parameter session: nil if the client is gone.
   @inline(never)
   private mutating func executeLong(

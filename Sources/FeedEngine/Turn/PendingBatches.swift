@@ -67,7 +67,6 @@ struct PendingBatches: ~Copyable {
   }
 
   /// Reuses the memory of a batch that was executed or refused.
-  ///
   /// - Parameter time: the time from its first turn to its last one, in nanoseconds.
   mutating func didExecute(_ batch: RequestBatch, in time: UInt64) {
     room.adapt(work: batch.work, time: time)
@@ -127,7 +126,6 @@ struct BatchRoom {
   private static let longest: UInt64 = 40_000_000
 
   /// Adapts to a batch that was executed.
-  ///
   /// - Parameters:
   ///   - work: the estimate for its requests.
   ///   - time: the time from its first turn to its last one, in nanoseconds; 0 if it took one turn.

@@ -106,7 +106,6 @@ final class ReceivedBatch {
 
 extension Engine {
   /// Decodes a message to a request.
-  ///
   /// - Parameter id: set as soon as a valid id is found, so that an error response can have it.
   func decode(_ message: JSONView, id: inout JSONView?) throws(FeedError) -> (Method, Request) {
     let request = try Request(reading: message, id: &id)

@@ -230,7 +230,6 @@ final class RequestBatch {
   }
 
   /// Adds the user that is charged for the feeds that the next request defines.
-  ///
   /// - Parameter isLogged: whether the log stores the request.
   func charge(to owner: UInt32, isLogged: Bool) {
     if self.owner == owner { return }

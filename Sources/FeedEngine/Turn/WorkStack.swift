@@ -118,7 +118,6 @@ final class ReadStack<Work: AnyObject> {
   func append(_ work: Work, of uid: UInt32) -> Int { queue.append(work, of: uid) }
 
   /// Works for the time of a slice.
-  ///
   /// - Parameter body: does the work. It calls ``look()`` now and then.
   func advance(_ body: @escaping (Work) -> Void) {
     if !hasWork { return }
@@ -196,7 +195,6 @@ final class LongWork {
   var isTurnOver: Bool { stack.isSliceOver }
 
   /// Does work that changes feeds, at least a first slice of it. Returns whether it is done.
-  ///
   /// - Parameters:
   ///   - steps: the elements that it is expected to take time for; see `expectedSteps`.
   func run(steps: Int, _ work: @escaping () -> Void) -> Bool {

@@ -117,7 +117,6 @@ extension Engine: CommitObserver {
   }
 
   /// Writes a delta frame. Returns an empty range if it does not fit a frame.
-  ///
   /// - Parameter publication: nil for a composed change of several commits.
   func appendDelta(
     to buffer: TurnBuffer, _ channel: FeedChannel, from: UInt64, _ change: borrowing Change,
@@ -195,7 +194,6 @@ extension Engine: CommitObserver {
 
   /// Appends the elements of `added`, then of `updated`, and their types if rows may have types. Stops early if the
   /// frame would not end before `end`; the frame is then discarded.
-  ///
   /// - Parameter element: the element of the only row, if it is known.
   private func appendElements(
     to out: inout ByteBuffer, _ channel: FeedChannel, _ change: borrowing Change, _ element: ElementText?, end: Int

@@ -15,7 +15,6 @@ extension Engine {
   }
 
   /// Ends the identities of a watch that ends. Another watch of its user pays for them from now on.
-  ///
   /// - Parameter uid: the user, if the watch paid.
   func endIdentities(_ watch: Watch, paidBy uid: UInt32?) {
     let channel = watch.channel
@@ -128,7 +127,6 @@ struct IdleIdentities {
 extension ByteBuffer {
   /// Appends `,"deletedIDs":…` and, if sections were deleted, `,"deletedSectionIDs":…`; null if they are not known. Stops early
   /// if the frame would not end before `end`; the frame is then discarded.
-  ///
   /// - Parameter step: called after about each thousand identities.
   mutating func append(_ removed: RowIdentities.Removed?, end: Int, step: () -> Void = {}) {
     append(",\"deletedIDs\":")
@@ -210,7 +208,6 @@ struct RowIdentities {
   }
 
   /// Follows a change of the feed. Returns the rows that it removed.
-  ///
   /// - Parameters:
   ///   - step: called after about each thousand rows.
   ///   - identity: returns the identity of a row after the change.
@@ -246,7 +243,6 @@ struct RowIdentities {
   }
 
   /// Goes back to the rows before a change, except for the identities of rows that it updated.
-  ///
   /// - Parameter removed: the rows that the change removed.
   mutating func undo(_ change: Change, _ removed: Removed) {
     for run in change.added.runsOfSections() {

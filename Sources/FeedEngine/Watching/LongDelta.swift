@@ -38,7 +38,6 @@ final class LongDelta {
     }
 
     /// The present state.
-    ///
     /// - Parameter watch: the memory of the rows is charged to its connection, also after that has closed.
     init(for watch: Watch) {
       let feed = watch.channel.feed
@@ -248,7 +247,6 @@ final class LongCatchUps {
   }
 
   /// Works for the time of a slice.
-  ///
   /// - Parameter make: composes and encodes a delta, and gives it to all its receivers. It stops where the pace says so.
   func advance(_ make: @escaping (LongDelta, Pace) -> Void) {
     stack.advance { [self] delta in

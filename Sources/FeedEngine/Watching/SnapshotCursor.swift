@@ -28,8 +28,6 @@ final class SnapshotCursor {
   var revision: UInt64 { snapshot.revision }
 
   /// Creates a cursor for the current rows of a feed.
-  ///
-  /// - Parameter memory: what the memory of the snapshot is charged to.
   init(of channel: FeedChannel, reset: Bool, spansSections: Bool, chargedTo memory: SnapshotMemory) {
     self.spansSections = spansSections
     snapshot = channel.feed.makeSnapshot(chargedTo: memory)

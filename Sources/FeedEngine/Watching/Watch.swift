@@ -100,7 +100,6 @@ final class Watch: Timed {
   }
 
   /// The session of the watch.
-  ///
   /// - Precondition: the watch has not ended.
   var session: Session {
     assert(!isEnded, "an ended watch may outlive its session")

@@ -28,7 +28,6 @@ struct LiveConfiguration {
     var accessDueAt: Instant?
   }
 
-  /// - Parameter group: the log of the group that the daemon is a member of.
   init(_ file: ConfigurationFile?, _ socket: SocketSettings, _ openFiles: OpenFiles, _ group: GroupLog?, _ log: Log) {
     (self.file, self.socket, self.openFiles, self.group, self.log) = (file, socket, openFiles, group, log)
   }

@@ -86,7 +86,6 @@ struct FreedMemory {
   var deadline: Instant? { max(most, recent) - needed >= Self.leastBytes ? periodEnd : nil }
 
   /// Returns what was not needed for a period. Called in each cycle.
-  ///
   /// - Parameter needed: the bytes that are stored and held now.
   mutating func attend(_ needed: Int, now: Instant) {
     guard isDue(needed, now: now) else { return }

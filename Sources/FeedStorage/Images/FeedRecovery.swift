@@ -199,9 +199,6 @@ struct ImageCheck {
     try ImageCheck(database: database, path: database.path).verify(head, bytes: bytes, checksum: sum)
   }
 
-  /// - Parameters:
-  ///   - bytes: the size in the row of the image.
-  ///   - stored: the checksum in that row.
   private func verify(_ head: ImageHead, bytes: Int64, checksum stored: Int64?) throws(StorageError) {
     var limits = StoredLimits(database)
     var sum = head.checksum(limits: try limits.text(of: head.limits).checksum)

@@ -34,7 +34,6 @@ public final class StateImages {
   public var path: String { StateFile.path(in: directory) }
 
   /// Starts the thread.
-  /// - Parameter limits: the limits in use.
   public init(_ directory: String, epoch: String, software: String, _ limits: Limits) throws(StorageError) {
     self.directory = directory
     do throws(SystemError) {
@@ -183,7 +182,6 @@ final class ImageThread: @unchecked Sendable {
   }
 
   /// Begins an image. Its parts follow.
-  /// - Parameter note: what the log adds to the image.
   func begin(_ image: UInt64, _ head: ImageHead, note: String? = nil) { add(.begin(image, head, note: note)) }
 
   func write(_ part: ImagePart, of image: UInt64) { add(.write(part, of: image)) }

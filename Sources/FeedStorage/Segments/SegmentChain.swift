@@ -75,7 +75,6 @@ struct SegmentChain {
 
   /// Reads the headers of all segments in a directory.
   /// - Parameters:
-  ///   - boot: the identity of the current boot.
   ///   - skipsDamaged: whether the log is cut where it does not verify.
   ///   - keepsOpen: whether the files are kept open, if the process may open so many: a daemon may remove them before they are
   ///     read.

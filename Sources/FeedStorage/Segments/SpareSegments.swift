@@ -121,7 +121,6 @@ struct SegmentFiles {
   }
 
   /// Creates a segment.
-  ///
   /// - Parameter isSoon: whether it is filled soon. Its memory is then prepared, so that the thread that stores a batch need not.
   ///   Later, the zeros would have gone to the disk for nothing.
   func create(_ wanted: Wanted, isSoon: Bool = false) throws(SystemError) -> any LogFile {

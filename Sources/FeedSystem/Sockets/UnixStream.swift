@@ -77,7 +77,6 @@ extension UnixStream {
 
 extension UnixStream {
   /// Connects to the socket at `path`.
-  ///
   /// - Parameter timeout: the maximum time to wait while the queue of the listener is full; nil for none.
   /// - Throws: `ENOENT` or `ECONNREFUSED` if no process listens on the path, `EACCES` if this user may not connect,
   ///   `ETIMEDOUT` if the queue stayed full.
