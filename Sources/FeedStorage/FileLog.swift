@@ -71,11 +71,8 @@ public final class FileLog: CommitLog, ImageStore {
       epoch: epoch, previousEpoch: state.epoch ?? epoch, imageEpoch: state.facts.epoch, boot: boot,
       software: software, durability: durability)
     let place = ImageThread.Place(directory: directory, files: files, vfs: vfs, epoch: epoch, software: software)
-    do throws(SystemError) {
-      return FileLog(Origin(state: state, facts: facts), place, try LogNotices(), policy)
-    } catch {
-      throw StorageError(.other, path: directory, reason: "\(error)")
-    }
+    let notices = try StorageError.ofSystem(path: directory, try LogNotices())
+    return FileLog(Origin(state: state, facts: facts), place, notices, policy)
   }
 
   private init(_ origin: Origin, _ place: ImageThread.Place, _ notices: LogNotices, _ policy: ImagePolicy) {
@@ -116,12 +113,8 @@ public final class FileLog: CommitLog, ImageStore {
   /// Starts the threads of the log. Called after recovery, before the first batch.
   public func start(_ limits: Limits) throws(StorageError) {
     let running = try prepare(limits)
-    do throws(SystemError) {
-      try running.log.start()
-      try running.images.start()
-    } catch {
-      throw StorageError(.other, path: directory, reason: "\(error)")
-    }
+    try StorageError.ofSystem(path: directory, try running.log.start())
+    try StorageError.ofSystem(path: directory, try running.images.start())
   }
 
   /// Starts without threads; `step` does their work. For simulations, in which a seed determines every step.

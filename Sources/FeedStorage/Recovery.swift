@@ -133,8 +133,7 @@ struct Recovery: ~Copyable {
       let segment = chain.segments[place]
       let path = "\(state.directory)/\(segment.name)"
       let next = place + 1 < chain.segments.count ? chain.segments[place + 1].header.firstBatch : nil
-      let bytes: SegmentBytes
-      do throws(SystemError) { bytes = try segment.load() } catch { throw StorageError(error, path: path) }
+      let bytes = try StorageError.ofFile(path, try segment.load())
       var reader = SegmentReader(
         bytes.bytes, segment.header, checksum: segment.checksum, trust: chain.trust(of: segment, boot: state.boot))
       while reader.nextBatch != next, let batch = reader.next() {

@@ -166,6 +166,20 @@ extension StorageError {
     }
   }
 
+  /// Performs an operation of the system on the file at a path.
+  static func ofFile<Result: ~Copyable>(
+    _ path: @autoclosure () -> String, _ body: @autoclosure () throws(SystemError) -> Result
+  ) throws(StorageError) -> Result {
+    do throws(SystemError) { return try body() } catch { throw StorageError(error, path: path()) }
+  }
+
+  /// Performs an operation of the system whose error names what it was done to.
+  static func ofSystem<Result: ~Copyable>(
+    _ kind: Kind = .other, path: String, _ body: @autoclosure () throws(SystemError) -> Result
+  ) throws(StorageError) -> Result {
+    do throws(SystemError) { return try body() } catch { throw StorageError(kind, path: path, reason: "\(error)") }
+  }
+
   private static func kind(of error: SQLiteError) -> Kind {
     if error.isFullDisk { return .noSpace }
     switch error.code {

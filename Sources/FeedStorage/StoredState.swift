@@ -177,8 +177,7 @@ extension SegmentChain {
     var found: [(segment: Segment, count: Int)] = []
     for (place, segment) in segments.enumerated() {
       let path = "\(directory)/\(segment.name)"
-      let bytes: SegmentBytes
-      do throws(SystemError) { bytes = try segment.load() } catch { throw StorageError(error, path: path) }
+      let bytes = try StorageError.ofFile(path, try segment.load())
       let next = place + 1 < segments.count ? segments[place + 1].header.firstBatch : nil
       var reader = SegmentReader(
         bytes.bytes, segment.header, checksum: segment.checksum, trust: trust(of: segment, boot: boot))
@@ -205,11 +204,7 @@ extension SegmentChain {
     ofBackup database: Database, in directory: String, replacing files: any LogDirectory
   ) throws(StorageError) {
     try self.init(ofBackup: database, in: directory)
-    do throws(SystemError) {
-      replace(try files.names().compactMap(SegmentHeader.number(in:)).sorted())
-    } catch {
-      throw StorageError(error, path: directory)
-    }
+    replace(try StorageError.ofFile(directory, try files.names()).compactMap(SegmentHeader.number(in:)).sorted())
   }
 }
 

@@ -57,13 +57,11 @@ final class ImageFile {
 
   /// Writes a part. Returns the size of the image after its last part.
   func write(_ part: ImagePart) throws(StorageError) -> Int? {
-    do throws(SQLiteError) {
+    try StorageError.naming(database.path) { () throws(SQLiteError) in
       try writer.write(part)
       if !part.isLast { return nil }
       try database.execute("COMMIT")
       return writer.bytes
-    } catch {
-      throw StorageError(error, path: database.path)
     }
   }
 

@@ -116,12 +116,9 @@ struct SegmentHeader: Equatable {
   static func read(_ file: any LogFile) throws(SystemError) -> Result<(header: SegmentHeader, checksum: UInt32), Flaw> {
     var space = [UInt8](repeating: 0, count: page)
     func fill() throws(SystemError) -> Int {
-      var (count, failure): (Int, SystemError?) = (0, nil)
-      space.withUnsafeMutableBytes { space in
-        do throws(SystemError) { count = try file.read(space, at: 0) } catch { failure = error }
+      try space.withUnsafeMutableBufferPointer { space throws(SystemError) in
+        try file.read(UnsafeMutableRawBufferPointer(space), at: 0)
       }
-      if let failure { throw failure }
-      return count
     }
     guard try fill() == page else { return .failure(.invalid) }
     let count = space.withUnsafeBytes {

@@ -241,19 +241,15 @@ struct SegmentWriter: ~Copyable {
       let (encoded, checksum) = header.encode()
       // The first segment of a run tells the next start of which boot it is.
       let needsSync = facts.durability == .disk || current == nil
-      let failure = encoded.withUnsafeBytes { bytes -> SystemError? in
-        do throws(SystemError) {
-          try file.writeAll(bytes, at: 0)
-          if needsSync { try file.sync() }
-          try files.rename(source, to: name)
-          return nil
-        } catch {
-          return error
+      do throws(SystemError) {
+        try encoded.withUnsafeBufferPointer { bytes throws(SystemError) in
+          try file.writeAll(UnsafeRawBufferPointer(bytes), at: 0)
         }
-      }
-      if let failure {
+        if needsSync { try file.sync() }
+        try files.rename(source, to: name)
+      } catch {
         try? files.remove(source)
-        throw failure
+        throw error
       }
       unfinished = Unfinished(
         needsSync: needsSync, before: replaced == nil ? segmentBefore() : nil,
