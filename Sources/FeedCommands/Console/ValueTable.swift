@@ -1,4 +1,3 @@
-import FeedClient
 import FeedJSON
 
 /// Prints a list of objects as a table: a column for each member in order of first appearance. Numbers are

@@ -95,6 +95,14 @@ struct Invocation {
     }
   }
 
+  /// Asks for the definition of a feed over a connection.
+  func describe<Result>(
+    _ feed: String, over connection: Connection, deadline: UInt64? = nil, _ read: (JSONView) -> Result
+  ) throws(Failure) -> Result {
+    let params = ParameterWriter(feed: feed).finish()
+    return try call(connection, "describe", params, deadline: deadline ?? self.deadline(), read)
+  }
+
   /// Sends one request over a new connection and prints its result.
   func ask(
     _ method: String, _ params: String?, show: (JSONView, Console) -> ExitStatus
@@ -124,8 +132,7 @@ extension Invocation {
     if let index = Int(word), index >= 0 { return index }
     let deadline = deadline()
     let (connection, _) = try connect(deadline: deadline)
-    let name = ParameterWriter(feed: feed).finish()
-    let sections = try call(connection, "describe", name, deadline: deadline) { SectionLookup($0.member("sections")) }
+    let sections = try describe(feed, over: connection, deadline: deadline) { SectionLookup($0.member("sections")) }
     return try sections.find(word, in: feed)
   }
 

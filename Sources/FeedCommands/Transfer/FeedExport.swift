@@ -59,9 +59,8 @@ final class FeedExport {
       if let definition = row.element.member("definition"), !definition.isNull {
         return feeds.append(ExportedFeed(definition))
       }
-      let name = ParameterWriter(feed: row.element.member("feed")?.string ?? "").finish()
-      feeds.append(
-        try invocation.call(connection, "describe", name, deadline: invocation.deadline()) { ExportedFeed($0) })
+      let name = row.element.member("feed")?.string ?? ""
+      feeds.append(try invocation.describe(name, over: connection) { ExportedFeed($0) })
     }
     return feeds
   }

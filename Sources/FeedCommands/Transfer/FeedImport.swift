@@ -88,18 +88,13 @@ final class FeedImport {
   private func checkIsEmpty(_ feed: String) throws(Failure) {
     let held: Int
     do throws(Failure) {
-      held = try describe(feed) { $0.member("count")?.int ?? 0 }
+      held = try invocation.describe(feed, over: connection) { $0.member("count")?.int ?? 0 }
     } catch .client(.refused(let error)) where error.code == RemoteError.unknownFeed {
       return
     }
     guard held > 0 else { return }
     console.say("'\(feed)' has \(counted(held, "element")); give --replace to remove or --merge to keep them")
     throw .told(.refused)
-  }
-
-  private func describe<Result>(_ feed: String, _ read: (JSONView) -> Result) throws(Failure) -> Result {
-    let params = ParameterWriter(feed: feed).finish()
-    return try invocation.call(connection, "describe", params, deadline: invocation.deadline(), read)
   }
 
   private func push(_ element: JSONView, _ line: Int, _ column: Int) throws(Failure) {
@@ -144,7 +139,9 @@ final class FeedImport {
       try redefine(Operands.adding("\"editable\":true", to: definition))
       finalDefinition = definition
     }
-    var (target, held) = try describe(heading.feed.name) { (PushTarget($0), $0.member("count")?.int ?? 0) }
+    var (target, held) = try invocation.describe(heading.feed.name, over: connection) {
+      (PushTarget($0), $0.member("count")?.int ?? 0)
+    }
     target.animation = animation
     if policy == .replace { try empty(target, rows: held) }
     var window = Pusher.Window()

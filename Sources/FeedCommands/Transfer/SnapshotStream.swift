@@ -101,10 +101,7 @@ struct SnapshotStream {
           let heading = ParameterWriter(section).finish().dropLast()
           console.printRaw("\(next == 0 ? "" : ",")\(heading),\"elements\":[")
         } else if !console.isJSON {
-          var line = console.line()
-          line.add(section.name, .title)
-          line.add("  \(grouped(section.count))", .dim)
-          console.print(line.text)
+          Show.heading(section.name, section.count, console)
         }
         next += 1
       }
@@ -162,8 +159,7 @@ struct LocalQuery {
   func run(_ feed: String) throws(Failure) {
     let deadline = invocation.deadline()
     let (connection, _) = try invocation.connect(deadline: deadline)
-    let name = ParameterWriter(feed: feed).finish()
-    let kind = try invocation.call(connection, "describe", name, deadline: deadline) { $0.member("kind")?.string }
+    let kind = try invocation.describe(feed, over: connection, deadline: deadline) { $0.member("kind")?.string }
     if kind == "single" { return try runOverElement(of: feed) }
     if let elementwise = path.elementwise() { try run(elementwise, feed) } else { try runOverDocument(feed) }
   }

@@ -1,4 +1,3 @@
-import FeedChange
 import FeedClient
 import FeedJSON
 import FeedSystem

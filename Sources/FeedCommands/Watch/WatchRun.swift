@@ -87,11 +87,6 @@ final class WatchRun {
       throw error
     }
     try display.update(states, now: MonotonicClock.now)
-    try saveProgress()
-  }
-
-  /// Saves the positions that the reader of the output has reached.
-  private func saveProgress() throws(Failure) {
     try Failure.ofSystem(try positions?.advance(now: MonotonicClock.now))
   }
 

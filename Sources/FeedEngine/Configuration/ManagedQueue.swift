@@ -1,7 +1,6 @@
 import FeedChange
 import FeedJSON
 import FeedModel
-import FeedWire
 
 /// Rows of a managed feed that its host proposes to a group.
 struct ProposedRows: Equatable {

@@ -1,7 +1,6 @@
 import FeedChange
 import FeedJSON
 import FeedModel
-import FeedWire
 
 /// `verify`: counts, and the CRC-32 of the compact JSON `[[elements of section 0],…]` of a feed at one revision.
 final class DigestJob: Job {

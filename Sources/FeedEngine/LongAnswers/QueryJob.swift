@@ -2,7 +2,6 @@ import FeedChange
 import FeedJSON
 import FeedModel
 import FeedQuery
-import FeedWire
 
 /// `query`: a JSONPath over the elements of a feed, at one revision.
 ///

@@ -1,6 +1,5 @@
 import FeedJSON
 import FeedModel
-import FeedWire
 
 /// The batches of requests that were decoded and not executed: the open batch, which still grows, and the batches in
 /// flight, which the log has not stored yet, in order.

@@ -1,4 +1,3 @@
-import FeedChange
 import FeedJSON
 import FeedModel
 import FeedWire

@@ -243,15 +243,22 @@ package struct EventLoop: ~Copyable {
     if !turn.awaitsLog && !isToldToEnd {
       let engine = engine
       storage.writeImage(executed: turn.executed, { engine.catalog.makeImage() }) {
-        time.read()
-        service.askForTime(now: time.now)
-        while let request = try? signals.next() { if case .end = request { isToldToEnd = true } }
+        if continueEnding() { isToldToEnd = true }
         return !isToldToEnd
       }
     }
     let patience: UInt64 = isToldToEnd ? 1 : 10
     service.tell(.extendTimeout(.seconds(Int64(patience) + 5)))
     storage.close(within: patience * 1_000_000_000)
+  }
+
+  /// Asks the service manager for more time during an end that takes long. Returns whether another signal to end has arrived.
+  private mutating func continueEnding() -> Bool {
+    time.read()
+    service.askForTime(now: time.now)
+    var isTold = false
+    while let request = try? signals.next() { if case .end = request { isTold = true } }
+    return isTold
   }
 
   /// Writes an image of this host, so that the next start has little to execute, and leaves the group. If the servers have forgotten
@@ -263,9 +270,7 @@ package struct EventLoop: ~Copyable {
       var isToldToEnd = false
       let deadline = time.now.adding(seconds: 60)
       member.writeLastImage({ turn.run(&link, now: time.now) }) {
-        time.read()
-        service.askForTime(now: time.now)
-        while let request = try? signals.next() { if case .end = request { isToldToEnd = true } }
+        if continueEnding() { isToldToEnd = true }
         return !isToldToEnd && time.now < deadline && (turn.lossReason == nil || isForgotten)
       }
     }

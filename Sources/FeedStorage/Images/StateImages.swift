@@ -1,6 +1,5 @@
 import FeedJSON
 import FeedModel
-import FeedSQLite
 import FeedSystem
 import Synchronization
 
