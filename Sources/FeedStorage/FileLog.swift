@@ -21,7 +21,6 @@ public final class FileLog: CommitLog, ImageStore {
   public let durability: Durability
   /// Called with failures of background work (true) and their end (false), for the daemon's log.
   public var report: (_ isFailure: Bool, _ message: String) -> Void = { _, _ in }
-  /// The sizes of the stored state.
   public private(set) var sizes = StoredSizes()
   /// Whether the daemon must not serve before an image is written: it replaces what the state was read from.
   public private(set) var mustWriteImage = false
@@ -317,9 +316,7 @@ public final class FileLog: CommitLog, ImageStore {
   private static let longestWait = 100
 }
 
-/// The sizes of a stored state.
 public struct StoredSizes: Sendable {
-  /// The bytes of the file with the image.
   public var imageBytes = 0
   /// The moment of the newest image, in nanoseconds since 1970; 0 before the first.
   public var imagedAt: UInt64 = 0

@@ -99,7 +99,6 @@ enum Figures {
     return text(value, decimals: decimals)
   }
 
-  /// Returns the number with a fixed number of decimals.
   static func text(_ value: Double, decimals: Int) -> String {
     var scale = 1
     for _ in 0..<decimals { scale *= 10 }
@@ -109,12 +108,10 @@ enum Figures {
     return "\(sign)\(scaled / scale).\(padded(scaled % scale, to: decimals))"
   }
 
-  /// Aligns `text` to the right of a column.
   static func right(_ text: String, _ width: Int) -> String {
     String(repeating: " ", count: max(0, width - text.count)) + text
   }
 
-  /// Aligns `text` to the left of a column.
   static func left(_ text: String, _ width: Int) -> String {
     text + String(repeating: " ", count: max(0, width - text.count))
   }

@@ -283,7 +283,6 @@ final class SnapshotReader: Sendable {
 
   var isDone: Bool { done.load(ordering: .acquiring) }
 
-  /// Sends `watch` and starts to read.
   func start() throws {
     let started = try Thread("snapshot") { self.read() }
     thread.withLock { $0 = started }

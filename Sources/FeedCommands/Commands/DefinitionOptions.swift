@@ -166,12 +166,10 @@ extension ParameterWriter {
     for (option, member) in names { if let text = options.text(option) { add(member, text) } }
   }
 
-  /// Adds a list of JSON texts unless it is empty.
   fileprivate mutating func add(_ name: String, notEmpty texts: [String]) {
     if !texts.isEmpty { add(name, json: texts) }
   }
 
-  /// Adds an object unless it is empty.
   fileprivate mutating func add(_ name: String, notEmpty object: consuming ParameterWriter) {
     let text = object.finish()
     if text != "{}" { add(name, json: text) }

@@ -133,7 +133,6 @@ package struct StateActions: Sendable {
 }
 
 extension Invocation {
-  /// Asks the daemon for its state directory.
   fileprivate func stateDirectory() throws(Failure) -> String {
     let deadline = deadline()
     let (connection, hello) = try connect(deadline: deadline)

@@ -80,7 +80,6 @@ struct ValueTable {
     return text
   }
 
-  /// The columns that fit in the width.
   private func fitting(_ width: Int) -> [Column] {
     // The painter reserves the last column of the screen.
     func isTooWide(_ columns: [Column], _ mark: Int = 0) -> Bool {

@@ -26,7 +26,6 @@ struct Command: Sendable {
       groups: [OptionGroup("Options", options), OptionGroup("Connection and output", Command.common)], notes: notes)
   }
 
-  /// The text of `--help`: usage, examples, description, options.
   func helpText(width: Int) -> String { Self.insert(examples, into: table.helpText(width: width)) }
 
   /// Inserts examples after the usage lines of a help text.

@@ -246,7 +246,6 @@ extension String {
     return (index, word.lowerBound..<number.endIndex)
   }
 
-  /// Returns the text with another one in place of a range.
   func replacing(_ range: Range<Index>, with text: String) -> String {
     self[..<range.lowerBound] + text + self[range.upperBound...]
   }

@@ -8,7 +8,6 @@ enum Operands {
   /// Returns the JSON of an identity: a JSON number or string unchanged, any other word as a string.
   static func id(_ word: String) -> String { isScalar(word) ? word : word.quotedAsJSON }
 
-  /// Whether a word is a JSON number or string.
   static func isScalar(_ word: String) -> Bool { isJSON(word, of: [.number, .string]) }
 
   /// Returns the shortest word that ``id(_:)`` converts to an identity.
@@ -56,7 +55,6 @@ enum Operands {
     }
   }
 
-  /// Whether a JSON text nests deeper than a number of levels.
   static func isDeeper(_ text: String, than levels: Int) -> Bool {
     var text = text
     return text.withUTF8 { bytes in

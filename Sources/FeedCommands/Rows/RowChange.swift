@@ -185,7 +185,6 @@ struct ResetComparison {
     }
   }
 
-  /// Judges a row of the snapshot, and takes the known row that it is.
   mutating func judge(
     _ print: RowPrint, section: String?
   ) -> (kind: RowChange.Kind, before: RowChange.Place?) {

@@ -185,7 +185,6 @@ extension LiveList {
     }
   }
 
-  /// Returns a line with the numbers of hidden sections and of changes in them.
   private func hiddenSections(_ plan: LiveLayout, _ count: Int, _ width: Int, _ palette: Palette) -> LinePainter {
     let (above, below) = (plan.first, count - plan.shown.upperBound)
     var line = LinePainter(width: width, palette: palette)
@@ -265,7 +264,6 @@ extension LiveList {
   }
 }
 
-/// Moving the cursor.
 extension LiveList {
   /// The number of rows of a page in the section with the cursor.
   var page: Int {

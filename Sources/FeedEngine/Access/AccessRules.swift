@@ -5,7 +5,6 @@ import FeedWire
 public struct AccessRules: Equatable, Sendable {
   /// A rule: some users have some rights on some feeds.
   public struct Rule: Equatable, Sendable {
-    /// Whether the rule applies to every user.
     public var isForAll = true
     /// The uids of users to which the rule applies.
     public var users: Set<UInt32> = []

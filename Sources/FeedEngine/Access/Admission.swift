@@ -9,7 +9,6 @@ enum Admission {
   /// Members of a definition whose entries are counted.
   private static let lists: [StaticString] = ["children", "contents", "pattern", "header", "repeatables", "fixed"]
 
-  /// Members of `define` that belong to the request.
   private static let requestMembers = ["replace", "animation", "if"]
   /// Members of the status in each result of `describe`. `define` accepts such a result unchanged, but not single members
   /// of it: a misspelt `section` or a misplaced `count` must not be ignored.

@@ -6,7 +6,6 @@ import FeedModel
 /// The file is parsed without the daemon's state; applying it checks whether it fits that state. Invariant: each
 /// definition follows the definitions whose feeds it shows.
 public struct Configuration: Sendable {
-  /// One definition of the file.
   public struct Entry: Sendable {
     public let definition: FeedDefinition
     public let place: ConfigurationError.Place

@@ -42,7 +42,6 @@ extension Engine {
     return next
   }
 
-  /// Whether there is work that can continue immediately.
   var hasWork: Bool {
     sessions.quotas.hasOverLimit || hasAnswersToContinue || watches.schedule.readyCount > 0 || sessions.hasResumable
       || catalog.hasDiscarded || catalog.isTrimming || hasLongTextToScan || watches.catchUps.hasWork
@@ -124,7 +123,6 @@ protocol Timed: AnyObject {
   var timer: TimerSeat { get set }
 }
 
-/// The position of an entry in `Timers`.
 struct TimerSeat {
   /// The second at which the entry expires; nil if it is in no list.
   fileprivate(set) var second: UInt64?

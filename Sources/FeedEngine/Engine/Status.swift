@@ -133,13 +133,11 @@ package struct Status {
   var counters = Counters()
   let startedAt: Instant
   private var closings = ClosingLines()
-  /// Takes events for the log.
   package var log: (EngineEvent) -> Void = { _ in }
   /// The least severe level that is logged.
   package var threshold = LogLevel.info { didSet { useThreshold(threshold) } }
   /// Called when the method `logLevel` sets the threshold.
   package var useThreshold: (LogLevel) -> Void = { _ in }
-  /// Reads the gauges of the process, for `stats`.
   package var process: () -> ProcessGauges = { ProcessGauges() }
   /// Reads the state of the log that several hosts share; nil for a daemon of its own.
   package var sharedLog: (() -> SharedLog)?

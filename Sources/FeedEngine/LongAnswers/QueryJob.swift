@@ -30,7 +30,6 @@ final class QueryJob: Job {
   private var nodes: QueryNodes
   /// The place in the queue of the stack until its part of the work has ended.
   private var place: Int?
-  /// The error of that work.
   private var failure: FeedError?
 
   /// - Parameter uid: the user whose turn it is when the job has the stack.
@@ -167,7 +166,6 @@ struct QueryNodes: ~Copyable {
 
   var memory: Int { bytes.capacity + groups.count * 16 + (places?.capacity ?? 0) * 16 }
 
-  /// The bytes of the nodes.
   var size: Int { bytes.count }
 
   /// A position between two nodes.

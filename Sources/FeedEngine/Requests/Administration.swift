@@ -236,7 +236,6 @@ extension Engine {
 }
 
 extension ByteBuffer {
-  /// Appends `"name":`, with a leading comma unless it is the first member.
   fileprivate mutating func appendMember(_ name: StaticString, isFirst: Bool) {
     append(isFirst ? "\"" : ",\"")
     append(name)

@@ -98,7 +98,6 @@ struct Reception: ~Copyable {
   private var isCheap: Bool { !engine.isDurable && engine.outbox.receivers < Self.manyReceivers }
   private static let manyReceivers = 4
 
-  /// Whether the first frame of some bytes is long.
   private func beginsLongFrame(_ bytes: UnsafeRawBufferPointer) -> Bool {
     switch Frame.first(in: bytes, maxFrame: engine.limits.maxFrame) {
     case .complete(let payload): payload.count >= Intake.longFrame

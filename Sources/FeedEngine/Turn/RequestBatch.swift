@@ -36,7 +36,6 @@ final class RequestBatch {
     var length: UInt32 = 0
     /// The place of the message on the tape; for a refusal or an internal request, its `index`.
     let token: UInt32
-    /// The tokens of its id and its parameters; `none` if absent.
     var id = none
     var params = none
     /// The size of the tape that a long text brought along, in tokens; 0 for other texts.

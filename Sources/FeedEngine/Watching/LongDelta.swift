@@ -15,7 +15,6 @@ final class LongDelta {
   static let fewRows = 4096
 
   enum Content {
-    /// The change of one commit.
     case published(Change, Publication)
     /// The changes since `from`.
     case missed

@@ -174,7 +174,6 @@ final class SnapshotCursor {
   private var carried: [(text: [UInt8], type: [UInt8])] = []
   /// The place of the first of them.
   private var carriedPlace = IndexPath(section: 0, row: 0)
-  /// Writes the rows of the current part.
   private var rows: RowsWriter
 
   var revision: UInt64 { snapshot.revision }

@@ -142,7 +142,6 @@ enum FileMembers {
   ]
   static let rule = ["uid", "user", "gid", "group", "feeds", "allow"]
 
-  /// Checks one object of the file.
   static func check(
     _ object: JSONView, _ known: [String], _ place: String, _ text: ConfigurationText
   ) throws(ConfigurationError) {
@@ -153,7 +152,6 @@ enum FileMembers {
     }
   }
 
-  /// Checks a definition and the objects in it.
   static func check(
     definition object: JSONView, _ place: String, _ text: ConfigurationText
   ) throws(ConfigurationError) {

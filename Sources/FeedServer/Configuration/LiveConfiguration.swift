@@ -11,7 +11,6 @@ import FeedSystem
 struct LiveConfiguration {
   /// The file that is read again; nil if there is none.
   private let file: ConfigurationFile?
-  /// The settings of the socket at the start.
   private let socket: SocketSettings
   private let openFiles: OpenFiles
   private let group: GroupLog?

@@ -18,7 +18,6 @@ struct Acceptor: ~Copyable {
     let peer: Peer
   }
 
-  /// The maximum number of connections accepted in one turn.
   static let perTurn = 64
   /// The maximum length of the socket's queue.
   static let longestQueue = 4096

@@ -193,7 +193,6 @@ struct ImageWriter: ~Copyable {
   }
 }
 
-/// The statements that write an image.
 private struct ImageStatements {
   let feed: Statement
   let element: Statement

@@ -1,6 +1,5 @@
 import FeedModel
 
-/// The policy for writing images.
 public struct ImagePolicy: Sendable, Equatable {
   /// The number of log bytes up to which no image is needed.
   public var journalBytes = 16 << 20
@@ -106,7 +105,6 @@ struct ImageSchedule {
 
   private var hasLogToCover: Bool { journalBytes > 0 && !isHeld }
 
-  /// Whether an image should be begun now.
   func wantsImage(now: UInt64) -> Bool {
     guard case .idle = state, hasLogToCover, now >= resumesAt else { return false }
     return isLong || now >= latestMoment
