@@ -15,9 +15,7 @@ struct BatchesInFlight {
   /// The last batch of the log before the first one.
   private let first: UInt64
 
-  init(after place: UInt64) {
-    first = place
-  }
+  init(after place: UInt64) { first = place }
 
   var hasEvent: Bool { !events.isEmpty }
 

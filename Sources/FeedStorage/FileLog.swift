@@ -62,8 +62,7 @@ public final class FileLog: CommitLog, ImageStore {
     files: (any LogDirectory)? = nil, vfs: String? = nil
   ) throws(StorageError) -> FileLog {
     let files = files ?? SystemDirectory(directory)
-    var state = try StoredState(
-      directory, files, access: .write, boot: boot, vfs: vfs, skipsDamaged: skipsDamaged)
+    var state = try StoredState(directory, files, access: .write, boot: boot, vfs: vfs, skipsDamaged: skipsDamaged)
     if let skipped { state.skip(skipped) }
     let epoch = state.beginning == .continued ? state.epoch ?? freshEpoch : freshEpoch
     let facts = SegmentWriter.Facts(

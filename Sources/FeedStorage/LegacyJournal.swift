@@ -20,9 +20,7 @@ struct JournalReader: ~Copyable {
   /// - Parameters:
   ///   - last: the row before the first row to read.
   ///   - version: the version of the file's schema.
-  init(
-    _ database: Database, after last: Int64, version: Int64, _ facts: StateFacts
-  ) throws(StorageError) {
+  init(_ database: Database, after last: Int64, version: Int64, _ facts: StateFacts) throws(StorageError) {
     let checksum = version >= 2 ? "checksum" : "NULL"
     path = database.path
     rows = try database.reading(
@@ -187,8 +185,7 @@ struct JournalDatabase {
         """) ?? 0
     }
     guard waiting > 0 else { return }
-    throw .otherRules(
-      counted(waiting, "row"), of: facts.software, rules: facts.rules, path: database.path)
+    throw .otherRules(counted(waiting, "row"), of: facts.software, rules: facts.rules, path: database.path)
   }
 
   /// Refuses a missing or empty database file if a WAL or a mark shows that there was content.

@@ -109,8 +109,7 @@ struct Recovery: ~Copyable {
     _ journal: JournalDatabase, _ limits: inout StoredLimits
   ) throws(StorageError) -> Int64 {
     let path = journal.database.path
-    var rows = try JournalReader(
-      journal.database, after: image.journal, version: journal.version, journal.facts)
+    var rows = try JournalReader(journal.database, after: image.journal, version: journal.version, journal.facts)
     while let (batch, row) = try rows.next() {
       try use(try limits.text(of: row).json, path)
       try execute(batch, rules: rows.rules, path)
@@ -182,8 +181,7 @@ struct Recovery: ~Copyable {
     do {
       try target.replay(batch, rules: rules)
     } catch {
-      throw StorageError(
-        .doesNotFit, path: path, reason: "cannot execute batch \(progress.row) of the log: \(error)")
+      throw StorageError(.doesNotFit, path: path, reason: "cannot execute batch \(progress.row) of the log: \(error)")
     }
     progress.batches += 1
     progress.batchBytes += batch.frames.count

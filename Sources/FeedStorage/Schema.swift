@@ -110,9 +110,7 @@ struct StateFacts: Equatable {
 
   init() {}
 
-  init(epoch: String, software: String) {
-    (self.epoch, self.software) = (epoch, software)
-  }
+  init(epoch: String, software: String) { (self.epoch, self.software) = (epoch, software) }
 
   /// Reads the entries of a file with a schema version.
   /// - Throws: `.corrupt` if the entries do not match their checksum.
@@ -170,9 +168,7 @@ struct StoredLimits {
   private var row: Int64 = 0
   private var last: (json: String, checksum: Int64) = ("", 0)
 
-  init(_ database: Database) {
-    self.database = database
-  }
+  init(_ database: Database) { self.database = database }
 
   /// The text of a row and its checksum.
   mutating func text(of row: Int64) throws(StorageError) -> (json: String, checksum: Int64) {

@@ -75,9 +75,7 @@ public enum StateBackup {
   }
 
   /// Marks a copy as a backup and syncs it.
-  private static func complete(
-    _ file: String, for copy: String, _ isCancelled: () -> Bool
-  ) throws(StorageError) {
+  private static func complete(_ file: String, for copy: String, _ isCancelled: () -> Bool) throws(StorageError) {
     try StorageError.naming(copy) { () throws(SQLiteError) in
       let made = try Database(path: file, access: .readWrite)
       try made.execute("PRAGMA journal_mode = DELETE; INSERT OR REPLACE INTO meta VALUES ('backup', 1)")
@@ -149,8 +147,7 @@ public enum StateBackup {
     defer { withExtendedLifetime(bytes) {} }
     try StorageError.naming(copy) { () throws(SQLiteError) in
       let insert = try database.prepare("INSERT OR REPLACE INTO log VALUES (?, ?)", isKept: false)
-      try insert.run(
-        Int64(segment.header.number), Lent.blob(UnsafeRawBufferPointer(rebasing: bytes.bytes[..<count])))
+      try insert.run(Int64(segment.header.number), Lent.blob(UnsafeRawBufferPointer(rebasing: bytes.bytes[..<count])))
     }
   }
 

@@ -45,9 +45,7 @@ public enum StateCheck {
     let before = LiveState.Stamp(directory)
     let state = try StoredState(
       directory, SystemDirectory(directory, isReadOnly: true), access: reading, boot: BootIdentity.current)
-    guard state.database != nil || !state.chain.segments.isEmpty else {
-      throw .absent(directory)
-    }
+    guard state.database != nil || !state.chain.segments.isEmpty else { throw .absent(directory) }
     try state.refuseLinked()
     if let database = state.database {
       // Reads one state throughout, even if the file is written concurrently.
@@ -77,9 +75,7 @@ public enum StateCheck {
       while try check.step() { lines.append(check.text(0)) }
       return lines
     }
-    if problems != ["ok"] {
-      throw StorageError(.corrupt, path: path, reason: problems.joined(separator: "; "))
-    }
+    if problems != ["ok"] { throw StorageError(.corrupt, path: path, reason: problems.joined(separator: "; ")) }
   }
 }
 

@@ -171,9 +171,7 @@ extension SegmentChain {
   /// - Parameters:
   ///   - directory: that of the segments, or of the backup, for errors.
   /// - Returns: the segments, and the bytes of each up to the end of its last record.
-  func readLog(
-    in directory: String, boot: String
-  ) throws(StorageError) -> [(segment: Segment, count: Int)] {
+  func readLog(in directory: String, boot: String) throws(StorageError) -> [(segment: Segment, count: Int)] {
     var found: [(segment: Segment, count: Int)] = []
     for (place, segment) in segments.enumerated() {
       let path = "\(directory)/\(segment.name)"
@@ -200,9 +198,7 @@ extension SegmentChain {
   }
 
   /// The chain of the copies in a backup. The segments in the directory are not needed any more.
-  init(
-    ofBackup database: Database, in directory: String, replacing files: any LogDirectory
-  ) throws(StorageError) {
+  init(ofBackup database: Database, in directory: String, replacing files: any LogDirectory) throws(StorageError) {
     try self.init(ofBackup: database, in: directory)
     replace(try StorageError.ofFile(directory, try files.names()).compactMap(SegmentHeader.number(in:)).sorted())
   }

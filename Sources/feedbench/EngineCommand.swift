@@ -214,9 +214,7 @@ private struct PushLink: Link, ~Copyable {
 
   var hasInput: Bool { input.count > 0 }
 
-  mutating func send(_ bytes: UnsafeRawBufferPointer, from id: ConnectionID) {
-    (input, sender) = (bytes, id)
-  }
+  mutating func send(_ bytes: UnsafeRawBufferPointer, from id: ConnectionID) { (input, sender) = (bytes, id) }
 
   mutating func nextEvent() -> LinkEvent? {
     if accepts { return .accepted(Peer(uid: 0, gid: 0, pid: 1)) }
@@ -237,9 +235,7 @@ private struct PushLink: Link, ~Copyable {
     return .bytes(count)
   }
 
-  mutating func write(
-    _ id: ConnectionID, _ slices: UnsafeBufferPointer<UnsafeRawBufferPointer>
-  ) -> WriteOutcome {
+  mutating func write(_ id: ConnectionID, _ slices: UnsafeBufferPointer<UnsafeRawBufferPointer>) -> WriteOutcome {
     if id.rawValue >= firstStalled { return .wouldBlock }
     var count = 0
     for slice in slices { count &+= slice.count }

@@ -51,8 +51,7 @@ struct NestingMeasures {
         define("level\(level)", tower.definition(of: "level\(level)", level: level, over: top))
       }
     }
-    let driver = try EngineDriver(
-      preparation: frames, watched: [top], frames: .pushes(job), window: job.window)
+    let driver = try EngineDriver(preparation: frames, watched: [top], frames: .pushes(job), window: job.window)
     return try Sample.measure(runs: report.runs) { try driver.run(job.count) }
   }
 }

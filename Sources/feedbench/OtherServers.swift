@@ -201,9 +201,7 @@ final class CopyServer: Server, Sendable {
 
   func pushes(_ job: PushJob) -> Texts { .pushes(job) }
 
-  func answerCounter(_ job: PushJob) -> MessageCounter {
-    MessageCounter(length: 4 + Self.answer.utf8CodeUnitCount)
-  }
+  func answerCounter(_ job: PushJob) -> MessageCounter { MessageCounter(length: 4 + Self.answer.utf8CodeUnitCount) }
 
   func deliveryCounter(_ job: PushJob) -> MessageCounter {
     MessageCounter(length: 4 + Self.head.utf8CodeUnitCount + elementBytes + Self.tail.utf8CodeUnitCount)
@@ -230,9 +228,7 @@ final class CopyServer: Server, Sendable {
   }
 
   /// Writes the answers and deltas of whole frames. Returns where an incomplete one begins.
-  private func copy(
-    _ input: UnsafeRawBufferPointer, _ answers: inout ByteBuffer, _ deltas: inout ByteBuffer
-  ) -> Int {
+  private func copy(_ input: UnsafeRawBufferPointer, _ answers: inout ByteBuffer, _ deltas: inout ByteBuffer) -> Int {
     var place = 0
     while input.count - place >= 4 {
       let length = Int(UInt32(bigEndian: input.loadUnaligned(fromByteOffset: place, as: UInt32.self)))

@@ -59,9 +59,7 @@ struct Report {
     return String(decoding: out.bytes, as: UTF8.self)
   }
 
-  private func print(_ text: String) throws {
-    try StandardStreams.writeAll(text, to: StandardStreams.output)
-  }
+  private func print(_ text: String) throws { try StandardStreams.writeAll(text, to: StandardStreams.output) }
 }
 
 /// One number of a measurement.

@@ -71,9 +71,7 @@ enum BenchmarkProgram {
         """)
   }
 
-  private static var width: Int {
-    Terminal(descriptor: StandardStreams.output, environment: .current).columns
-  }
+  private static var width: Int { Terminal(descriptor: StandardStreams.output, environment: .current).columns }
 
   private static func say(_ text: String) -> Int32 {
     (try? StandardStreams.writeAll(text, to: StandardStreams.output)) == nil ? 1 : 0
@@ -111,13 +109,11 @@ struct BenchmarkCommand: Sendable {
   }
 
   static func count(_ what: String, default count: Int) -> OptionDescription {
-    OptionDescription(
-      "count", value: .integer(1...1_000_000_000), help: what, defaultText: grouped(count))
+    OptionDescription("count", value: .integer(1...1_000_000_000), help: what, defaultText: grouped(count))
   }
 
   static func window(_ what: String = "number of pushes per turn") -> OptionDescription {
-    OptionDescription(
-      "window", value: .integer(1...65_536), help: what, defaultText: "\(PushJob.defaultWindow)")
+    OptionDescription("window", value: .integer(1...65_536), help: what, defaultText: "\(PushJob.defaultWindow)")
   }
 
   static let payload = OptionDescription(
@@ -128,8 +124,7 @@ struct BenchmarkCommand: Sendable {
     "runs", value: .integer(1...1000), help: "number of runs of each case; the best one is printed",
     defaultText: "\(Report.defaultRuns)")
 
-  private static let jsonOption = OptionDescription(
-    "json", help: "print one JSON object a line instead of a table")
+  private static let jsonOption = OptionDescription("json", help: "print one JSON object a line instead of a table")
 }
 
 /// The measurements of a command in parts, all of which are run unless options name some.

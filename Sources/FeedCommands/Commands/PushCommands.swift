@@ -236,9 +236,7 @@ private struct Deletion {
   private var ids: [String]
   private var missing = 0
 
-  init(_ invocation: Invocation, _ ids: [String]) {
-    (self.invocation, self.ids) = (invocation, ids)
-  }
+  init(_ invocation: Invocation, _ ids: [String]) { (self.invocation, self.ids) = (invocation, ids) }
 
   consuming func run() throws(Failure) -> ExitStatus {
     let deadline = invocation.deadline()

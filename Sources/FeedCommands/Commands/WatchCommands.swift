@@ -164,9 +164,7 @@ struct WatchSettings {
       if initial { throw invocation.usage("--snapshot-only shows no changes and excludes --only") }
       throw invocation.usage("--snapshot-only and --no-initial exclude each other")
     }
-    if verifies, !initial {
-      throw invocation.usage("--verify needs all rows and excludes --no-initial")
-    }
+    if verifies, !initial { throw invocation.usage("--verify needs all rows and excludes --no-initial") }
     if output != .changes, !initial {
       throw invocation.usage("--print and --counts need all rows and exclude --no-initial")
     }

@@ -98,9 +98,7 @@ extension Invocation {
 
   /// Adds the animation hint and the conditions.
   /// - Parameter revision: the revision that the feed must have; nil for any.
-  func addChangeMembers(
-    of feed: String, to params: inout ParameterWriter, at revision: Int? = nil
-  ) throws(Failure) {
+  func addChangeMembers(of feed: String, to params: inout ParameterWriter, at revision: Int? = nil) throws(Failure) {
     if let hint = options.text("animation") { params.add("animation", hint) }
     if let filter = options.text("where") { params.add("where", filter) }
     if options.contains("absent") { params.add("absent", true) }

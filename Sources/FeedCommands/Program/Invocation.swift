@@ -70,9 +70,7 @@ struct Invocation {
   }
 
   /// Performs operations of a client; see ``failure(_:advice:)``.
-  func attempt<Result>(
-    advice: String? = nil, _ body: () throws(ClientError) -> Result
-  ) throws(Failure) -> Result {
+  func attempt<Result>(advice: String? = nil, _ body: () throws(ClientError) -> Result) throws(Failure) -> Result {
     do throws(ClientError) { return try body() } catch { throw failure(error, advice: advice) }
   }
 
@@ -116,9 +114,7 @@ struct Invocation {
   }
 
   /// Sends one request over a new connection and prints its result.
-  func request(
-    _ method: String, _ params: String?, show: (JSONView, Console) -> Void
-  ) throws(Failure) -> ExitStatus {
+  func request(_ method: String, _ params: String?, show: (JSONView, Console) -> Void) throws(Failure) -> ExitStatus {
     try ask(method, params) { result, console in
       show(result, console)
       return .done

@@ -127,9 +127,7 @@ struct Pusher {
 
   /// Takes the answer to the oldest batch in flight.
   /// - Returns: the offending element, if the batch was refused and it is known.
-  mutating func take(
-    _ result: Result<JSONView, RemoteError>, withCode: Bool
-  ) throws(ClientError) -> Refusal? {
+  mutating func take(_ result: Result<JSONView, RemoteError>, withCode: Bool) throws(ClientError) -> Refusal? {
     switch result {
     case .success(let answer):
       accepted(revision: answer.member("revision")?.int ?? 0)

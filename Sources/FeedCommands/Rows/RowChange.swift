@@ -89,9 +89,7 @@ struct ChangeFilter {
   var section: SectionWord?
 
   /// Parses the values of the options.
-  init(
-    _ list: String?, option name: String, where condition: String?, section: SectionWord? = nil
-  ) throws(Failure) {
+  init(_ list: String?, option name: String, where condition: String?, section: SectionWord? = nil) throws(Failure) {
     self.section = section
     if let list {
       let given = list.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
@@ -185,9 +183,7 @@ struct ResetComparison {
     }
   }
 
-  mutating func judge(
-    _ print: RowPrint, section: String?
-  ) -> (kind: RowChange.Kind, before: RowChange.Place?) {
+  mutating func judge(_ print: RowPrint, section: String?) -> (kind: RowChange.Kind, before: RowChange.Place?) {
     guard let index = take(print, section) else { return (.added, nil) }
     known[index].isTaken = true
     let (before, isSame) = (known[index].place, known[index].print.digest == print.digest)
@@ -221,9 +217,7 @@ struct SavedRows {
   /// The print of each row; nil if they are not known.
   var prints: [Mirror.Section]?
 
-  init(sections: [SectionSummary], prints: [Mirror.Section]?) {
-    (self.sections, self.prints) = (sections, prints)
-  }
+  init(sections: [SectionSummary], prints: [Mirror.Section]?) { (self.sections, self.prints) = (sections, prints) }
 
   /// Reads the array that ``text(maxRows:maxBytes:)`` returned; nil if there is none, or it is something else.
   init?(_ view: JSONView?) {

@@ -50,8 +50,7 @@ final class TriggerRun {
     remarks = WatchRemarks(settings.feed, invocation)
     follower = Follower(path: invocation.socketPath, options: options, keepsMirror: false)
     let saved = state.position.flatMap { [state] position in state.rows.map { (position, $0) } }
-    tracker = RowTracker(
-      settings.feed, keepsRows: true, RowPrinter(filter: settings.filter.filter), saved: saved)
+    tracker = RowTracker(settings.feed, keepsRows: true, RowPrinter(filter: settings.filter.filter), saved: saved)
     deadline = invocation.timeout.map { MonotonicClock.now &+ $0.clampedNanoseconds }
   }
 
@@ -215,9 +214,7 @@ extension TriggerRun {
       return notification.params.member("last")?.bool == true ? try takeSnapshot() : ()
     }
     guard let position else { return }
-    if settings.isBatch {
-      return batch.add(changes, delta, position)
-    }
+    if settings.isBatch { return batch.add(changes, delta, position) }
     let items = changes.compactMap { TriggerInput(settings, position).item(of: $0, number: state.takeNumber) }
     try state.append(items, [delta.text], position)
     for item in items { queue.add(item) }

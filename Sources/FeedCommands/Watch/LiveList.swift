@@ -216,9 +216,7 @@ extension LiveList {
     focus[section] = nil
   }
 
-  private func heading(
-    _ mirror: Mirror, _ place: Int, room: Int, width: Int, palette: Palette
-  ) -> LinePainter {
+  private func heading(_ mirror: Mirror, _ place: Int, room: Int, width: Int, palette: Palette) -> LinePainter {
     let section = mirror.sections[place]
     let count = "  \(grouped(section.rows.count))"
     var line = LinePainter(width: width, palette: palette)
@@ -239,8 +237,7 @@ extension LiveList {
     add(unseen[place], to: &line)
     if room < section.rows.count {
       let last = tops[place] + room
-      line.addWhole(
-        room == 0 ? "  (no room)" : "  rows \(grouped(tops[place]))…\(grouped(last - 1))", .dim)
+      line.addWhole(room == 0 ? "  (no room)" : "  rows \(grouped(tops[place]))…\(grouped(last - 1))", .dim)
     }
     return line
   }

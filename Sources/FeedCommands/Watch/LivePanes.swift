@@ -92,9 +92,7 @@ struct TextPage: Equatable {
   /// The index of the first visible wrapped line.
   private(set) var top = 0
 
-  init(_ lines: [String], hanging: Int? = nil) {
-    (self.lines, self.hanging) = (lines, hanging)
-  }
+  init(_ lines: [String], hanging: Int? = nil) { (self.lines, self.hanging) = (lines, hanging) }
 
   /// Returns the lines for a screen of this size.
   func lines(width: Int, height: Int) -> [String] {

@@ -133,9 +133,7 @@ final class TakenPositions {
   private var looksAt: UInt64 = 0
   private var savesAt: UInt64 = 0
 
-  init(_ file: SinceFile, _ meter: OutputMeter) {
-    (self.file, self.meter) = (file, meter)
-  }
+  init(_ file: SinceFile, _ meter: OutputMeter) { (self.file, self.meter) = (file, meter) }
 
   /// The positions in the file at the start.
   var states: [String: SinceFile.State] { file.states }
@@ -209,9 +207,7 @@ final class OutputMeter {
 
   /// Writes all of the bytes.
   /// - Parameter observe: called every now and then while the reader is slow.
-  func write(
-    _ bytes: UnsafeRawBufferPointer, observe: () throws(SystemError) -> Void
-  ) throws(SystemError) {
+  func write(_ bytes: UnsafeRawBufferPointer, observe: () throws(SystemError) -> Void) throws(SystemError) {
     guard hasReader else {
       try StandardStreams.writeAll(bytes, to: StandardStreams.output)
       written += bytes.count

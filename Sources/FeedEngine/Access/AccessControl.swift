@@ -37,9 +37,7 @@ struct AccessControl {
   /// The maximum number of cached results.
   private static let mostFound = 10_000
 
-  init(owner: UInt32) {
-    self.owner = owner
-  }
+  init(owner: UInt32) { self.owner = owner }
 
   /// Replaces the rules at the end of the turn, or immediately if no client is connected.
   mutating func replace(with new: AccessRules?, atOnce: Bool) {
@@ -65,9 +63,7 @@ struct AccessControl {
   }
 
   /// Whether a peer is root or has the daemon's uid. No rule applies to such a peer.
-  func isPrivileged(_ peer: Peer) -> Bool {
-    peer.uid == 0 || peer.uid == owner
-  }
+  func isPrivileged(_ peer: Peer) -> Bool { peer.uid == 0 || peer.uid == owner }
 
   /// Refuses peers that are neither root nor the daemon's own user, and were not given the right `admin` by a rule.
   /// - Throws: `permissionDenied`.
@@ -245,9 +241,7 @@ struct AccessControl {
         + "must allow it")
   }
 
-  private func check(
-    _ right: Right, on feed: String?, _ rules: AccessRules, _ peer: Peer
-  ) throws(FeedError) {
+  private func check(_ right: Right, on feed: String?, _ rules: AccessRules, _ peer: Peer) throws(FeedError) {
     if rules.allows(right, on: feed, to: peer) { return }
     let subject = feed.map { "\(right.rawValue) feed \"\($0)\"" } ?? "ask for what needs \"\(right.rawValue)\""
     throw .permissionDenied(
@@ -279,9 +273,7 @@ struct ReadableFeeds {
   private var known: [FeedNumber: Bool] = [:]
 
   /// - Parameter mayRead: whether a feed may be read, whatever it shows; nil if all feeds may be read.
-  init(_ mayRead: ((Feed) -> Bool)?) {
-    self.mayRead = mayRead
-  }
+  init(_ mayRead: ((Feed) -> Bool)?) { self.mayRead = mayRead }
 
   /// Whether a feed may be read with everything that it shows.
   mutating func contains(_ feed: Feed) -> Bool {
@@ -365,9 +357,7 @@ extension Engine {
   }
 
   /// Whether a peer may read a feed and all feeds that it shows.
-  func mayRead(_ feed: Feed, _ peer: Peer) -> Bool {
-    access.mayRead(feed, peer, asOf: catalog.structureVersion)
-  }
+  func mayRead(_ feed: Feed, _ peer: Peer) -> Bool { access.mayRead(feed, peer, asOf: catalog.structureVersion) }
 
   /// Activates waiting access rules. Closes connections that watch a feed that their user may no longer read, because
   /// the rules or the rows of the feed changed.

@@ -27,9 +27,7 @@ public struct AccessRules: Equatable, Sendable {
 
   public var count: Int { rules.count }
 
-  public init(rules: [Rule]) {
-    self.rules = rules
-  }
+  public init(rules: [Rule]) { self.rules = rules }
 
   /// Whether a rule grants `peer` a right on a feed or bin; without a name, on the daemon. O(rules).
   public func allows(_ right: Right, on feed: String?, to peer: Peer) -> Bool {
@@ -45,9 +43,7 @@ public struct AccessRules: Equatable, Sendable {
 public struct NamePattern: Equatable, Sendable {
   private let pattern: [UInt8]
 
-  public init(_ text: String) {
-    pattern = Array(text.utf8)
-  }
+  public init(_ text: String) { pattern = Array(text.utf8) }
 
   /// Whether the pattern matches a feed's name. A pattern that matches a collection also matches its bins.
   public func matches(feed name: String) -> Bool {

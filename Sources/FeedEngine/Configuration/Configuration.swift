@@ -78,9 +78,7 @@ public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConver
   public let place: Place
   public let reason: String
 
-  public init(_ place: Place, _ reason: String) {
-    (self.place, self.reason) = (place, reason)
-  }
+  public init(_ place: Place, _ reason: String) { (self.place, self.reason) = (place, reason) }
 
   /// The text after the file name and a colon, such as `3:14: feeds[0].kind: is missing: …`, in one line whatever names it
   /// quotes.
@@ -182,9 +180,7 @@ public struct SocketSettings: Equatable, Sendable {
   /// What an error about a mode asks for.
   public static let modeSyntax = "an octal mode such as 0660"
 
-  public init(mode: UInt32? = nil, group: UInt32? = nil) {
-    (self.mode, self.group) = (mode, group)
-  }
+  public init(mode: UInt32? = nil, group: UInt32? = nil) { (self.mode, self.group) = (mode, group) }
 
   /// Parses a mode: three octal digits, or four with a leading zero. Returns nil for other texts.
   public static func mode(_ text: String) -> UInt32? {

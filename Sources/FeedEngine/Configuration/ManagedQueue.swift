@@ -74,8 +74,7 @@ struct ManagedQueue {
     let status = inFlight.removeValue(forKey: feed) ?? waiting[feed]?.status
     // Newer rows wait for a request of their own.
     if waiting[feed].map({ !$0.hasFailed }) ?? false { return }
-    waiting[feed] = Waiting(
-      rows: rows.rows, status: status ?? SourceStatus(.ok, since: rows.since), hasFailed: true)
+    waiting[feed] = Waiting(rows: rows.rows, status: status ?? SourceStatus(.ok, since: rows.since), hasFailed: true)
   }
 
   /// Returns the feeds whose requests failed, in order, and marks them as submitted again.

@@ -18,9 +18,7 @@ struct OwnWork {
   /// Requests for the next batch.
   var queue = InternalQueue()
 
-  init(isStored: Bool) {
-    self.isStored = isStored
-  }
+  init(isStored: Bool) { self.isStored = isStored }
 }
 
 /// The daemon's own requests for the next batch.

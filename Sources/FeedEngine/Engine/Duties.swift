@@ -142,9 +142,7 @@ struct Timers<Entry: Timed> {
   /// The last second whose entries have all expired and were taken.
   private var reached: UInt64
 
-  init(now: Instant) {
-    reached = now.nanoseconds / Self.second
-  }
+  init(now: Instant) { reached = now.nanoseconds / Self.second }
 
   /// Adds an entry that is in no list. An entry with a past time expires in the next second.
   mutating func add(_ entry: Entry, at moment: Instant) {

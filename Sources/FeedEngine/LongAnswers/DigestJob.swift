@@ -99,7 +99,5 @@ final class SyncJob: Job {
     return !watch.isEnded && (watch.isSnapshotting || watch.revision < target)
   }
 
-  func appendResult(to out: inout ByteBuffer) {
-    out.append("\"revision\":", integer: revision)
-  }
+  func appendResult(to out: inout ByteBuffer) { out.append("\"revision\":", integer: revision) }
 }

@@ -220,9 +220,7 @@ final class RequestArray {
   /// The remaining requests before the last call of `next`.
   private var previous: JSONView.Elements?
 
-  init(maxDepth: Int) {
-    scanner = JSONScanner(maxDepth: maxDepth)
-  }
+  init(maxDepth: Int) { scanner = JSONScanner(maxDepth: maxDepth) }
 
   /// The memory in bytes: the copy of the requests, its tokens, and the answers.
   var memory: Int { bytes.capacity + scanner.capacity * JSONScanner.tokenSize + answers.bytes.capacity }

@@ -133,9 +133,7 @@ final class QueryJob: Job {
     return allowed - steps
   }
 
-  private func scan<Result>(
-    _ body: (inout JSONScanner) throws(JSONError) -> Result
-  ) throws(FeedError) -> Result {
+  private func scan<Result>(_ body: (inout JSONScanner) throws(JSONError) -> Result) throws(FeedError) -> Result {
     do throws(JSONError) {
       return try body(&scanner)
     } catch {

@@ -135,9 +135,7 @@ final class QueryDocument: QueryTexts {
       text.append(element.text)
     }
     left -= WorkCost.reading(max(1, count), bytes: text.count - before)
-    if text.count > limits.maxQueryBytes {
-      throw QueryNodes.tooLarge(\.maxQueryBytes, limits)
-    }
+    if text.count > limits.maxQueryBytes { throw QueryNodes.tooLarge(\.maxQueryBytes, limits) }
   }
 
   /// O(log n).

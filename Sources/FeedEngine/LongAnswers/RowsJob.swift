@@ -22,9 +22,7 @@ struct SectionReader {
   private var hasBegun = false
   private var step = 1
 
-  init(_ snapshot: FeedSnapshot) {
-    self.snapshot = snapshot
-  }
+  init(_ snapshot: FeedSnapshot) { self.snapshot = snapshot }
 
   /// Reads for about `left` units of work, but at least one row, and subtracts what it took. Returns whether everything was read.
   mutating func advance(budget left: inout Int, _ body: (Item) -> Void) -> Bool {

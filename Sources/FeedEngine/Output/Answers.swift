@@ -138,9 +138,7 @@ struct RowsWriter: ~Copyable {
   /// The number of rows since `begin`.
   private(set) var count = 0
 
-  init(withTypes: Bool) {
-    self.withTypes = withTypes
-  }
+  init(withTypes: Bool) { self.withTypes = withTypes }
 
   var memory: Int { types.capacity }
 

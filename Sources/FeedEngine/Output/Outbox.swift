@@ -165,9 +165,7 @@ struct AnswerShares {
   private static let bytesPerUnit = 1 << 10
 
   /// Adds the work of beginning a watch, or of making a snapshot of so many bytes, besides what is then sent of it.
-  mutating func add(snapshot bytes: Int, of uid: UInt32) {
-    users[uid, default: 0] += Self.preparation &+ bytes
-  }
+  mutating func add(snapshot bytes: Int, of uid: UInt32) { users[uid, default: 0] += Self.preparation &+ bytes }
 
   /// The bytes that take as long as what each watch and each snapshot takes apart from its size: about 15 microseconds.
   private static let preparation = 16 << 10

@@ -185,8 +185,7 @@ extension Engine {
     if let level = parameters.member("level") {
       let before = status.threshold.name
       guard level.text.count <= 64, let wanted = level.string.flatMap(LogLevel.init(name:)) else {
-        throw Parameters.refuse(
-          "level", "must be one of \(LogLevel.allCases.map(\.name).joined(separator: ", "))")
+        throw Parameters.refuse("level", "must be one of \(LogLevel.allCases.map(\.name).joined(separator: ", "))")
       }
       status.threshold = wanted
       status.report(.info, "\(reply.session.description) changed the log level from \(before) to \(wanted.name)")

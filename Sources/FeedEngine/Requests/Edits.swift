@@ -32,8 +32,7 @@ extension Engine {
         try parameters.refuseBoth("from", "id")
         return try list.move(id, to: try parameters.integer("to"), in: commit)
       }
-      try list.move(
-        from: try parameters.integer("from"), to: try parameters.integer("to"), in: commit)
+      try list.move(from: try parameters.integer("from"), to: try parameters.integer("to"), in: commit)
     default:
       let element = try parameters.required("element", "the element, or null to empty the feed")
       try list.put(element.isNull ? nil : element, in: commit)
@@ -64,9 +63,7 @@ extension Engine {
   }
 
   /// What `read` makes of each element of an array. Lets the request stop in between.
-  func list<Item>(
-    _ array: JSONView, _ read: (JSONView) throws(FeedError) -> Item
-  ) throws(FeedError) -> [Item] {
+  func list<Item>(_ array: JSONView, _ read: (JSONView) throws(FeedError) -> Item) throws(FeedError) -> [Item] {
     var items: [Item] = []
     for element in array.elements {
       if items.count & 1023 == 1023 { commit.pace.didReadElements() }
@@ -168,9 +165,7 @@ extension Engine {
 
 /// `select`, `deselect`, `selected` and the notification `selection`.
 extension Engine {
-  func changeSelection(
-    _ method: Method, _ parameters: Parameters, _ reply: Reply
-  ) throws(FeedError) {
+  func changeSelection(_ method: Method, _ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let feed = try feed(parameters, of: reply.session)
     try parameters.refuseBoth("at", "all")
     if method == .select { try feed.checkMaySelect() }

@@ -19,9 +19,7 @@ extension Engine {
 
   /// Executes a request that waited. Writes an error response if it fails.
   /// - Parameter checksAccess: false for a request that changes feeds, which was checked when it was taken.
-  func perform(
-    _ method: Method, _ id: JSONView?, _ parameters: Parameters, of session: Session, checksAccess: Bool
-  ) {
+  func perform(_ method: Method, _ id: JSONView?, _ parameters: Parameters, of session: Session, checksAccess: Bool) {
     do throws(FeedError) {
       if checksAccess && access.isRestricted { try checkAccess(method, parameters.object, by: session.peer) }
       try execute(method, parameters, makeReply(to: session, id: id?.text))

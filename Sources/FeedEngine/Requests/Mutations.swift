@@ -16,9 +16,7 @@ extension Engine {
   private static let members = 128
 
   /// Executes one mutating method as one commit.
-  func mutate(
-    _ method: Method, _ parameters: Parameters, _ reply: Reply
-  ) throws(FeedError) {
+  func mutate(_ method: Method, _ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     assert(method.rules.effect == .changesFeeds, "\(method) is not logged")
     let hasChange = method.rules.cost == .change
     let listsChange = hasChange ? try !parameters.wantsCounts : false

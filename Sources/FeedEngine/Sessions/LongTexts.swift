@@ -11,9 +11,7 @@ final class LongText {
   var isChecked = false
   var rules = 0
 
-  init(maxDepth: Int) {
-    scanner = JSONScanner(maxDepth: maxDepth)
-  }
+  init(maxDepth: Int) { scanner = JSONScanner(maxDepth: maxDepth) }
 
   var memory: Int { scanner.capacity &* JSONScanner.tokenSize }
 

@@ -7,9 +7,7 @@ import Glibc
 public struct ConnectionID: Hashable, Sendable {
   public let rawValue: Int
 
-  public init(rawValue: Int) {
-    self.rawValue = rawValue
-  }
+  public init(rawValue: Int) { self.rawValue = rawValue }
 }
 
 /// The peer of a connection, as reported by the kernel.
@@ -193,9 +191,7 @@ struct RequestLine {
   private static let maxReads = 32
 
   /// The memory in bytes of the requests and the unfinished answers.
-  var memory: Int {
-    isAnswering ? bytes &+ (work?.job.memory ?? 0) &+ (array?.memory ?? 0) : bytes
-  }
+  var memory: Int { isAnswering ? bytes &+ (work?.job.memory ?? 0) &+ (array?.memory ?? 0) : bytes }
 
   /// Whether no decoded request waits.
   var isEmpty: Bool { count == 0 }

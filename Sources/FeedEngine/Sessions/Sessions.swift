@@ -27,9 +27,7 @@ struct Sessions {
   /// The connections whose long request is scanned in parts.
   var longTexts = LongTexts()
 
-  init(now: Instant) {
-    nobody = Session(handle: .none, peer: Peer(uid: 0, gid: 0, pid: 0), connectedAt: now)
-  }
+  init(now: Instant) { nobody = Session(handle: .none, peer: Peer(uid: 0, gid: 0, pid: 0), connectedAt: now) }
 
   var isEmpty: Bool { places.count == free.count }
   var count: Int { places.count - free.count }
@@ -37,9 +35,7 @@ struct Sessions {
   /// The open sessions in the order of their numbers.
   var all: some Sequence<Session> { places.lazy.compactMap { $0 } }
 
-  subscript(id: ConnectionID) -> Session? {
-    places.indices.contains(id.rawValue) ? places[id.rawValue] : nil
-  }
+  subscript(id: ConnectionID) -> Session? { places.indices.contains(id.rawValue) ? places[id.rawValue] : nil }
 
   /// The session of a handle; nil if it is closed.
   subscript(handle: SessionHandle) -> Session? {

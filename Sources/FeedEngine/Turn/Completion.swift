@@ -53,9 +53,7 @@ struct Completion: ~Copyable {
   /// The reason why the log cannot determine what is stored.
   private(set) var lossReason: String?
 
-  init(_ engine: Engine) {
-    self.engine = engine
-  }
+  init(_ engine: Engine) { self.engine = engine }
 
   /// Whether a batch was executed in part.
   var isWithinBatch: Bool { progress != nil || received != nil }

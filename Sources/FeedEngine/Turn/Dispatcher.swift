@@ -118,9 +118,7 @@ struct Dispatcher: ~Copyable {
 
   /// Scans a part of a long text, or checks a part of its operations. Returns nil if these are not complete; the caller must retry
   /// later.
-  private mutating func scanLong(
-    _ text: UnsafeRawBufferPointer, of session: Session
-  ) throws(JSONError) -> LongText? {
+  private mutating func scanLong(_ text: UnsafeRawBufferPointer, of session: Session) throws(JSONError) -> LongText? {
     let long = engine.sessions.longTexts.text(of: session, maxDepth: engine.limits.maxDepth)
     let isScanning = !long.isComplete
     if isScanning {

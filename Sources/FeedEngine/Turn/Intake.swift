@@ -65,9 +65,7 @@ package struct Intake: ~Copyable {
   /// one by one, each costs two such copies, about four microseconds.
   private static let mostHeld = 32 << 10
 
-  init() {
-    memory = .allocate(byteCount: Self.turnCapacity, alignment: 4096)
-  }
+  init() { memory = .allocate(byteCount: Self.turnCapacity, alignment: 4096) }
 
   deinit { memory.deallocate() }
 

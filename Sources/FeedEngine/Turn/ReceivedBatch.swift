@@ -113,9 +113,7 @@ extension Engine {
       id = nil
       throw .invalidRequest(reason: "\"id\" has \(grouped(text.count)) bytes and may have \(grouped(longestID))")
     }
-    guard let method = Method(request.method) else {
-      throw .methodNotFound(request.method.truncatedName ?? "")
-    }
+    guard let method = Method(request.method) else { throw .methodNotFound(request.method.truncatedName ?? "") }
     return (method, request)
   }
 

@@ -105,9 +105,7 @@ final class RequestBatch {
   private static let keptCapacity = 1 << 20
   private static let keptTokens = 1 << 18
 
-  init(maxDepth: Int) {
-    scanner = JSONScanner(maxDepth: maxDepth)
-  }
+  init(maxDepth: Int) { scanner = JSONScanner(maxDepth: maxDepth) }
 
   var count: Int { entries.count }
   /// The bytes that the log stores.
@@ -121,15 +119,11 @@ final class RequestBatch {
   // MARK: Decoding
 
   /// Scans a text onto the tape, after the tokens of the entries. The next scan overwrites a text that was not added.
-  func scan(_ text: UnsafeRawBufferPointer) throws(JSONError) -> JSONView {
-    try scanner.scan(text, after: kept)
-  }
+  func scan(_ text: UnsafeRawBufferPointer) throws(JSONError) -> JSONView { try scanner.scan(text, after: kept) }
 
   /// Scans a text like ``scan(_:)`` if it has a known form; otherwise returns nil.
   @inline(__always)
-  func scan(
-    _ text: UnsafeRawBufferPointer, like form: inout UpdateForm
-  ) -> (message: JSONView, request: Request)? {
+  func scan(_ text: UnsafeRawBufferPointer, like form: inout UpdateForm) -> (message: JSONView, request: Request)? {
     form.scan(text, after: kept, &scanner)
   }
 
@@ -279,9 +273,7 @@ final class RequestBatch {
   func request(_ entry: Entry) -> (id: JSONView?, parameters: Parameters) {
     let bytes = bytes(of: entry)
     let params = entry.params == Entry.none ? nil : scanner.view(at: Int(entry.params), of: bytes)
-    return (
-      entry.id == Entry.none ? nil : scanner.view(at: Int(entry.id), of: bytes), Parameters(object: params)
-    )
+    return (entry.id == Entry.none ? nil : scanner.view(at: Int(entry.id), of: bytes), Parameters(object: params))
   }
 
   func array(_ entry: Entry) -> JSONView { scanner.view(at: entry.index, of: bytes(of: entry)) }

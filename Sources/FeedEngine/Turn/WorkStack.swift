@@ -104,9 +104,7 @@ final class ReadStack<Work: AnyObject> {
   /// Whether the current work shall end, because nobody wants its result.
   private(set) var isCancelled = false
 
-  init(_ runner: (any SliceRunner)? = nil) {
-    stack = WorkStack(runner)
-  }
+  init(_ runner: (any SliceRunner)? = nil) { stack = WorkStack(runner) }
 
   var isSliced: Bool { stack.isSliced }
   var isEager: Bool { stack.isEager }

@@ -86,9 +86,7 @@ extension Engine: CommitObserver {
     watches.didMakeDelta(channel)
   }
 
-  public func didCarrySelection(of feed: Feed) {
-    announceSelection(of: feed)
-  }
+  public func didCarrySelection(of feed: Feed) { announceSelection(of: feed) }
 
   /// Ends the live watches of a feed that was undefined, after its last delta. Other watches end after they have sent
   /// the end of the feed.

@@ -50,8 +50,7 @@ final class LongDelta {
         content = .counts(Array(counts.bytes))
       } else {
         let memory = watch.session.snapshots
-        content = .rows(
-          added: feed.makeSnapshot(chargedTo: memory), updated: feed.makeSnapshot(chargedTo: memory))
+        content = .rows(added: feed.makeSnapshot(chargedTo: memory), updated: feed.makeSnapshot(chargedTo: memory))
       }
     }
   }
@@ -128,9 +127,7 @@ extension Engine {
   }
 
   /// Writes a delta frame; nothing if it would be too long. Others work between two steps, and may change the feed.
-  func write(
-    _ change: Change, of delta: LongDelta, _ state: LongDelta.State, to buffer: TurnBuffer, _ pace: Pace
-  ) {
+  func write(_ change: Change, of delta: LongDelta, _ state: LongDelta.State, to buffer: TurnBuffer, _ pace: Pace) {
     let frame = beginDelta(in: buffer, delta.channel, from: delta.from, to: state.revision)
     switch state.content {
     case .counts(let counts):
@@ -222,9 +219,7 @@ final class LongCatchUps {
   private let pace = Pace()
 
   /// - Parameter runner: nil if each delta is encoded at once, whatever its length.
-  init(_ runner: (any SliceRunner)? = nil) {
-    stack = ReadStack(runner)
-  }
+  init(_ runner: (any SliceRunner)? = nil) { stack = ReadStack(runner) }
 
   /// The rows of a delta that is encoded at once.
   var fewRows: Int { stack.isSliced ? stack.isEager ? 0 : LongDelta.fewRows : .max }

@@ -233,9 +233,7 @@ final class SnapshotCursor {
   ///   - place: that of the next row.
   ///   - end: the maximum length of `out`.
   ///   - mayBeEmpty: whether a part without rows makes progress.
-  private func appendRows(
-    from place: IndexPath, _ out: inout ByteBuffer, target: Int, end: Int, mayBeEmpty: Bool
-  ) {
+  private func appendRows(from place: IndexPath, _ out: inout ByteBuffer, target: Int, end: Int, mayBeEmpty: Bool) {
     let start = out.count
     withUnsafeMutablePointer(to: &out) { out in
       // Most parts have no such rows.

@@ -26,9 +26,7 @@ struct Watches {
   private(set) var hasDueBookmarks = false
   private var lastNumber: UInt32 = 0
 
-  init(now: Instant) {
-    bookmarks = Timers(now: now)
-  }
+  init(now: Instant) { bookmarks = Timers(now: now) }
 
   /// Returns the number of the next watch, which is above 0. A connection does not have two watches with one number.
   mutating func nextNumber() -> UInt32 {
@@ -269,9 +267,7 @@ extension Engine {
   private static let turnBudget = 512 << 10
 
   /// Adds a watch that is not live to the schedule.
-  func wait(_ watch: Watch) {
-    watches.schedule.add(watch, isConnectionFull: isFull(watch.session), now: now)
-  }
+  func wait(_ watch: Watch) { watches.schedule.add(watch, isConnectionFull: isFull(watch.session), now: now) }
 
   private func isFull(_ session: Session) -> Bool {
     session.output.isBlocked || session.output.count > Self.partBacklog

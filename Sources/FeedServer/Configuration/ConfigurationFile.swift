@@ -59,9 +59,7 @@ struct ConfigurationFile {
   func socket(_ configuration: Configuration) -> SocketSettings { socket.completed(by: configuration.socket) }
 
   /// The limits of the file and the command line combined.
-  func limits(_ configuration: Configuration) -> Limits {
-    configuration.effectiveLimits(surroundings)
-  }
+  func limits(_ configuration: Configuration) -> Limits { configuration.effectiveLimits(surroundings) }
 }
 
 /// The reason why the configuration cannot be used.

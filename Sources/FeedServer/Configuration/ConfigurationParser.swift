@@ -48,9 +48,7 @@ extension Configuration {
   }
 
   /// The limits of the file and the command line combined.
-  func effectiveLimits(_ surroundings: Surroundings) -> Limits {
-    Self.merge(limits, surroundings)
-  }
+  func effectiveLimits(_ surroundings: Surroundings) -> Limits { Self.merge(limits, surroundings) }
 
   private static func merge(_ limits: [String: Int], _ surroundings: Surroundings) -> Limits {
     var merged = surroundings.limits
@@ -125,8 +123,7 @@ extension Configuration {
       for name in ["database", "query"] {
         if let view = element.member(named: name) { members[name] = text.place(view.byteOffset, "\(member).\(name)") }
       }
-      entries.append(
-        Entry(definition: definition, place: text.place(element.byteOffset, member), members: members))
+      entries.append(Entry(definition: definition, place: text.place(element.byteOffset, member), members: members))
     }
     return entries
   }

@@ -211,9 +211,7 @@ struct ManagedSources {
 
   /// Updates the set of databases to that of the current managed feeds, and polls what reports their changes. O(1) if neither
   /// changed.
-  mutating func arrange(
-    _ engine: Engine, now: Instant, poll: (Int32, SocketLink.Wakes) throws(SystemError) -> Void
-  ) {
+  mutating func arrange(_ engine: Engine, now: Instant, poll: (Int32, SocketLink.Wakes) throws(SystemError) -> Void) {
     if let nextTry, nextTry > now { return }
     do throws(SystemError) {
       if engine.managedVersion != arrangedVersion { try arrange(engine.ownManagedFeeds, engine.limits, now: now) }

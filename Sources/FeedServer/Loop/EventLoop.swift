@@ -221,9 +221,7 @@ package struct EventLoop: ~Copyable {
           "the daemon stops serving and begins again from an image of the group",
           "feedd loads the state of its group again; connect again in a few seconds."
         )
-        : (
-          "the daemon ends", "feedd cannot tell which changes are stored and ends; connect again when it is back."
-        )
+        : ("the daemon ends", "feedd cannot tell which changes are stored and ends; connect again when it is back.")
       log.write(.error, "\(reason); \(news)")
       turn.abandon(&link, reason: "shutdown", message: message)
       return endDraining()

@@ -78,9 +78,7 @@ struct FreedMemory {
   private var periodEnd: Instant
   private var thread: Thread?
 
-  init(now: Instant) {
-    periodEnd = now
-  }
+  init(now: Instant) { periodEnd = now }
 
   /// The end of the period if memory may have to be returned then or later; nil otherwise.
   var deadline: Instant? { max(most, recent) - needed >= Self.leastBytes ? periodEnd : nil }

@@ -107,9 +107,7 @@ struct ServerClock {
   private let offset: UInt64
 
   /// - Parameter stored: the latest stored time of an earlier process; 0 if there is none.
-  init(after stored: UInt64) {
-    offset = max(WallClock.now, stored &+ 1) &- BootClock.now
-  }
+  init(after stored: UInt64) { offset = max(WallClock.now, stored &+ 1) &- BootClock.now }
 
   /// The nanoseconds by which a stored time may be later than the time of day without a warning.
   private static let tolerance: UInt64 = 60_000_000_000

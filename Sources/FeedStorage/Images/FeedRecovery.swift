@@ -13,9 +13,7 @@ struct FeedRecovery {
   private let isChecked: Bool
 
   /// - Parameter note: called after each feed, and after each part of its elements.
-  init(
-    _ database: Database, _ catalog: Catalog, isChecked: Bool, _ note: @escaping (RecoveryProgress) -> Void
-  ) {
+  init(_ database: Database, _ catalog: Catalog, isChecked: Bool, _ note: @escaping (RecoveryProgress) -> Void) {
     self.database = database
     path = database.path
     (self.catalog, self.note, self.isChecked) = (catalog, note, isChecked)
@@ -224,9 +222,7 @@ struct ImageCheck {
     }
   }
 
-  private func checksum(
-    of head: ImagePart.FeedHead, _ feed: Int64, bases: String?
-  ) throws(StorageError) -> Int64 {
+  private func checksum(of head: ImagePart.FeedHead, _ feed: Int64, bases: String?) throws(StorageError) -> Int64 {
     var checksum = FeedChecksum(head)
     try forEach("SELECT arrival, changed_at, text FROM element", feed) { row in
       checksum.addElement(arrival: row.unsigned(0), changedAt: row.unsigned(1), row.textBytes(2))

@@ -116,9 +116,7 @@ struct SegmentFiles {
   private let files: any LogDirectory
   private let durability: Durability
 
-  init(_ files: any LogDirectory, _ durability: Durability) {
-    (self.files, self.durability) = (files, durability)
-  }
+  init(_ files: any LogDirectory, _ durability: Durability) { (self.files, self.durability) = (files, durability) }
 
   /// Creates a segment.
   /// - Parameter isSoon: whether it is filled soon. Its memory is then prepared, so that the thread that stores a batch need not.

@@ -32,9 +32,7 @@ public struct EventPoll: ~Copyable {
   }
 
   /// Removes `descriptor`. Events that the last wait returned remain readable.
-  public func remove(_ descriptor: Int32) throws(SystemError) {
-    try control(EPOLL_CTL_DEL, descriptor, [], 0)
-  }
+  public func remove(_ descriptor: Int32) throws(SystemError) { try control(EPOLL_CTL_DEL, descriptor, [], 0) }
 
   /// Waits for events, which ``event(at:)`` returns until the next wait.
   /// - Parameter milliseconds: the timeout; -1 for none, 0 to return at once.
@@ -185,9 +183,7 @@ public struct SignalQueue: ~Copyable {
     public var pid: Int32
     public var uid: UInt32
 
-    public init(signal: Int32, pid: Int32, uid: UInt32) {
-      (self.signal, self.pid, self.uid) = (signal, pid, uid)
-    }
+    public init(signal: Int32, pid: Int32, uid: UInt32) { (self.signal, self.pid, self.uid) = (signal, pid, uid) }
   }
 
   /// Blocks `signals` on this thread and on the threads that it starts later, and queues them here.

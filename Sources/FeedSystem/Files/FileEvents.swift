@@ -58,9 +58,7 @@ public final class FileEvents {
   }
 
   /// Stops watching a directory. A directory that was removed is not an error.
-  public func unwatch(_ directory: Int32) {
-    _ = inotify_rm_watch(handle.rawValue, directory)
-  }
+  public func unwatch(_ directory: Int32) { _ = inotify_rm_watch(handle.rawValue, directory) }
 
   /// Calls `body` with the events since the last call, in order. Never blocks.
   public func forEach(_ body: (Event) -> Void) {

@@ -160,9 +160,7 @@ public enum DirectoryEntries {
   /// - Parameters:
   ///   - path: an absolute path.
   ///   - visit: gets a directory without symbolic links, the name of the entry, and whether the path ends with it.
-  public static func walk(
-    _ path: String, _ visit: (_ directory: String, _ name: String, _ isLast: Bool) -> Void
-  ) {
+  public static func walk(_ path: String, _ visit: (_ directory: String, _ name: String, _ isLast: Bool) -> Void) {
     assert(path.hasPrefix("/"), "a relative path has no root")
     var directory = "/"
     // The next name is the last one.
@@ -230,9 +228,7 @@ public enum SocketPath {
     public var path: String
     public var reason: String
 
-    public init(path: String, reason: String) {
-      (self.path, self.reason) = (path, reason)
-    }
+    public init(path: String, reason: String) { (self.path, self.reason) = (path, reason) }
   }
 
   /// Returns the path that a client uses without `--socket`; see ``clientChoice(_:)``.

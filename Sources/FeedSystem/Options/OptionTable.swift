@@ -34,9 +34,7 @@ public struct OptionGroup: Equatable, Sendable {
   public var title: String
   public var options: [OptionDescription]
 
-  public init(_ title: String, _ options: [OptionDescription]) {
-    (self.title, self.options) = (title, options)
-  }
+  public init(_ title: String, _ options: [OptionDescription]) { (self.title, self.options) = (title, options) }
 }
 
 /// One option: a long name, possibly a letter, an optional value, and its description in the help.

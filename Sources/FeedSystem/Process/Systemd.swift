@@ -119,9 +119,7 @@ public final class JournalSocket: Sendable {
     public let name: String
     public let value: String
 
-    public init(_ name: String, _ value: String) {
-      (self.name, self.value) = (name, value)
-    }
+    public init(_ name: String, _ value: String) { (self.name, self.value) = (name, value) }
   }
 
   private let handle: Descriptor

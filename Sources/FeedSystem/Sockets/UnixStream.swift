@@ -99,8 +99,7 @@ extension UnixStream {
     // Zero means no timeout, so a positive timeout is at least one microsecond.
     let atLeast: UInt64 = timeout > .zero ? 1000 : 0
     let bounded = max(nanoseconds, atLeast)
-    var value = timeval(
-      tv_sec: Int(bounded / 1_000_000_000), tv_usec: Int(bounded % 1_000_000_000 / 1000))
+    var value = timeval(tv_sec: Int(bounded / 1_000_000_000), tv_usec: Int(bounded % 1_000_000_000 / 1000))
     let result = setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &value, socklen_t(MemoryLayout<timeval>.size))
     guard result == 0 else { throw .last("set a time limit on a socket") }
   }

@@ -12,9 +12,7 @@ public final class Thread: Sendable {
     let name: String
     let body: @Sendable () -> Void
 
-    init(_ name: String, _ body: @escaping @Sendable () -> Void) {
-      (self.name, self.body) = (name, body)
-    }
+    init(_ name: String, _ body: @escaping @Sendable () -> Void) { (self.name, self.body) = (name, body) }
   }
 
   private let number: pthread_t
