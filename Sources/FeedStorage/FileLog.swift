@@ -10,10 +10,9 @@ import FeedSystem
 ///     while let event = log.nextEvent() { … }    // after append, and when `descriptor` is readable
 ///
 /// Used by the engine's thread. While one batch is stored, the next one collects requests (group commit). With
-/// durability `process`, `append` itself writes the batch into space that is allocated: a copy to the system's memory, unless such
-/// writes had to wait (``WriteTimes``).
-/// Everything that may wait for the disk is done by other threads. Invariant: at most one batch and at most two parts of an
-/// image are in flight.
+/// durability `process`, `append` itself writes the batch into space that is allocated: a copy to the system's memory,
+/// unless such writes had to wait (``WriteTimes``). Everything that may wait for the disk is done by other threads.
+/// Invariant: at most one batch and at most two parts of an image are in flight.
 public final class FileLog: CommitLog, ImageStore {
   /// Whether the history continues or a new epoch begins.
   public let beginning: StateBeginning

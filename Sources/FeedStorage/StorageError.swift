@@ -159,11 +159,7 @@ extension StorageError {
   static func naming<Result>(
     _ path: String, _ body: () throws(SQLiteError) -> Result
   ) throws(StorageError) -> Result {
-    do throws(SQLiteError) {
-      return try body()
-    } catch {
-      throw StorageError(error, path: path)
-    }
+    do throws(SQLiteError) { return try body() } catch { throw StorageError(error, path: path) }
   }
 
   /// Performs an operation of the system on the file at a path.

@@ -221,11 +221,7 @@ struct AccessControl {
     _ condition: JSONView, _ rules: AccessRules, _ peer: Peer, _ catalog: Catalog
   ) throws(FeedError) {
     guard let feed = condition.member("feed")?.truncatedName else { return }
-    do throws(FeedError) {
-      try checkReading(feed, rules, peer, catalog)
-    } catch {
-      throw error.naming(feed)
-    }
+    do throws(FeedError) { try checkReading(feed, rules, peer, catalog) } catch { throw error.naming(feed) }
   }
 
   /// Throws unless a peer may read a feed and all feeds that it shows. An undefined feed shows none.

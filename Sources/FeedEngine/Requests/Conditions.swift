@@ -21,11 +21,7 @@ extension Engine {
     for (place, operation) in operations.elements.enumerated() {
       if place & 63 == 63 { commit.pace.didReadMembers() }
       guard let params = operation.member("params"), let conditions = params.member("if") else { continue }
-      do throws(FeedError) {
-        try check(conditions)
-      } catch {
-        throw error.ofOperation(at: place, params)
-      }
+      do throws(FeedError) { try check(conditions) } catch { throw error.ofOperation(at: place, params) }
     }
   }
 

@@ -48,11 +48,7 @@ struct ConfigurationFile {
   func apply(
     _ configuration: Configuration, to engine: Engine, now: Instant
   ) throws(ConfigurationFileError) -> ConfigurationChanges {
-    do {
-      return try engine.configure(configuration, now: now)
-    } catch {
-      throw .refused(path, error)
-    }
+    do { return try engine.configure(configuration, now: now) } catch { throw .refused(path, error) }
   }
 
   /// The settings of the socket of the file and the command line combined.

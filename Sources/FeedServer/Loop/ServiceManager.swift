@@ -24,11 +24,7 @@ struct ServiceManager {
 
   /// Sends the messages as one notification.
   func tell(_ messages: Notify.Message...) {
-    do throws(SystemError) {
-      try notify.send(messages)
-    } catch {
-      log.write(.warning, "\(error)")
-    }
+    do throws(SystemError) { try notify.send(messages) } catch { log.write(.warning, "\(error)") }
   }
 
   /// Asks about once a second for more time to end, and sends a keep-alive message if one is due.

@@ -23,13 +23,9 @@ final class ImageFile {
   ) throws(StorageError) {
     (self.directory, self.files) = (directory, files)
     let path = "\(directory)/\(StateFile.freshName)"
-    do throws(SystemError) {
-      try files.remove(StateFile.freshName)
-      // Only this user may read it.
-      _ = try RecordFile(path)
-    } catch {
-      throw StorageError(error, path: path)
-    }
+    try StorageError.ofFile(path, try files.remove(StateFile.freshName))
+    // Only this user may read it.
+    _ = try StorageError.ofFile(path, try RecordFile(path))
     do throws(SQLiteError) {
       let database = try Database(path: path, access: .create, vfs: vfs)
       try Self.makeTables(database, facts)
@@ -71,12 +67,8 @@ final class ImageFile {
     guard database.syncFile() else {
       throw StorageError(.inputOutput, path: path, reason: "the image cannot be synced")
     }
-    do throws(SystemError) {
-      try files.rename(StateFile.freshName, to: StateFile.name)
-      try files.sync()
-    } catch {
-      throw StorageError(error, path: path)
-    }
+    try StorageError.ofFile(path, try files.rename(StateFile.freshName, to: StateFile.name))
+    try StorageError.ofFile(path, try files.sync())
   }
 
   /// Removes a file that was not completed.
