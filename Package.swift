@@ -120,9 +120,7 @@ let package = Package(
       resources: ["feedclient.bash", "_feedclient", "feedclient.fish"].map { .embedInCode("Completions/\($0)") }),
     program("feedd", ["FeedServer", "FeedEngine", "FeedSystem"]),
     program("feedclient", ["FeedCommands", "FeedStorage", "FeedSystem"]),
-    program(
-      "feedbench",
-      ["CLinux", "FeedJSON", "FeedQuery", "FeedChange", "FeedModel", "FeedWire", "FeedEngine", "FeedSystem"]),
+    program("feedbench", ["CLinux", "FeedJSON", "FeedModel", "FeedWire", "FeedEngine", "FeedSystem"]),
     .executableTarget(
       name: "notices", dependencies: ["FeedClient"], path: "Tests/Examples/notices",
       swiftSettings: settings + wholeModule),

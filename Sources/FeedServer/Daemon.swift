@@ -7,7 +7,6 @@ import FeedSystem
 /// The program `feedd`, from its command line to its exit code.
 public enum Daemon {
   /// Runs until the daemon ends.
-  /// - Parameter arguments: the arguments without the program's name.
   /// - Returns: 0 if it ended on request, 1 if it failed, 2 if the command line is wrong.
   public static func main(_ arguments: [String], environment: Environment) -> Int32 {
     StandardStreams.occupyClosed()

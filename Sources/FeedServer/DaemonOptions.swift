@@ -4,11 +4,9 @@ import FeedModel
 import FeedStorage
 import FeedSystem
 
-/// The options of `feedd`.
 public struct DaemonOptions: Sendable, Equatable {
   /// `--socket`, or the default for the environment.
   public var socketPath: String
-  /// Whether `--socket` was given.
   public var namesSocket = false
   /// `--socket-mode` and `--socket-group`.
   public var socket = SocketSettings()
@@ -70,7 +68,6 @@ extension DaemonOptions {
   private static let actionOptions = ["check", "check-config", "reload", "check-reload"]
 
   /// Parses the arguments without the program's name.
-  /// - Parameter width: the width of the help in columns.
   public static func parse(
     _ arguments: [String], environment: Environment, width: Int
   ) throws(UsageError) -> Outcome {

@@ -41,11 +41,8 @@ public final class Log {
     linesPerSecond: Int = 200, clock: @escaping () -> UInt64 = { MonotonicClock.now }
   ) {
     self.journal = style == .journal ? journal : nil
-    self.threshold = threshold
-    self.style = style
-    self.descriptor = descriptor
-    self.linesPerSecond = linesPerSecond
-    self.clock = clock
+    (self.threshold, self.style, self.descriptor) = (threshold, style, descriptor)
+    (self.linesPerSecond, self.clock) = (linesPerSecond, clock)
     rates = Array(repeating: (0, 0, 0), count: LogLevel.debug.rawValue + 1)
   }
 

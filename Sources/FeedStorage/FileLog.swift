@@ -10,10 +10,9 @@ import FeedSystem
 ///     while let event = log.nextEvent() { … }    // after append, and when `descriptor` is readable
 ///
 /// Used by the engine's thread. While one batch is stored, the next one collects requests (group commit). With
-/// durability `process`, `append` itself writes the batch into space that is allocated: a copy to the system's memory, unless such
-/// writes had to wait (``WriteTimes``).
-/// Everything that may wait for the disk is done by other threads. Invariant: at most one batch and at most two parts of an
-/// image are in flight.
+/// durability `process`, `append` itself writes the batch into space that is allocated: a copy to the system's memory,
+/// unless such writes had to wait (``WriteTimes``). Everything that may wait for the disk is done by other threads.
+/// Invariant: at most one batch and at most two parts of an image are in flight.
 public final class FileLog: CommitLog, ImageStore {
   /// Whether the history continues or a new epoch begins.
   public let beginning: StateBeginning
@@ -21,7 +20,6 @@ public final class FileLog: CommitLog, ImageStore {
   public let durability: Durability
   /// Called with failures of background work (true) and their end (false), for the daemon's log.
   public var report: (_ isFailure: Bool, _ message: String) -> Void = { _, _ in }
-  /// The sizes of the stored state.
   public private(set) var sizes = StoredSizes()
   /// Whether the daemon must not serve before an image is written: it replaces what the state was read from.
   public private(set) var mustWriteImage = false
@@ -63,25 +61,19 @@ public final class FileLog: CommitLog, ImageStore {
     files: (any LogDirectory)? = nil, vfs: String? = nil
   ) throws(StorageError) -> FileLog {
     let files = files ?? SystemDirectory(directory)
-    var state = try StoredState(
-      directory, files, access: .write, boot: boot, vfs: vfs, skipsDamaged: skipsDamaged)
+    var state = try StoredState(directory, files, access: .write, boot: boot, vfs: vfs, skipsDamaged: skipsDamaged)
     if let skipped { state.skip(skipped) }
     let epoch = state.beginning == .continued ? state.epoch ?? freshEpoch : freshEpoch
     let facts = SegmentWriter.Facts(
       epoch: epoch, previousEpoch: state.epoch ?? epoch, imageEpoch: state.facts.epoch, boot: boot,
       software: software, durability: durability)
     let place = ImageThread.Place(directory: directory, files: files, vfs: vfs, epoch: epoch, software: software)
-    do throws(SystemError) {
-      return FileLog(Origin(state: state, facts: facts), place, try LogNotices(), policy)
-    } catch {
-      throw StorageError(.other, path: directory, reason: "\(error)")
-    }
+    let notices = try StorageError.ofSystem(path: directory, try LogNotices())
+    return FileLog(Origin(state: state, facts: facts), place, notices, policy)
   }
 
   private init(_ origin: Origin, _ place: ImageThread.Place, _ notices: LogNotices, _ policy: ImagePolicy) {
-    self.origin = origin
-    self.place = place
-    self.notices = notices
+    (self.origin, self.place, self.notices) = (origin, place, notices)
     beginning = origin.state.beginning
     durability = origin.facts.durability
     schedule = ImageSchedule(policy, now: MonotonicClock.now)
@@ -92,7 +84,6 @@ public final class FileLog: CommitLog, ImageStore {
     running?.log.abandon()
   }
 
-  /// The state directory.
   public var directory: String { place.directory }
   /// The name of the unbroken history of revisions. It survives restarts.
   public var epoch: String { place.epoch }
@@ -100,7 +91,6 @@ public final class FileLog: CommitLog, ImageStore {
   public var storesNothing: Bool { false }
 
   /// Restores the stored state into `target`. Called once, before `start`.
-  ///
   /// - Parameter note: called before each batch is executed, and repeatedly while an image is read.
   public func recover(
     into target: any RecoveryTarget, _ note: @escaping (RecoveryProgress) -> Void = { _ in }
@@ -118,15 +108,10 @@ public final class FileLog: CommitLog, ImageStore {
   }
 
   /// Starts the threads of the log. Called after recovery, before the first batch.
-  /// - Parameter limits: the limits of all later batches.
   public func start(_ limits: Limits) throws(StorageError) {
     let running = try prepare(limits)
-    do throws(SystemError) {
-      try running.log.start()
-      try running.images.start()
-    } catch {
-      throw StorageError(.other, path: directory, reason: "\(error)")
-    }
+    try StorageError.ofSystem(path: directory, try running.log.start())
+    try StorageError.ofSystem(path: directory, try running.images.start())
   }
 
   /// Starts without threads; `step` does their work. For simulations, in which a seed determines every step.
@@ -329,13 +314,10 @@ public final class FileLog: CommitLog, ImageStore {
   private static let longestWait = 100
 }
 
-/// The sizes of a stored state.
 public struct StoredSizes: Sendable {
-  /// The bytes of the file with the image.
   public var imageBytes = 0
   /// The moment of the newest image, in nanoseconds since 1970; 0 before the first.
   public var imagedAt: UInt64 = 0
-  /// The bytes of all segments of the log.
   public var segmentBytes = 0
 
   public init() {}

@@ -71,8 +71,7 @@ final class LogThread: @unchecked Sendable {
   }
 
   init(_ writer: consuming SegmentWriter, _ files: SegmentFiles, _ notices: LogNotices) throws(SystemError) {
-    self.notices = notices
-    self.files = files
+    (self.notices, self.files) = (notices, files)
     wakeUps = (try WakeUp(), try WakeUp())
     segments = Box(writer)
   }

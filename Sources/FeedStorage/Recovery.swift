@@ -10,20 +10,15 @@ public protocol RecoveryTarget: AnyObject {
   /// Sets the limits of the content and the batches that follow.
   func use(_ limits: Limits)
   /// Executes a batch again. Its frames are valid during the call only.
-  ///
   /// - Parameter rules: those by which it was executed first (``ExecutionRules``).
   func replay(_ batch: LogBatch, rules: Int?) throws
 }
 
-/// The progress of recovery, and its result at the end.
 public struct RecoveryProgress: Equatable, Sendable {
   /// The revision of the image; 0 without one.
   public var imageRevision: UInt64 = 0
-  /// The number of restored feeds.
   public var feeds = 0
-  /// The number of restored elements.
   public var elements = 0
-  /// The number of replayed batches.
   public var batches = 0
   /// The number of the current batch; 0 before the first.
   public var row: Int64 = 0
@@ -65,9 +60,7 @@ struct Recovery: ~Copyable {
   init(
     _ state: StoredState, into target: any RecoveryTarget, _ note: @escaping (RecoveryProgress) -> Void = { _ in }
   ) {
-    self.state = state
-    self.target = target
-    self.note = note
+    (self.state, self.target, self.note) = (state, target, note)
     if case .skipped(let batch) = state.beginning { skipped = batch } else { skipped = nil }
   }
 
@@ -116,8 +109,7 @@ struct Recovery: ~Copyable {
     _ journal: JournalDatabase, _ limits: inout StoredLimits
   ) throws(StorageError) -> Int64 {
     let path = journal.database.path
-    var rows = try JournalReader(
-      journal.database, after: image.journal, version: journal.version, journal.facts)
+    var rows = try JournalReader(journal.database, after: image.journal, version: journal.version, journal.facts)
     while let (batch, row) = try rows.next() {
       try use(try limits.text(of: row).json, path)
       try execute(batch, rules: rows.rules, path)
@@ -140,8 +132,7 @@ struct Recovery: ~Copyable {
       let segment = chain.segments[place]
       let path = "\(state.directory)/\(segment.name)"
       let next = place + 1 < chain.segments.count ? chain.segments[place + 1].header.firstBatch : nil
-      let bytes: SegmentBytes
-      do throws(SystemError) { bytes = try segment.load() } catch { throw StorageError(error, path: path) }
+      let bytes = try StorageError.ofFile(path, try segment.load())
       var reader = SegmentReader(
         bytes.bytes, segment.header, checksum: segment.checksum, trust: chain.trust(of: segment, boot: state.boot))
       while reader.nextBatch != next, let batch = reader.next() {
@@ -190,8 +181,7 @@ struct Recovery: ~Copyable {
     do {
       try target.replay(batch, rules: rules)
     } catch {
-      throw StorageError(
-        .doesNotFit, path: path, reason: "cannot execute batch \(progress.row) of the log: \(error)")
+      throw StorageError(.doesNotFit, path: path, reason: "cannot execute batch \(progress.row) of the log: \(error)")
     }
     progress.batches += 1
     progress.batchBytes += batch.frames.count

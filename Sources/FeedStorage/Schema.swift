@@ -18,7 +18,6 @@ enum Schema {
   static let lastWithJournal: Int64 = 2
   /// Stored in `application_id`: "feed".
   static let applicationID: Int64 = 0x6665_6564
-  /// Bytes of a page.
   static let pageSize = 8192
 
   static let tables = """
@@ -111,10 +110,7 @@ struct StateFacts: Equatable {
 
   init() {}
 
-  init(epoch: String, software: String) {
-    self.epoch = epoch
-    self.software = software
-  }
+  init(epoch: String, software: String) { (self.epoch, self.software) = (epoch, software) }
 
   /// Reads the entries of a file with a schema version.
   /// - Throws: `.corrupt` if the entries do not match their checksum.
@@ -172,9 +168,7 @@ struct StoredLimits {
   private var row: Int64 = 0
   private var last: (json: String, checksum: Int64) = ("", 0)
 
-  init(_ database: Database) {
-    self.database = database
-  }
+  init(_ database: Database) { self.database = database }
 
   /// The text of a row and its checksum.
   mutating func text(of row: Int64) throws(StorageError) -> (json: String, checksum: Int64) {

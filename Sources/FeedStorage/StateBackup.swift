@@ -32,12 +32,7 @@ public enum StateBackup {
       throw StorageError(
         .forbidden, path: copy, reason: "other users control its directory, and \(staging) is not safe either")
     }
-    let temporary: String
-    do throws(SystemError) {
-      temporary = try FilePath.temporary(for: copy, in: staging)
-    } catch {
-      throw StorageError(.other, path: copy, reason: "\(error)")
-    }
+    let temporary = try StorageError.ofSystem(path: copy, try FilePath.temporary(for: copy, in: staging))
     defer { unlink(temporary) }
     try self.copy(state, to: temporary, by: staging, isCancelled)
     do throws(SystemError) {
@@ -65,12 +60,8 @@ public enum StateBackup {
     _ state: String, to copy: String, by directory: String, _ isCancelled: @escaping () -> Bool
   ) throws(StorageError) {
     try check(copy)
-    let temporary: String
-    do throws(SystemError) {
-      temporary = try FilePath.temporary(for: copy, in: FilePath.resolved(directory) ?? directory)
-    } catch {
-      throw StorageError(.forbidden, path: copy, reason: "\(error)")
-    }
+    let temporary = try StorageError.ofSystem(
+      .forbidden, path: copy, try FilePath.temporary(for: copy, in: FilePath.resolved(directory) ?? directory))
     defer { discard(temporary) }
     try create(temporary, for: copy)
     try copyState(state, to: temporary, for: copy, isCancelled)
@@ -84,9 +75,7 @@ public enum StateBackup {
   }
 
   /// Marks a copy as a backup and syncs it.
-  private static func complete(
-    _ file: String, for copy: String, _ isCancelled: () -> Bool
-  ) throws(StorageError) {
+  private static func complete(_ file: String, for copy: String, _ isCancelled: () -> Bool) throws(StorageError) {
     try StorageError.naming(copy) { () throws(SQLiteError) in
       let made = try Database(path: file, access: .readWrite)
       try made.execute("PRAGMA journal_mode = DELETE; INSERT OR REPLACE INTO meta VALUES ('backup', 1)")
@@ -154,17 +143,11 @@ public enum StateBackup {
   private static func add(
     _ segment: SegmentChain.Segment, _ count: Int, of directory: String, to database: Database, for copy: String
   ) throws(StorageError) {
-    let bytes: SegmentBytes
-    do throws(SystemError) {
-      bytes = try segment.load()
-    } catch {
-      throw StorageError(error, path: "\(directory)/\(segment.name)")
-    }
+    let bytes = try StorageError.ofFile("\(directory)/\(segment.name)", try segment.load())
     defer { withExtendedLifetime(bytes) {} }
     try StorageError.naming(copy) { () throws(SQLiteError) in
       let insert = try database.prepare("INSERT OR REPLACE INTO log VALUES (?, ?)", isKept: false)
-      try insert.run(
-        Int64(segment.header.number), Lent.blob(UnsafeRawBufferPointer(rebasing: bytes.bytes[..<count])))
+      try insert.run(Int64(segment.header.number), Lent.blob(UnsafeRawBufferPointer(rebasing: bytes.bytes[..<count])))
     }
   }
 
@@ -263,10 +246,6 @@ extension StateBackup {
       throw refuse("remove what belongs to")
     }
     guard rename(fresh, path) == 0 else { throw refuse("replace") }
-    do throws(SystemError) {
-      try PrivateDirectory.sync(directory)
-    } catch {
-      throw StorageError(.inputOutput, path: path, reason: "\(error)")
-    }
+    try StorageError.ofSystem(.inputOutput, path: path, try PrivateDirectory.sync(directory))
   }
 }

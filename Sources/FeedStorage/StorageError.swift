@@ -19,7 +19,6 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case vanished
     /// Another program shortened or overwrote the files while they are open.
     case damaged
-    /// The file to be created already exists.
     case exists
     /// The file does not exist.
     case absent
@@ -27,7 +26,6 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case newerVersion
     /// The journal must be replayed by another version of the program.
     case otherRules
-    /// The file is damaged.
     case corrupt
     /// The file is a database of another program.
     case foreign
@@ -64,9 +62,7 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
   public let reason: String
 
   public init(_ kind: Kind, path: String, reason: String) {
-    self.kind = kind
-    self.path = path
-    self.reason = reason
+    (self.kind, self.path, self.reason) = (kind, path, reason)
   }
 
   /// Creates the error of a stored feed that cannot be restored.
@@ -125,7 +121,6 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
 
 extension StorageError {
   /// The error of a system call on a file of the log.
-  /// - Parameter path: that of the file.
   init(_ error: SystemError, path: String) {
     let kind: Kind =
       switch error.code {
@@ -164,11 +159,21 @@ extension StorageError {
   static func naming<Result>(
     _ path: String, _ body: () throws(SQLiteError) -> Result
   ) throws(StorageError) -> Result {
-    do throws(SQLiteError) {
-      return try body()
-    } catch {
-      throw StorageError(error, path: path)
-    }
+    do throws(SQLiteError) { return try body() } catch { throw StorageError(error, path: path) }
+  }
+
+  /// Performs an operation of the system on the file at a path.
+  static func ofFile<Result: ~Copyable>(
+    _ path: @autoclosure () -> String, _ body: @autoclosure () throws(SystemError) -> Result
+  ) throws(StorageError) -> Result {
+    do throws(SystemError) { return try body() } catch { throw StorageError(error, path: path()) }
+  }
+
+  /// Performs an operation of the system whose error names what it was done to.
+  static func ofSystem<Result: ~Copyable>(
+    _ kind: Kind = .other, path: String, _ body: @autoclosure () throws(SystemError) -> Result
+  ) throws(StorageError) -> Result {
+    do throws(SystemError) { return try body() } catch { throw StorageError(kind, path: path, reason: "\(error)") }
   }
 
   private static func kind(of error: SQLiteError) -> Kind {

@@ -98,15 +98,9 @@ public struct Descriptor: ~Copyable, Sendable {
   static func writeAll(
     _ bytes: ArraySlice<UInt8>, to number: Int32, _ operation: String, _ path: String? = nil
   ) throws(SystemError) {
-    let failure = bytes.withUnsafeBytes { bytes -> SystemError? in
-      do throws(SystemError) {
-        try writeAll(bytes, to: number, operation, path)
-        return nil
-      } catch {
-        return error
-      }
+    try bytes.withUnsafeBufferPointer { bytes throws(SystemError) in
+      try writeAll(UnsafeRawBufferPointer(bytes), to: number, operation, path)
     }
-    if let failure { throw failure }
   }
 
   /// Selects whether reads and writes return at once instead of blocking.
@@ -140,10 +134,7 @@ public struct SystemError: Error, Equatable, Sendable {
   public var advice: String?
 
   public init(code: Int32, operation: String, path: String? = nil, advice: String? = nil) {
-    self.code = code
-    self.operation = operation
-    self.path = path
-    self.advice = advice
+    (self.code, self.operation, self.path, self.advice) = (code, operation, path, advice)
   }
 }
 

@@ -1,21 +1,17 @@
 import FeedJSON
 import FeedSystem
-import Synchronization
 
 /// Prints each measurement at once, as a line of a table or as a JSON object.
 struct Report {
   static let defaultRuns = 5
 
   let command: String
-  /// The number of runs of each case.
   let runs: Int
   let asJSON: Bool
   private var lastTitle = ""
 
   init(command: String, runs: Int, asJSON: Bool) {
-    self.command = command
-    self.runs = runs
-    self.asJSON = asJSON
+    (self.command, self.runs, self.asJSON) = (command, runs, asJSON)
   }
 
   /// Begins a group of cases.
@@ -30,12 +26,11 @@ struct Report {
     try print(asJSON ? json(name, metrics, noise) : line(name, metrics, noise))
   }
 
-  /// Prints the time of `count` operations, each of which processed `bytes` bytes.
+  /// Prints the time of `count` operations.
   /// - Parameter bare: the time of as many simpler operations, to which the ratio is printed.
-  func add(_ name: String, _ sample: Sample, count: Int, bytes: Int = 0, bare: Sample? = nil) throws {
+  func add(_ name: String, _ sample: Sample, count: Int, bare: Sample? = nil) throws {
     let each = sample.best / Double(count)
     var metrics = [Metric.nanoseconds(each)]
-    if bytes > 0 { metrics.append(.gigabytesPerSecond(Double(bytes) / each)) }
     if let bare { metrics.append(.ratio(sample.best / bare.best, to: "bare")) }
     try add(name, metrics, noise: sample.noise)
   }
@@ -64,9 +59,7 @@ struct Report {
     return String(decoding: out.bytes, as: UTF8.self)
   }
 
-  private func print(_ text: String) throws {
-    try StandardStreams.writeAll(text, to: StandardStreams.output)
-  }
+  private func print(_ text: String) throws { try StandardStreams.writeAll(text, to: StandardStreams.output) }
 }
 
 /// One number of a measurement.
@@ -104,7 +97,6 @@ enum Figures {
     return text(value, decimals: decimals)
   }
 
-  /// Returns the number with a fixed number of decimals.
   static func text(_ value: Double, decimals: Int) -> String {
     var scale = 1
     for _ in 0..<decimals { scale *= 10 }
@@ -114,12 +106,10 @@ enum Figures {
     return "\(sign)\(scaled / scale).\(padded(scaled % scale, to: decimals))"
   }
 
-  /// Aligns `text` to the right of a column.
   static func right(_ text: String, _ width: Int) -> String {
     String(repeating: " ", count: max(0, width - text.count)) + text
   }
 
-  /// Aligns `text` to the left of a column.
   static func left(_ text: String, _ width: Int) -> String {
     text + String(repeating: " ", count: max(0, width - text.count))
   }
@@ -146,32 +136,5 @@ struct Sample {
       if run > 0 { times.append(Double(end - start)) }
     }
     return Sample(times)
-  }
-}
-
-/// Consumes results, so that the compiler cannot remove their computation.
-enum Sink {
-  private static let value = Atomic<Int>(0)
-
-  @inline(never)
-  static func take(_ number: Int) { value.store(number, ordering: .relaxed) }
-}
-
-/// Prints the same cases for several sizes, each with its ratio to the first size.
-struct SizeTable {
-  private var first: [String: Double] = [:]
-  private var firstSize = 0
-
-  /// Prints the time of `count` operations at a size.
-  mutating func add(_ name: String, size: Int, _ sample: Sample, count: Int, _ report: Report) throws {
-    let each = sample.best / Double(count)
-    var metrics = [Metric.nanoseconds(each)]
-    if let base = first[name] {
-      metrics.append(.ratio(each / base, to: grouped(firstSize)))
-    } else {
-      first[name] = each
-      firstSize = size
-    }
-    try report.add("\(name), \(grouped(size))", metrics, noise: sample.noise)
   }
 }

@@ -29,24 +29,9 @@ final class Texts {
   subscript(range: Range<Int>) -> UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(rebasing: buffer.bytes[offset(of: range.lowerBound)..<offset(of: range.upperBound)])
   }
-
-  /// Returns a JSON array of the texts.
-  /// - Precondition: each text is JSON.
-  func array() -> ByteBuffer {
-    var array = ByteBuffer(capacity: bytes + count + 2)
-    array.append("[")
-    for index in 0..<count {
-      if index > 0 { array.append(",") }
-      array.append(self[index])
-    }
-    array.append("]")
-    return array
-  }
 }
 
-/// Requests as frames.
 extension Texts {
-  /// Returns one frame with a JSON text.
   static func frame(_ text: String) -> Texts {
     let frame = Texts()
     frame.append(frame: text)
@@ -101,16 +86,13 @@ struct PushJob {
   static let defaultWindow = 256
   static let defaultPayload = 200
 
-  /// The number of updates of a run.
   var count: Int
   /// The maximum number of unanswered updates.
   var window = defaultWindow
   /// The size of an element in bytes.
   var payload = defaultPayload
-  /// The number of elements of the feed.
   var elements = 1000
   var watchers = 8
-  /// Whether the watchers watch counts instead of rows.
   var watchesCounts = false
 
   /// The bytes of long updates that are pushed repeatedly.
@@ -136,7 +118,6 @@ struct PushJob {
     }
   }
 
-  /// Returns the initial elements of the feed.
   func initialElements() -> [String] {
     var random = BenchmarkRandom(seed: 12)
     return (0..<elements).map { element($0, version: 1_000_000_000 - 1, &random) }
@@ -148,32 +129,8 @@ struct PushJob {
     return head + random.words(max(1, payload - head.utf8.count - 2)) + "\"}"
   }
 
-  /// The name of the feed.
   static let feed = "bench"
   static let definition = #"{"feed":"bench","kind":"collection"}"#
-}
-
-/// Makes typical elements: some members, numbers, a nested object, and a text that fills the size.
-enum Elements {
-  /// Returns an element of exactly `bytes` bytes, or of the smallest possible size above it.
-  static func text(id: Int, bytes: Int, _ random: inout BenchmarkRandom) -> String {
-    let head = """
-      {"id":\(id),"kind":"\(kinds[random.below(kinds.count)])","priority":\(random.below(10)),\
-      "read":\(random.below(2) == 0),"at":\(1_700_000_000_000 + random.below(1_000_000_000)),\
-      "score":\(random.below(1000)).\(random.below(90) + 10),"author":{"name":"\(random.words(8))","id":\(random.below(1_000_000))},"text":"
-      """
-    return head + random.words(max(1, bytes - head.utf8.count - 2)) + "\"}"
-  }
-
-  /// Returns `count` elements with the identities 0, 1, 2, ….
-  static func texts(_ count: Int, bytes: Int) -> Texts {
-    var random = BenchmarkRandom()
-    let texts = Texts()
-    for id in 0..<count { texts.append(text(id: id, bytes: bytes, &random)) }
-    return texts
-  }
-
-  private static let kinds = ["mail", "alert", "post", "event"]
 }
 
 /// A pseudo-random generator with the same sequence in every run (SplitMix64).

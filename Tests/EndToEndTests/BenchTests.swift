@@ -17,13 +17,7 @@ import Testing
   @Test(
     "Every command prints numbers, one object a line",
     arguments: [
-      ["json", "--count", "50"],
-      ["query", "--count", "50"],
-      ["model", "--count", "50", "--elements", "40", "--elements", "300"],
       ["engine", "--count", "600", "--watchers", "0", "--watchers", "3", "--elements", "9"],
-      ["sections", "--count", "50", "--elements", "60"],
-      ["tree", "--count", "600", "--levels", "4", "--rows", "50"],
-      ["view", "--count", "600", "--elements", "40"],
       ["socket", "--count", "600", "--watchers", "1", "--watchers", "3", "--snapshot", "500"],
       ["long", "--count", "300"],
       ["core", "--part", "memory", "--part", "nesting", "--scale", "1"],
@@ -47,16 +41,16 @@ import Testing
   }
 
   @Test func tableNamesItsUnits() throws {
-    let outcome = try run(["json", "--count", "20", "--runs", "1"])
+    let outcome = try run(["engine", "--count", "20", "--watchers", "0", "--elements", "9", "--runs", "1"])
     expectEqual(outcome.code, 0)
-    expectEqual(outcome.lines.first, "objects of 250 bytes")
+    expectEqual(outcome.lines.first, "pushes of 200 bytes, 256 in a turn")
     #expect(outcome.lines.dropFirst().allSatisfy { $0.contains(" ns ") })
   }
 
   @Test func helpListsCommandsAndOptions() throws {
     let help = try run(["--help"])
     expectEqual(help.code, 0)
-    for command in ["json", "query", "model", "engine", "sections", "tree", "view", "socket", "long", "core"] {
+    for command in ["engine", "socket", "long", "core"] {
       #expect(help.output.contains("\n  \(command) "))
       let own = try run([command, "--help"])
       expectEqual(own.code, 0)
@@ -67,10 +61,10 @@ import Testing
   @Test(arguments: [
     (
       ["sokcet"],
-      "unknown command 'sokcet': the commands are json, query, model, sections, engine, tree, view, socket, long, core, log"
+      "unknown command 'sokcet': the commands are engine, socket, long, core, log"
     ),
-    (["json", "--cuont", "1"], "unknown option --cuont; did you mean --count?"),
-    (["json", "extra"], "unexpected argument 'extra'"),
+    (["engine", "--cuont", "1"], "unknown option --cuont; did you mean --count?"),
+    (["engine", "extra"], "unexpected argument 'extra'"),
     (["engine", "--watchers", "-1"], "--watchers '-1': expected an integer from 0 to 10,000"),
   ])
   func wrongCommandLineIsRefused(_ arguments: [String], message: String) throws {

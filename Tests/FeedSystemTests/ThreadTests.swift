@@ -91,7 +91,7 @@ struct SystemCallPlacesTests {
   @Test(
     "only one file calls each of these functions",
     arguments: [
-      ("pthread_create", "FeedSystem/Threads/Thread.swift"), ("clock_gettime", "FeedSystem/Threads/Clocks.swift"),
+      ("pthread_create", "FeedSystem/Threads/Thread.swift"), ("clock_gettime", "FeedSystem/Threads/Thread.swift"),
       ("eventfd(", "FeedSystem/Threads/Thread.swift"),
     ])
   func place(call: String, file: String) throws {

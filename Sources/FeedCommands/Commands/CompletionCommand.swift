@@ -60,14 +60,12 @@ extension Invocation {
 
   /// The names of the sections of the feed, as commands take them.
   fileprivate func sections(_ connection: Connection) throws(Failure) -> [String] {
-    try call(connection, "describe", feedParameter, deadline: deadline()) { result in
-      SectionLookup(result.member("sections")).words()
-    }
+    try describe(operand(0), over: connection) { SectionLookup($0.member("sections")).words() }
   }
 
   /// The identities of the first elements of the feed, as commands take them.
   fileprivate func identities(_ connection: Connection) throws(Failure) -> [String] {
-    let target = try call(connection, "describe", feedParameter, deadline: deadline()) { PushTarget($0) }
+    let target = try describe(operand(0), over: connection) { PushTarget($0) }
     guard target.method == "update" else { return [] }
     var params = ParameterWriter(feed: operand(0))
     params.add("path", "$[0:\(Self.maxIdentities)]\(target.idPath.dropFirst())")
@@ -75,6 +73,4 @@ extension Invocation {
       result.member("nodes")?.elements.map(Operands.word(ofID:)) ?? []
     }
   }
-
-  private var feedParameter: String { ParameterWriter(feed: operand(0)).finish() }
 }

@@ -7,7 +7,6 @@ extension Invocation {
   /// The kinds that a command line can define.
   private static let kinds = ["collection", "array", "single", "composed", "segmented", "slots", "view"]
 
-  /// Returns the definition as JSON for `define`.
   func definition() throws(Failure) -> String {
     let word = operand(0)
     guard word == "-" || Operands.beginsObject(word) else { return try definition(of: word) }
@@ -21,7 +20,6 @@ extension Invocation {
     return options.contains("replace") ? Operands.adding("\"replace\":true", to: text) : text
   }
 
-  /// Returns the definition that the options describe.
   private func definition(of feed: String) throws(Failure) -> String {
     let kind = options.text("kind") ?? "collection"
     guard Self.kinds.contains(kind) else { throw unknown("kind", kind, known: Self.kinds) }
@@ -147,7 +145,6 @@ extension Invocation {
   }
 }
 
-/// A bin of the definition.
 private struct DefinedBin {
   var name: String
   var filter: String?
@@ -169,12 +166,10 @@ extension ParameterWriter {
     for (option, member) in names { if let text = options.text(option) { add(member, text) } }
   }
 
-  /// Adds a list of JSON texts unless it is empty.
   fileprivate mutating func add(_ name: String, notEmpty texts: [String]) {
     if !texts.isEmpty { add(name, json: texts) }
   }
 
-  /// Adds an object unless it is empty.
   fileprivate mutating func add(_ name: String, notEmpty object: consuming ParameterWriter) {
     let text = object.finish()
     if text != "{}" { add(name, json: text) }

@@ -176,9 +176,7 @@ private struct Relocation {
   private var feed: String { invocation.operand(0) }
 
   init(_ invocation: Invocation, _ source: Source, _ target: Target) {
-    self.invocation = invocation
-    self.source = source
-    self.target = target
+    (self.invocation, self.source, self.target) = (invocation, source, target)
   }
 
   func run() throws(Failure) -> ExitStatus {
@@ -216,8 +214,7 @@ private struct Relocation {
       try invocation.addChangeMembers(of: feed, to: &params)
       return false
     }
-    let name = ParameterWriter(feed: feed).finish()
-    let (revision, count) = try invocation.call(connection, "describe", name, deadline: deadline) {
+    let (revision, count) = try invocation.describe(feed, over: connection, deadline: deadline) {
       ($0.member("revision")?.int ?? 0, $0.member("count")?.int ?? 0)
     }
     var row = max(count - 1, 0)

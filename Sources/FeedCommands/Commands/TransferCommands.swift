@@ -106,11 +106,7 @@ extension Command {
       throw invocation.usage("no state directory is known; give --state DIR")
     }
     let file = invocation.operand(0)
-    do throws(SystemError) {
-      _ = try InputFile(file)
-    } catch {
-      throw .system(error)
-    }
+    _ = try Failure.ofSystem(try InputFile(file))
     let replaces = invocation.options.contains("replace")
     if let problem = invocation.states.restore(file, directory, replaces) { throw .state(problem) }
     return try invocation.showCopy(file, directory)
@@ -128,8 +124,7 @@ package struct StateActions: Sendable {
     copy: @escaping @Sendable (String, String) -> String?,
     restore: @escaping @Sendable (String, String, Bool) -> String?
   ) {
-    self.copy = copy
-    self.restore = restore
+    (self.copy, self.restore) = (copy, restore)
   }
 
   /// Actions that always fail.
@@ -138,7 +133,6 @@ package struct StateActions: Sendable {
 }
 
 extension Invocation {
-  /// Asks the daemon for its state directory.
   fileprivate func stateDirectory() throws(Failure) -> String {
     let deadline = deadline()
     let (connection, hello) = try connect(deadline: deadline)

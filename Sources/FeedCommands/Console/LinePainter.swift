@@ -20,7 +20,6 @@ struct LinePainter {
     self.palette = palette
   }
 
-  /// The number of columns left.
   var room: Int { width - columns }
 
   /// Appends text. Text that does not fit is truncated and ends in an ellipsis; later pieces are ignored.
@@ -167,7 +166,6 @@ extension JSONView {
   }
 }
 
-/// The colours of text on a terminal, by role.
 struct Palette: Equatable, Sendable {
   /// The role of a piece of text.
   enum Role: Sendable {
@@ -179,7 +177,6 @@ struct Palette: Equatable, Sendable {
 
   var isOn: Bool
 
-  /// Returns the text in the colour of its role.
   func paint(_ text: String, _ role: Role) -> String {
     guard isOn, let code = Self.code(role) else { return text }
     return "\u{1B}[\(code)m\(text)\u{1B}[0m"

@@ -1,4 +1,3 @@
-import FeedChange
 import FeedClient
 import FeedJSON
 
@@ -172,16 +171,21 @@ extension Show {
     for section in sections.elements {
       guard let elements = section.member("elements") else { continue }
       if !console.isJSON {
-        var line = console.line()
-        line.add(section.member("name")?.string ?? "", .title)
-        line.add("  \(grouped(section.member("count")?.int ?? elements.count))", .dim)
-        console.print(line.text)
+        heading(section.member("name")?.string ?? "", section.member("count")?.int ?? elements.count, console)
       }
       var types = section.member("types")?.elements
       for element in elements.elements {
         row(element, type: types?.next()?.string, indent: console.isJSON ? "" : "  ", console, templates)
       }
     }
+  }
+
+  /// Prints the line before the rows of a section.
+  static func heading(_ section: String, _ count: Int, _ console: Console) {
+    var line = console.line()
+    line.add(section, .title)
+    line.add("  \(grouped(count))", .dim)
+    console.print(line.text)
   }
 
   /// Prints feeds as a tree, even in a pipe; as JSON only with `--json`.
@@ -197,7 +201,6 @@ extension Show {
     }
   }
 
-  /// The names of feeds and bins in the result of `feeds`.
   static func names(ofFeeds result: JSONView) -> [String] {
     (result.member("feeds") ?? result).elements.flatMap { feed in
       guard let name = feed.member("feed")?.string else { return [String]() }

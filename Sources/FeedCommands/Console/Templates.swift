@@ -71,7 +71,6 @@ struct Template: Equatable, Sendable {
 
   /// Parses a template.
   /// - Parameter option: the option of the template, for errors.
-  /// - Throws: a usage error that names the malformed part.
   init(_ text: Substring, option: String) throws(Failure) {
     func refuse(_ reason: String) -> Failure { .usage("\(option) '\(text)': \(reason)") }
     var plain = ""
@@ -102,7 +101,6 @@ struct Template: Equatable, Sendable {
     if !plain.isEmpty { pieces.append(.text(plain)) }
   }
 
-  /// Appends an element to a line.
   func add(_ element: JSONView, to line: inout LinePainter) {
     for piece in pieces where !line.isCut {
       switch piece {
@@ -118,7 +116,6 @@ struct Template: Equatable, Sendable {
 }
 
 extension Template.Field {
-  /// Appends the field's value of an element to a line.
   fileprivate func add(_ element: JSONView, to line: inout LinePainter) {
     if let value = path.resolve(element), value.kind != .null {
       add(value: value, to: &line)

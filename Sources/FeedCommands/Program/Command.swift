@@ -11,25 +11,21 @@ struct Command: Sendable {
   var summary: String
   /// Example commands, one on each line, which the help shows first.
   var examples: String = ""
-  /// The description in the help.
   var about: String
   var options: [OptionDescription] = []
   /// Paragraphs after the options, printed unchanged.
   var notes: String = ""
-  /// The allowed number of operands.
   var operands: ClosedRange<Int>
   /// Whether the command talks to the daemon.
   var needsDaemon = true
   var run: @Sendable (Invocation) throws(Failure) -> ExitStatus
 
-  /// The option table of the command line.
   var table: OptionTable {
     OptionTable(
       program: "feedclient \(name)", usage: usage, about: about,
       groups: [OptionGroup("Options", options), OptionGroup("Connection and output", Command.common)], notes: notes)
   }
 
-  /// The text of `--help`: usage, examples, description, options.
   func helpText(width: Int) -> String { Self.insert(examples, into: table.helpText(width: width)) }
 
   /// Inserts examples after the usage lines of a help text.
@@ -56,7 +52,6 @@ struct Command: Sendable {
 }
 
 extension Command {
-  /// The option for the animation hint, for all commands that change rows.
   static let animation = OptionDescription(
     "animation", value: .text("HINT"), help: "hint for watchers that animate the change")
 
@@ -66,7 +61,6 @@ extension Command {
     help: "change only if a feed, by default the changed one, has this revision; 'none' if it must be undefined",
     repeats: true)
 
-  /// The option for a condition on the elements that a command names.
   static let elementCondition = OptionDescription(
     "where", value: .text("FILTER"),
     help: "change nothing unless each element named matches, as in '!@.owner'; exit with 1 if one does not")
@@ -104,9 +98,7 @@ extension Invocation {
 
   /// Adds the animation hint and the conditions.
   /// - Parameter revision: the revision that the feed must have; nil for any.
-  func addChangeMembers(
-    of feed: String, to params: inout ParameterWriter, at revision: Int? = nil
-  ) throws(Failure) {
+  func addChangeMembers(of feed: String, to params: inout ParameterWriter, at revision: Int? = nil) throws(Failure) {
     if let hint = options.text("animation") { params.add("animation", hint) }
     if let filter = options.text("where") { params.add("where", filter) }
     if options.contains("absent") { params.add("absent", true) }
@@ -153,6 +145,5 @@ enum CommandTable {
 
   static let all: [Command] = groups.flatMap(\.commands)
 
-  /// Returns the command with a name.
   static func command(named name: String) -> Command? { all.first { $0.name == name } }
 }

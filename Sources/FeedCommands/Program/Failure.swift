@@ -35,6 +35,13 @@ enum Failure: Error, Equatable {
   /// The message was already printed.
   case told(ExitStatus)
 
+  /// Performs an operation of the system.
+  static func ofSystem<Result: ~Copyable>(
+    _ body: @autoclosure () throws(SystemError) -> Result
+  ) throws(Failure) -> Result {
+    do throws(SystemError) { return try body() } catch { throw .system(error) }
+  }
+
   var status: ExitStatus {
     switch self {
     case .usage, .system, .state: .usage
@@ -239,7 +246,6 @@ extension String {
     return (index, word.lowerBound..<number.endIndex)
   }
 
-  /// Returns the text with another one in place of a range.
   func replacing(_ range: Range<Index>, with text: String) -> String {
     self[..<range.lowerBound] + text + self[range.upperBound...]
   }

@@ -25,7 +25,6 @@ struct Invocation {
     return SocketPath.clientChoice(environment)
   }
 
-  /// The path of the daemon's socket.
   var socketPath: String { socket.path }
 
   /// Tells which socket is used, and why.
@@ -34,7 +33,6 @@ struct Invocation {
     console.say("socket \(socket.path): \(socket.reason)")
   }
 
-  /// The value of `--timeout`.
   var timeout: Duration? { options.duration("timeout") ?? global.duration("timeout") }
 
   /// Whether errors show the protocol's code and data, and the socket is named.
@@ -53,7 +51,6 @@ struct Invocation {
   /// The operand at `index`; empty if there is none.
   func operand(_ index: Int) -> String { operands.indices.contains(index) ? operands[index] : "" }
 
-  /// Returns a usage error of this command.
   func usage(_ text: String) -> Failure { .usage("\(command.name): \(text)") }
 
   /// Returns a usage error for a word that is none of the known ones.
@@ -73,9 +70,7 @@ struct Invocation {
   }
 
   /// Performs operations of a client; see ``failure(_:advice:)``.
-  func attempt<Result>(
-    advice: String? = nil, _ body: () throws(ClientError) -> Result
-  ) throws(Failure) -> Result {
+  func attempt<Result>(advice: String? = nil, _ body: () throws(ClientError) -> Result) throws(Failure) -> Result {
     do throws(ClientError) { return try body() } catch { throw failure(error, advice: advice) }
   }
 
@@ -89,7 +84,6 @@ struct Invocation {
   }
 
   /// Sends one request over a connection and parses its result.
-  /// - Parameter params: the JSON object of the parameters.
   func call<Result>(
     _ connection: Connection, _ method: String, _ params: String = "{}", deadline: UInt64,
     _ read: (JSONView) throws(MalformedMessage) -> Result
@@ -99,10 +93,15 @@ struct Invocation {
     }
   }
 
+  /// Asks for the definition of a feed over a connection.
+  func describe<Result>(
+    _ feed: String, over connection: Connection, deadline: UInt64? = nil, _ read: (JSONView) -> Result
+  ) throws(Failure) -> Result {
+    let params = ParameterWriter(feed: feed).finish()
+    return try call(connection, "describe", params, deadline: deadline ?? self.deadline(), read)
+  }
+
   /// Sends one request over a new connection and prints its result.
-  /// - Parameters:
-  ///   - params: the JSON object of the parameters; nil for none.
-  ///   - show: prints the result and returns the exit status.
   func ask(
     _ method: String, _ params: String?, show: (JSONView, Console) -> ExitStatus
   ) throws(Failure) -> ExitStatus {
@@ -115,9 +114,7 @@ struct Invocation {
   }
 
   /// Sends one request over a new connection and prints its result.
-  func request(
-    _ method: String, _ params: String?, show: (JSONView, Console) -> Void
-  ) throws(Failure) -> ExitStatus {
+  func request(_ method: String, _ params: String?, show: (JSONView, Console) -> Void) throws(Failure) -> ExitStatus {
     try ask(method, params) { result, console in
       show(result, console)
       return .done
@@ -131,8 +128,7 @@ extension Invocation {
     if let index = Int(word), index >= 0 { return index }
     let deadline = deadline()
     let (connection, _) = try connect(deadline: deadline)
-    let name = ParameterWriter(feed: feed).finish()
-    let sections = try call(connection, "describe", name, deadline: deadline) { SectionLookup($0.member("sections")) }
+    let sections = try describe(feed, over: connection, deadline: deadline) { SectionLookup($0.member("sections")) }
     return try sections.find(word, in: feed)
   }
 
@@ -165,6 +161,5 @@ extension Invocation {
 }
 
 extension RemoteError {
-  /// The feed of the error.
   fileprivate var feedName: String? { data?.readJSON { $0.member("feed")?.string } }
 }

@@ -11,9 +11,7 @@ package enum Program {
   ///
   /// If a signal interrupted the command, this method does not return: the process ends by that signal, so that a shell
   /// loop around it ends too.
-  package static func run(
-    _ arguments: [String], environment: Environment, states: StateActions
-  ) -> ExitStatus {
+  package static func run(_ arguments: [String], environment: Environment, states: StateActions) -> ExitStatus {
     StandardStreams.occupyClosed()
     StandardStreams.ignoreBrokenPipes()
     let console = makeConsole(json: false, environment)
@@ -143,7 +141,6 @@ extension Program {
       notes: commands + "\n" + exitStatus)
   }
 
-  /// The text of `feedclient --help`.
   static func helpText(width: Int) -> String { Command.insert(examples, into: help.helpText(width: width)) }
 
   private static var commands: String {

@@ -44,7 +44,6 @@ struct SectionWord {
   }
 
   /// Checks the word with the present sections. One by value may come later, but a bin does not.
-  ///
   /// - Throws: a usage error if the word can mean several sections.
   /// - Returns: a remark if it means none.
   func check(_ sections: [SectionSummary]) throws(Failure) -> String? {
@@ -98,7 +97,6 @@ struct SectionLookup {
   }
 
   /// Returns the index of the section.
-  ///
   /// - Throws: a usage error if there is none, or if the word can mean several.
   func find(_ word: String, in feed: String) throws(Failure) -> Int {
     let name = SectionWord(feed: feed, word: word)

@@ -29,7 +29,6 @@ struct ElementReader: ~Copyable {
 
     var description: String { "line \(line), column \(column): \(isSyntax ? "not JSON: " : "")\(reason)" }
 
-    /// The flaw of an element that nests deeper than a number of levels.
     static func depth(line: Int, column: Int, _ levels: Int) -> Flaw {
       let reason = "the element nests deeper than \(counted(levels, "level"))"
       return Flaw(line: line, column: column, reason: reason, isSyntax: false)
@@ -92,9 +91,7 @@ struct ElementReader: ~Copyable {
   ///   - maxDepth: the maximum nesting of an element.
   ///   - opensArrays: whether a top-level array stands for its items.
   init(limit: Int, maxDepth: Int = anyDepth, opensArrays: Bool = true, capacity: Int = 64 << 10) {
-    self.limit = limit
-    self.maxDepth = maxDepth
-    self.opensArrays = opensArrays
+    (self.limit, self.maxDepth, self.opensArrays) = (limit, maxDepth, opensArrays)
     queue = ByteQueue(capacity: capacity)
     scanner = JSONScanner(maxDepth: maxDepth)
   }
@@ -138,7 +135,6 @@ extension ElementReader {
     case needsInput
   }
 
-  /// Examines the first bytes of the input.
   private mutating func beginInput() -> Step {
     let bytes = queue.bytes
     if !isFinished, bytes.count < 2 || ByteOrderMark.isBegun(by: bytes) { return .needsInput }
@@ -225,7 +221,6 @@ extension ElementReader {
   /// A flaw at the start of the queue.
   private func flaw(_ reason: String) -> Step { .item(.flaw(Flaw(line: line, column: column, reason: reason))) }
 
-  /// Reads the value at the start of the queue.
   private mutating func readValue() -> Step {
     let bytes = queue.bytes
     let length: Int

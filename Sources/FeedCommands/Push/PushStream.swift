@@ -25,10 +25,7 @@ final class PushStream {
     _ invocation: Invocation, _ connection: Connection, _ target: PushTarget, _ hello: ServerHello, showsProgress: Bool,
     input: Int32 = StandardStreams.input
   ) {
-    self.invocation = invocation
-    self.connection = connection
-    self.target = target
-    self.input = input
+    (self.invocation, self.connection, self.target, self.input) = (invocation, connection, target, input)
     // The rest of the frame is for the feed's name and the other members of the request.
     let room = max(hello.maxFrame - target.envelopeBytes, 1)
     reader = ElementReader(limit: room, maxDepth: hello.maxDepth - target.envelopeDepth)
@@ -43,7 +40,7 @@ final class PushStream {
     do throws(ClientError) {
       while true {
         while let message = try connection.next() { try take(message) }
-        try sendWhatIsReady()
+        try pusher.send(to: target, over: connection)
         if hasEnded, pusher.isIdle { break }
         showProgress()
         try wait(deadline)
@@ -56,26 +53,11 @@ final class PushStream {
     return malformed > 0 ? .usage : .done
   }
 
-  private func sendWhatIsReady() throws(ClientError) {
-    while connection.outputCount < 1 << 20, let batch = pusher.next() {
-      connection.send(target.method) { target.append(batch, to: &$0) }
-    }
-    try connection.flush()
-  }
-
   private func take(_ message: Message) throws(ClientError) {
     guard case .response(let id, let result) = message else { return }
-    switch result {
-    case .success(let answer):
-      pusher.accepted(revision: answer.member("revision")?.int ?? 0)
-    case .failure(let error) where id == 0 || error.concernsWholeFeed:
-      throw .refused(error)
-    case .failure(let error):
-      let codes = invocation.isVerbose || console.wantsJSON
-      let reason = Explanation.refusal(error, withCode: codes)[0]
-      guard let refusal = pusher.refused(reason) else { return }
-      report(refusal.message)
-    }
+    if id == 0, case .failure(let error) = result { throw .refused(error) }
+    let codes = invocation.isVerbose || console.wantsJSON
+    if let refusal = try pusher.take(result, withCode: codes) { report(refusal.message) }
   }
 
   /// Waits for the daemon or for input, then reads input.
@@ -190,7 +172,6 @@ struct PushProgress {
     return "\r\(line.text)\u{1B}[K"
   }
 
-  /// Returns the summary line.
   func summary(now: UInt64, pushed: Int, refused: Int) -> String {
     let seconds = Double(now - start) / 1e9
     let rate = seconds > 0 ? Int(Double(pushed) / seconds) : pushed

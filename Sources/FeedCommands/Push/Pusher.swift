@@ -27,7 +27,6 @@ struct Pusher {
   struct Window: Equatable {
     var batchLines = 256
     var batchBytes = 128 << 10
-    /// The maximum number of batches in flight.
     var batches = 8
     /// If fewer batches are in flight, a batch is sent before it is full.
     var eager = 2
@@ -50,8 +49,7 @@ struct Pusher {
   private(set) var revision: Int?
 
   init(window: Window = Window(), isRepeatable: Bool = true) {
-    self.window = window
-    self.isRepeatable = isRepeatable
+    (self.window, self.isRepeatable) = (window, isRepeatable)
   }
 
   /// Adds an element, which must be valid JSON.
@@ -119,6 +117,26 @@ struct Pusher {
     return nil
   }
 
+  /// Sends what is ready, as far as the output of the connection has room.
+  mutating func send(to target: PushTarget, over connection: Connection) throws(ClientError) {
+    while connection.outputCount < 1 << 20, let batch = next() {
+      connection.send(target.method) { target.append(batch, to: &$0) }
+    }
+    try connection.flush()
+  }
+
+  /// Takes the answer to the oldest batch in flight.
+  /// - Returns: the offending element, if the batch was refused and it is known.
+  mutating func take(_ result: Result<JSONView, RemoteError>, withCode: Bool) throws(ClientError) -> Refusal? {
+    switch result {
+    case .success(let answer):
+      accepted(revision: answer.member("revision")?.int ?? 0)
+      return nil
+    case .failure(let error) where error.concernsWholeFeed: throw .refused(error)
+    case .failure(let error): return refused(Explanation.refusal(error, withCode: withCode)[0])
+    }
+  }
+
   private mutating func goAgainIfAnswered() {
     guard let batches = again, underWay.isEmpty else { return }
     ready = batches + ready
@@ -176,7 +194,6 @@ struct PushTarget: Equatable {
   var id: MemberPath?
   /// Whether only the daemon can evaluate the path of the identity.
   var hasObscureID = false
-  /// The animation hint of each request.
   var animation: String?
   /// The filter that the present elements of each request must match.
   var filter: String?
@@ -222,7 +239,6 @@ struct PushTarget: Equatable {
   /// The levels around an element of a list: the list, the parameters and the request.
   static let longestEnvelopeDepth = 3
 
-  /// Appends the parameters of the request for a batch.
   func append(_ batch: PushBatch, to params: inout ByteBuffer) {
     params.append("{\"feed\":", quoted: feed)
     params.append(takesMany ? ",\"elements\":[" : ",\"element\":")

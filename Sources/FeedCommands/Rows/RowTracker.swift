@@ -32,9 +32,7 @@ struct RowTracker {
   init(
     _ feed: String, keepsRows: Bool, _ printer: RowPrinter, saved: (position: FeedPosition, rows: SavedRows)? = nil
   ) {
-    self.feed = feed
-    self.keepsRows = keepsRows
-    self.printer = printer
+    (self.feed, self.keepsRows, self.printer) = (feed, keepsRows, printer)
     guard let saved, keepsRows else { return }
     sections = saved.rows.sections
     mirror = saved.rows.prints.map { Mirror(feed: feed, position: saved.position, sections: $0) }
@@ -198,7 +196,6 @@ extension RowTracker {
   }
 
   /// The rows that the change deletes: those that it lists without a pair, and those of deleted sections.
-  ///
   /// - Parameter before: the sections before the change, as far as they are known.
   private func deletions(of delta: Delta, from before: [SectionSummary]?) -> [RowChange] {
     let change = delta.change

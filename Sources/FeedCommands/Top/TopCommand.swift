@@ -95,11 +95,7 @@ private final class TopRun {
     var list = WaitList()
     list.add(connection.descriptor, .readable)
     for descriptor in session?.descriptors ?? [] { list.add(descriptor, .readable) }
-    do throws(SystemError) {
-      _ = try list.wait(until: due)
-    } catch {
-      throw .system(error)
-    }
+    _ = try Failure.ofSystem(try list.wait(until: due))
     guard !list.ready(connection.descriptor).isEmpty else { return }
     try invocation.attempt { () throws(ClientError) in
       try connection.fill()
@@ -139,7 +135,6 @@ struct TopSample: Equatable {
     for member in stats.members { if let value = member.value.int { numbers[member.key.string ?? ""] = value } }
   }
 
-  /// Parses the result of `clients`.
   mutating func take(clients result: JSONView) {
     guard let list = result.member("clients") else { return }
     clientsText = String(decoding: list.compactText, as: UTF8.self)

@@ -51,9 +51,6 @@ struct TopView {
   }
 
   /// Handles a key. Returns whether to quit.
-  /// - Parameters:
-  ///   - width: the width of the screen in columns.
-  ///   - height: the height of the screen in rows.
   mutating func take(_ key: Key, width: Int = 80, height: Int = 24) -> Bool {
     if isTyping {
       switch key {

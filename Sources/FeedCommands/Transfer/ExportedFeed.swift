@@ -12,7 +12,6 @@ import FeedSystem
 struct ExportedFeed {
   let name: String
   let kind: String
-  /// The members of the definition.
   private let definition: String
   /// The feeds and bins that the feed shows.
   private let shown: [String]
@@ -53,7 +52,6 @@ struct ExportedFeed {
     return "{\(definition)\(elements)\(following > 0 ? ",\"following\":\(following)" : "")}"
   }
 
-  /// Returns the parameters of `define`.
   func parameters(replace: Bool, animation: String? = nil) -> String {
     let hint = animation.map { ",\"animation\":\($0.quotedAsJSON)" } ?? ""
     return "{\(definition)\(replace ? ",\"replace\":true" : "")\(hint)}"
@@ -103,7 +101,6 @@ struct BinMerge {
   private let isSorted: [Bool]
   private var numbers: [[UInt8]: Int] = [:]
 
-  /// - Parameter isSorted: whether each bin is sorted.
   init(isSorted: [Bool]) {
     self.isSorted = isSorted
     chains = Array(repeating: [], count: isSorted.count)
@@ -194,7 +191,6 @@ struct ExportLines: ~Copyable {
   private let input: RepeatableInput
   private let hello: ServerHello
 
-  /// - Parameter hello: the daemon's limits for frames.
   init(_ input: consuming RepeatableInput, _ hello: ServerHello) {
     self.input = input
     self.hello = hello
@@ -210,12 +206,7 @@ struct ExportLines: ~Copyable {
     var validator = ExportValidator()
     var offset = 0
     while true {
-      let count: Int
-      do throws(SystemError) {
-        count = try input.read(into: reader.room(), at: offset)
-      } catch {
-        throw .system(error)
-      }
+      let count = try Failure.ofSystem(try input.read(into: reader.room(), at: offset))
       offset += count
       count == 0 ? reader.finish() : reader.didFill(count)
       while let item = reader.next() { try take(validator.line(item)) }
@@ -233,7 +224,6 @@ private struct ExportValidator {
   /// The number of feeds that are still expected. After the last one, another export may follow.
   private var missingFeeds = 0
 
-  /// Returns the line of an item.
   mutating func line(_ item: ElementReader.Item) throws(Failure) -> ExportLines.Line {
     switch item {
     case .flaw(let flaw): throw .usage("import: \(flaw)")

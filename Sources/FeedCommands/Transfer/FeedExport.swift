@@ -45,7 +45,6 @@ final class FeedExport {
     if let progress { console.sayRaw(progress.summary("exported", written)) }
   }
 
-  /// The definitions of all feeds.
   private func definitions(_ connection: Connection) throws(Failure) -> [ExportedFeed] {
     do throws(Failure) {
       return try invocation.call(connection, "feeds", deadline: invocation.deadline()) { result in
@@ -60,9 +59,8 @@ final class FeedExport {
       if let definition = row.element.member("definition"), !definition.isNull {
         return feeds.append(ExportedFeed(definition))
       }
-      let name = ParameterWriter(feed: row.element.member("feed")?.string ?? "").finish()
-      feeds.append(
-        try invocation.call(connection, "describe", name, deadline: invocation.deadline()) { ExportedFeed($0) })
+      let name = row.element.member("feed")?.string ?? ""
+      feeds.append(try invocation.describe(name, over: connection) { ExportedFeed($0) })
     }
     return feeds
   }
@@ -151,8 +149,7 @@ final class FeedCopies {
   private var mirrors: [String: Mirror] = [:]
 
   init(_ invocation: Invocation, _ connection: Connection) {
-    self.invocation = invocation
-    self.connection = connection
+    (self.invocation, self.connection) = (invocation, connection)
   }
 
   func mirror(of feed: String) -> Mirror? { mirrors[feed] }
@@ -254,7 +251,6 @@ struct TransferProgress {
     return "\r\(line.text)\u{1B}[K"
   }
 
-  /// Returns the summary line.
   func summary(_ verb: String, _ count: Int) -> String {
     let tenths = Int((MonotonicClock.now - start) / 100_000_000)
     return "\r\(counted(count, "element")) \(verb) in \(tenths / 10).\(tenths % 10) s\u{1B}[K\n"

@@ -35,9 +35,7 @@ final class FeedImport {
   private var console: Console { invocation.console }
 
   init(_ invocation: Invocation, _ connection: Connection, maxFrame: Int, policy: Policy) {
-    self.invocation = invocation
-    self.connection = connection
-    self.policy = policy
+    (self.invocation, self.connection, self.policy) = (invocation, connection, policy)
     animation = invocation.options.text("animation")
     self.maxFrame = maxFrame
     if invocation.console.errorTerminal.canRedraw, !invocation.console.isQuiet { progress = TransferProgress() }
@@ -90,18 +88,13 @@ final class FeedImport {
   private func checkIsEmpty(_ feed: String) throws(Failure) {
     let held: Int
     do throws(Failure) {
-      held = try describe(feed) { $0.member("count")?.int ?? 0 }
+      held = try invocation.describe(feed, over: connection) { $0.member("count")?.int ?? 0 }
     } catch .client(.refused(let error)) where error.code == RemoteError.unknownFeed {
       return
     }
     guard held > 0 else { return }
     console.say("'\(feed)' has \(counted(held, "element")); give --replace to remove or --merge to keep them")
     throw .told(.refused)
-  }
-
-  private func describe<Result>(_ feed: String, _ read: (JSONView) -> Result) throws(Failure) -> Result {
-    let params = ParameterWriter(feed: feed).finish()
-    return try invocation.call(connection, "describe", params, deadline: invocation.deadline(), read)
   }
 
   private func push(_ element: JSONView, _ line: Int, _ column: Int) throws(Failure) {
@@ -146,7 +139,9 @@ final class FeedImport {
       try redefine(Operands.adding("\"editable\":true", to: definition))
       finalDefinition = definition
     }
-    var (target, held) = try describe(heading.feed.name) { (PushTarget($0), $0.member("count")?.int ?? 0) }
+    var (target, held) = try invocation.describe(heading.feed.name, over: connection) {
+      (PushTarget($0), $0.member("count")?.int ?? 0)
+    }
     target.animation = animation
     if policy == .replace { try empty(target, rows: held) }
     var window = Pusher.Window()
@@ -194,7 +189,6 @@ final class FeedImport {
     }
   }
 
-  /// Returns the JSON of the identities of the first rows of a feed.
   private func identities(ofFirst count: Int, _ target: PushTarget) throws(Failure) -> String {
     var params = ParameterWriter(feed: target.feed)
     params.add("path", "$[0:\(count)]\(target.idPath.dropFirst())")
@@ -226,10 +220,7 @@ final class FeedImport {
 
   private func send() throws(Failure) {
     guard let target else { return }
-    while connection.outputCount < 1 << 20, let batch = pusher.next() {
-      connection.send(target.method) { target.append(batch, to: &$0) }
-    }
-    try invocation.attempt(connection.flush)
+    try invocation.attempt { () throws(ClientError) in try pusher.send(to: target, over: connection) }
   }
 
   /// Waits for the daemon and processes its answers.
@@ -240,14 +231,9 @@ final class FeedImport {
       try connection.fill()
       while let message = try connection.next() {
         guard case .response(_, let result) = message else { continue }
-        switch result {
-        case .success(let answer): pusher.accepted(revision: answer.member("revision")?.int ?? 0)
-        case .failure(let error) where error.concernsWholeFeed: throw .refused(error)
-        case .failure(let error):
-          if let refusal = pusher.refused(Explanation.refusal(error, withCode: invocation.isVerbose)[0]) {
-            refused += 1
-            say(refusal.message)
-          }
+        if let refusal = try pusher.take(result, withCode: invocation.isVerbose) {
+          refused += 1
+          say(refusal.message)
         }
       }
     }

@@ -130,7 +130,6 @@ struct TriggerBatch {
 
   var count: Int { rows.count + gone.count }
 
-  /// Adds the rows of a delta, after which the feed is at `position`.
   mutating func add(_ changes: [TriggerChange], _ delta: Delta, _ position: FeedPosition) {
     deltas.append(delta.text)
     span = (span?.start ?? delta.from, position)

@@ -1,4 +1,3 @@
-import FeedChange
 import FeedClient
 import FeedJSON
 import FeedSystem
@@ -29,19 +28,15 @@ final class TriggerRun {
   private let deadline: UInt64?
 
   init(_ invocation: Invocation, _ settings: TriggerSettings) throws(Failure) {
-    self.invocation = invocation
-    self.settings = settings
+    (self.invocation, self.settings) = (invocation, settings)
     let console = invocation.console
     // A command that is not there is refused now, and not when the first change comes.
-    do throws(SystemError) { try ChildProgram.check(settings.command[0]) } catch { throw .system(error) }
+    try Failure.ofSystem(try ChildProgram.check(settings.command[0]))
     ChildProgram.awaitsEnds()
     // The file may be locked for a while. Until then signals end the process.
     state = try TriggerState(settings.state, feed: settings.feed, filter: settings.condition) { console.say($0) }
-    do throws(SystemError) {
-      arrivals = try SignalQueue(Self.signals.filter { !SignalQueue.isIgnored($0) } + [SignalQueue.childEnd])
-    } catch {
-      throw .system(error)
-    }
+    let signals = Self.signals.filter { !SignalQueue.isIgnored($0) } + [SignalQueue.childEnd]
+    arrivals = try Failure.ofSystem(try SignalQueue(signals))
     queue = TriggerQueue(jobs: settings.jobs)
     for item in state.items { queue.add(item) }
     var options = WatchOptions(feed: settings.feed)
@@ -55,8 +50,7 @@ final class TriggerRun {
     remarks = WatchRemarks(settings.feed, invocation)
     follower = Follower(path: invocation.socketPath, options: options, keepsMirror: false)
     let saved = state.position.flatMap { [state] position in state.rows.map { (position, $0) } }
-    tracker = RowTracker(
-      settings.feed, keepsRows: true, RowPrinter(filter: settings.filter.filter), saved: saved)
+    tracker = RowTracker(settings.feed, keepsRows: true, RowPrinter(filter: settings.filter.filter), saved: saved)
     deadline = invocation.timeout.map { MonotonicClock.now &+ $0.clampedNanoseconds }
   }
 
@@ -98,25 +92,21 @@ final class TriggerRun {
         if let descriptor = follower.descriptor { list.add(descriptor, follower.interest) }
       }
     }
-    do throws(SystemError) { _ = try list.wait(until: due.compactMap { $0 }.min()) } catch { throw .system(error) }
+    _ = try Failure.ofSystem(try list.wait(until: due.compactMap { $0 }.min()))
   }
 
   /// Handles signals and the ends of commands. The first signal lets the running commands end; the second is sent to them.
   private func takeSignals() throws(Failure) {
-    do throws(SystemError) {
-      while let arrival = try arrivals.next() {
-        if arrival.signal == SignalQueue.childEnd { continue }
-        if ending != nil {
-          for entry in programs.values { try? ProcessIdentity.send(arrival.signal, to: entry.program.pid) }
-          continue
-        }
-        ending = .interrupted(arrival.signal)
-        if !programs.isEmpty {
-          console.say("waiting for the end of the running command; a second signal is sent to it")
-        }
+    while let arrival = try Failure.ofSystem(try arrivals.next()) {
+      if arrival.signal == SignalQueue.childEnd { continue }
+      if ending != nil {
+        for entry in programs.values { try? ProcessIdentity.send(arrival.signal, to: entry.program.pid) }
+        continue
       }
-    } catch {
-      throw .system(error)
+      ending = .interrupted(arrival.signal)
+      if !programs.isEmpty {
+        console.say("waiting for the end of the running command; a second signal is sent to it")
+      }
     }
     for (number, entry) in programs {
       guard let end = entry.program.end() else { continue }
@@ -224,9 +214,7 @@ extension TriggerRun {
       return notification.params.member("last")?.bool == true ? try takeSnapshot() : ()
     }
     guard let position else { return }
-    if settings.isBatch {
-      return batch.add(changes, delta, position)
-    }
+    if settings.isBatch { return batch.add(changes, delta, position) }
     let items = changes.compactMap { TriggerInput(settings, position).item(of: $0, number: state.takeNumber) }
     try state.append(items, [delta.text], position)
     for item in items { queue.add(item) }

@@ -1,4 +1,3 @@
-import FeedChange
 import FeedClient
 import FeedJSON
 import FeedSystem
@@ -30,16 +29,13 @@ final class TriggerState {
   private(set) var rows: SavedRows?
   /// The items that were not done at the start, in order.
   private(set) var items: [TriggerItem] = []
-  /// The number of the next item.
   private(set) var nextNumber = 0
   private var headBytes = 0
   private var stepBytes = 0
 
   /// Opens and reads the file, which need not exist.
-  /// - Parameter say: tells a person what the program waits for.
   init(_ path: String, feed: String, filter: String?, say: (String) -> Void) throws(Failure) {
-    self.feed = feed
-    self.filter = filter
+    (self.feed, self.filter) = (feed, filter)
     let bytes: [UInt8]
     do throws(SystemError) {
       var hasSaid = false
@@ -63,7 +59,7 @@ final class TriggerState {
       guard bytes.starts(with: mark.prefix(bytes.count)) else {
         throw .usage("'\(path)' is not a file of trigger --state; pass another path, or remove it to start anew")
       }
-      return try discard(from: 0)
+      return try Failure.ofSystem(try log.truncate(to: 0))
     }
     var mirror: Mirror?
     for (number, line) in bytes[..<end].split(separator: UInt8(ascii: "\n")).enumerated() {
@@ -80,11 +76,7 @@ final class TriggerState {
     }
     if let sections = rows?.sections { rows = SavedRows(sections: sections, prints: mirror?.sections) }
     stepBytes = end - headBytes
-    if end < bytes.count { try discard(from: end) }
-  }
-
-  private func discard(from offset: Int) throws(Failure) {
-    do throws(SystemError) { try log.truncate(to: offset) } catch { throw .system(error) }
+    if end < bytes.count { try Failure.ofSystem(try log.truncate(to: end)) }
   }
 
   private func readHead(_ view: JSONView, _ mirror: inout Mirror?) -> Bool {
@@ -144,7 +136,6 @@ extension TriggerState {
   var isTooLong: Bool { stepBytes > 8 * (headBytes + Self.slack) }
 
   /// Appends a step.
-  /// - Parameter deltas: the JSON objects of the changes.
   func append(_ items: [TriggerItem], _ deltas: [String], _ position: FeedPosition) throws(Failure) {
     var object = ParameterWriter()
     object.add("items", json: items.map(\.json))
@@ -161,13 +152,12 @@ extension TriggerState {
   /// Replaces the file by one with this state. A running command keeps only the former file locked.
   func replace(_ position: FeedPosition, rows: SavedRows?, items: [TriggerItem]) throws(Failure) {
     let text = head(position, rows, items) + "\n"
-    do throws(SystemError) { try log.replace(with: Array(text.utf8)) } catch { throw .system(error) }
+    try Failure.ofSystem(try log.replace(with: Array(text.utf8)))
     (headBytes, stepBytes) = (text.utf8.count, 0)
     self.position = position
   }
 
   /// Appends a head for a position that no delta led to.
-  /// - Parameter items: the new items.
   func restart(_ position: FeedPosition, rows: SavedRows?, items: [TriggerItem]) throws(Failure) {
     try write(head(position, rows, items), syncs: true)
     self.position = position
@@ -187,7 +177,95 @@ extension TriggerState {
 
   private func write(_ line: String, syncs: Bool) throws(Failure) {
     let bytes = Array((line + "\n").utf8)
-    do throws(SystemError) { try log.append(bytes, syncs: syncs) } catch { throw .system(error) }
+    try Failure.ofSystem(try log.append(bytes, syncs: syncs))
     stepBytes += bytes.count
+  }
+}
+
+/// The runs of the command that are due, in the order of their changes.
+///
+/// An item waits for earlier ones that concern the same element. If an item fails, it is run again after a pause, and items of
+/// the same element wait. With one job, all items wait.
+///
+/// Invariant: an item is in `items` until it is done.
+struct TriggerQueue {
+  /// The bounds of the pause before a failed item is run again, in nanoseconds.
+  static let (shortestPause, longestPause): (UInt64, UInt64) = (100_000_000, 60_000_000_000)
+  /// The number of unfinished items that ``next(now:)`` looks at.
+  private static let window = 256
+
+  private let jobs: Int
+  /// The items in order, from `head` on; nil for done ones.
+  private var items: [TriggerItem?] = []
+  private var head = 0
+  /// The places in `items`.
+  private var places: [Int: Int] = [:]
+  private var running: Set<Int> = []
+  /// The failures of an item, and when it may run again.
+  private var failures: [Int: (count: Int, until: UInt64)] = [:]
+
+  init(jobs: Int) { self.jobs = jobs }
+
+  /// The number of items that are not done.
+  var count: Int { places.count }
+
+  /// Whether an item could be started at once if there were one.
+  var hasRoom: Bool { places.count == running.count && running.count < jobs }
+
+  /// The items that are not done, in order.
+  var unfinished: [TriggerItem] { items[head...].compactMap(\.self) }
+
+  mutating func add(_ item: TriggerItem) {
+    places[item.number] = items.count
+    items.append(item)
+  }
+
+  /// Returns the next item to run, and counts it as running; nil if there is none at this time.
+  mutating func next(now: UInt64) -> TriggerItem? {
+    guard running.count < jobs else { return nil }
+    var waiting: Set<[UInt8]> = []
+    var seen = 0
+    for item in items[head...] {
+      guard let item else { continue }
+      seen += 1
+      if !running.contains(item.number), failures[item.number].map({ $0.until <= now }) ?? true,
+        waiting.isDisjoint(with: item.ids)
+      {
+        running.insert(item.number)
+        return item
+      }
+      if jobs == 1 || seen == Self.window { return nil }
+      waiting.formUnion(item.ids)
+    }
+    return nil
+  }
+
+  /// The time at which a failed item may run again; nil if there is none.
+  var deadline: UInt64? {
+    running.count < jobs ? failures.filter { !running.contains($0.key) }.map(\.value.until).min() : nil
+  }
+
+  /// Records that a running item is done.
+  mutating func done(_ number: Int) {
+    guard let place = places.removeValue(forKey: number) else { return }
+    running.remove(number)
+    failures[number] = nil
+    items[place] = nil
+    while head < items.count, items[head] == nil { head += 1 }
+    if head > 1024, head * 2 > items.count {
+      items.removeFirst(head)
+      for (place, item) in items.enumerated() { if let item { places[item.number] = place } }
+      head = 0
+    }
+  }
+
+  /// Records that a running item failed.
+  /// - Returns: the number of its failures in a row, and the pause before it runs again.
+  mutating func failed(_ number: Int, now: UInt64) -> (count: Int, pause: UInt64) {
+    running.remove(number)
+    let count = (failures[number]?.count ?? 0) + 1
+    let pause = min(Self.shortestPause << UInt64(min(count - 1, 20)), Self.longestPause)
+    failures[number] = (count, now &+ pause)
+    return (count, pause)
   }
 }

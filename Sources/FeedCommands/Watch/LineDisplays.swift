@@ -1,4 +1,3 @@
-import FeedChange
 import FeedClient
 import FeedJSON
 
@@ -143,7 +142,6 @@ final class StateLines: LineDisplay {
     }
   }
 
-  /// The texts of the first `count` rows.
   private static func texts(_ mirror: Mirror, _ template: Template, _ count: Int) -> [String] {
     var texts: [String] = []
     for section in mirror.sections {

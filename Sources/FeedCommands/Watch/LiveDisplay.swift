@@ -180,7 +180,6 @@ extension LiveDisplay {
     return nil
   }
 
-  /// Handles a key for the list with the focus.
   private func takeInList(_ key: Key, _ mirror: Mirror) -> WatchInput? {
     let page = panes[focus].list.page
     switch key {
@@ -212,7 +211,6 @@ extension LiveDisplay {
     if let mirror = panes[focus].shown(feeds[focus]) { panes[focus].list.moveSection(toFirst: step > 0, in: mirror) }
   }
 
-  /// An element pretty-printed.
   private static func text(of row: FeedClient.Row) -> [String] {
     let text = row.element.readJSON { PrettyPrinter(palette: Palette(isOn: false)).text(of: $0) } ?? ""
     return text.split(separator: "\n").map(String.init)

@@ -8,7 +8,6 @@ import FeedJSON
 /// Pure: returns lines; ``Screen`` writes them.
 struct LiveList {
   let templates: Templates
-  /// The changes that are marked.
   private var recent = RecentChanges()
   /// The first visible row of each section, and the row to scroll to.
   private var tops: [Int] = []
@@ -186,7 +185,6 @@ extension LiveList {
     }
   }
 
-  /// Returns a line with the numbers of hidden sections and of changes in them.
   private func hiddenSections(_ plan: LiveLayout, _ count: Int, _ width: Int, _ palette: Palette) -> LinePainter {
     let (above, below) = (plan.first, count - plan.shown.upperBound)
     var line = LinePainter(width: width, palette: palette)
@@ -218,9 +216,7 @@ extension LiveList {
     focus[section] = nil
   }
 
-  private func heading(
-    _ mirror: Mirror, _ place: Int, room: Int, width: Int, palette: Palette
-  ) -> LinePainter {
+  private func heading(_ mirror: Mirror, _ place: Int, room: Int, width: Int, palette: Palette) -> LinePainter {
     let section = mirror.sections[place]
     let count = "  \(grouped(section.rows.count))"
     var line = LinePainter(width: width, palette: palette)
@@ -241,8 +237,7 @@ extension LiveList {
     add(unseen[place], to: &line)
     if room < section.rows.count {
       let last = tops[place] + room
-      line.addWhole(
-        room == 0 ? "  (no room)" : "  rows \(grouped(tops[place]))…\(grouped(last - 1))", .dim)
+      line.addWhole(room == 0 ? "  (no room)" : "  rows \(grouped(tops[place]))…\(grouped(last - 1))", .dim)
     }
     return line
   }
@@ -266,7 +261,6 @@ extension LiveList {
   }
 }
 
-/// Moving the cursor.
 extension LiveList {
   /// The number of rows of a page in the section with the cursor.
   var page: Int {

@@ -33,13 +33,8 @@ struct SinceFile {
   /// - Throws: also if the file could not be replaced later, and for a symbolic link, which a later save would replace.
   init(path: String, feeds: [String]) throws(Failure) {
     self.feeds = feeds
-    let bytes: [UInt8]
-    do throws(SystemError) {
-      file = try ReplaceableFile(path)
-      bytes = try file.read(limit: feeds.count * 4 * Self.maxBytes) ?? []
-    } catch {
-      throw .system(error)
-    }
+    file = try Failure.ofSystem(try ReplaceableFile(path))
+    let bytes = try Failure.ofSystem(try file.read(limit: feeds.count * 4 * Self.maxBytes)) ?? []
     for text in Self.texts(bytes) {
       let (feed, state) = try Self.parse(Array(text), path, feeds)
       states[feed] = state
@@ -139,10 +134,7 @@ final class TakenPositions {
   private var looksAt: UInt64 = 0
   private var savesAt: UInt64 = 0
 
-  init(_ file: SinceFile, _ meter: OutputMeter) {
-    self.file = file
-    self.meter = meter
-  }
+  init(_ file: SinceFile, _ meter: OutputMeter) { (self.file, self.meter) = (file, meter) }
 
   /// The positions in the file at the start.
   var states: [String: SinceFile.State] { file.states }
@@ -216,9 +208,7 @@ final class OutputMeter {
 
   /// Writes all of the bytes.
   /// - Parameter observe: called every now and then while the reader is slow.
-  func write(
-    _ bytes: UnsafeRawBufferPointer, observe: () throws(SystemError) -> Void
-  ) throws(SystemError) {
+  func write(_ bytes: UnsafeRawBufferPointer, observe: () throws(SystemError) -> Void) throws(SystemError) {
     guard hasReader else {
       try StandardStreams.writeAll(bytes, to: StandardStreams.output)
       written += bytes.count

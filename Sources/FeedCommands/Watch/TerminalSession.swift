@@ -28,7 +28,6 @@ struct Screen {
   }
 }
 
-/// A key of a terminal.
 enum Key: Equatable, Sendable {
   case character(Character)
   case up, down, left, right, pageUp, pageDown, home, end
@@ -98,14 +97,9 @@ final class TerminalSession {
 
   /// Takes control of the signals. ``draw(_:)`` takes control of the screen and the keyboard.
   init(_ console: Console, _ environment: Environment) throws(Failure) {
-    self.console = console
-    self.environment = environment
+    (self.console, self.environment) = (console, environment)
     hasKeys = isatty(StandardStreams.input) == 1
-    do throws(SystemError) {
-      signals = try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH])
-    } catch {
-      throw .system(error)
-    }
+    signals = try Failure.ofSystem(try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH]))
   }
 
   /// The descriptors to poll for reading.
@@ -128,20 +122,16 @@ final class TerminalSession {
   /// Returns the events since the last call.
   func events() throws(Failure) -> [TerminalEvent] {
     var events: [TerminalEvent] = []
-    do throws(SystemError) {
-      while let arrival = try signals.next() {
-        switch arrival.signal {
-        case SIGWINCH:
-          screen.invalidate()
-          events.append(.redraw)
-        case SIGTSTP:
-          stop()
-          events.append(.redraw)
-        default: events.append(.end(arrival.signal))
-        }
+    while let arrival = try Failure.ofSystem(try signals.next()) {
+      switch arrival.signal {
+      case SIGWINCH:
+        screen.invalidate()
+        events.append(.redraw)
+      case SIGTSTP:
+        stop()
+        events.append(.redraw)
+      default: events.append(.end(arrival.signal))
       }
-    } catch {
-      throw .system(error)
     }
     return events + readKeys().map { .key($0) }
   }

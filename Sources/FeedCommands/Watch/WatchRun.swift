@@ -20,9 +20,7 @@ final class WatchRun {
   private let deadline: UInt64?
 
   init(_ invocation: Invocation, _ settings: WatchSettings, _ display: any WatchDisplay) throws(Failure) {
-    self.settings = settings
-    self.display = display
-    self.invocation = invocation
+    (self.settings, self.display, self.invocation) = (settings, display, invocation)
     deadline = settings.timeout.map { MonotonicClock.now &+ $0.clampedNanoseconds }
     var positions: TakenPositions?
     if let path = settings.sinceFile {
@@ -60,11 +58,7 @@ final class WatchRun {
     guard let positions, let path = settings.sinceFile else { return }
     // A failed write was reported before; the reader may have taken a part of it.
     try? invocation.console.flush()
-    do throws(SystemError) {
-      guard try !positions.settle() else { return }
-    } catch {
-      throw .system(error)
-    }
+    if try Failure.ofSystem(try positions.settle()) { return }
     invocation.console.say("the reader did not take all of the output; the next watch with \(path) repeats the rest")
   }
 
@@ -93,16 +87,7 @@ final class WatchRun {
       throw error
     }
     try display.update(states, now: MonotonicClock.now)
-    try saveProgress()
-  }
-
-  /// Saves the positions that the reader of the output has reached.
-  private func saveProgress() throws(Failure) {
-    do throws(SystemError) {
-      try positions?.advance(now: MonotonicClock.now)
-    } catch {
-      throw .system(error)
-    }
+    try Failure.ofSystem(try positions?.advance(now: MonotonicClock.now))
   }
 
   /// Ends the display. Leaves the rows on the screen if the watch was not interrupted.
@@ -132,11 +117,7 @@ final class WatchRun {
     // Detects a reader that closed the output even if there is nothing to write.
     list.add(StandardStreams.output, [])
     for descriptor in display.descriptors { list.add(descriptor, .readable) }
-    do throws(SystemError) {
-      _ = try list.wait(until: due.compactMap { $0 }.min())
-    } catch {
-      throw .system(error)
-    }
+    _ = try Failure.ofSystem(try list.wait(until: due.compactMap { $0 }.min()))
     if list.isBroken(StandardStreams.output) { throw .readerGone }
     guard display.descriptors.contains(where: { !list.ready($0).isEmpty }) else { return }
     for input in try display.takeInput(states, now: MonotonicClock.now) { try take(input) }
@@ -154,9 +135,7 @@ final class WatchRun {
   }
 }
 
-/// A display of `watch`.
 protocol WatchDisplay: AnyObject {
-  /// Whether the display needs the rows.
   var needsMirror: Bool { get }
   /// What the display needs to know of the rows of notifications.
   var rowNeeds: RowNeeds { get }
@@ -188,15 +167,12 @@ protocol WatchDisplay: AnyObject {
 
 /// The request of a person at the terminal.
 enum WatchInput: Equatable {
-  /// End the watch.
   case quit
   /// End the process by this signal.
   case signal(Int32)
-  /// Select or deselect a row of a feed.
   case select(feed: Int, section: Int, row: Int, isOn: Bool)
 }
 
-/// The state of one feed, for a display.
 struct WatchState {
   var feed: String
   var mirror: Mirror?
@@ -204,4 +180,87 @@ struct WatchState {
   var complaint: String?
   /// The last revision that matched the daemon's digest, with `--verify`.
   var verifiedRevision: UInt64?
+}
+
+/// Compares a mirror with the daemon's digest at the same revision: a pure state machine.
+///
+/// An answer may arrive before the deltas that lead to its revision. It is then kept until the mirror has this
+/// revision. If the mirror is already at a later revision, another digest is requested.
+struct Verification: Equatable {
+  /// The daemon's answer to `verify`.
+  struct Answer: Equatable {
+    var revision: UInt64
+    var counts: [Int]
+    var digest: String
+  }
+
+  /// Nanoseconds without changes before a digest is requested.
+  static let quiet: UInt64 = 200_000_000
+
+  private var pendingID: Int?
+  private var answer: Answer?
+  private var changedAt: UInt64?
+  /// The last answer that matched.
+  private(set) var verified: Answer?
+
+  /// Records a change of the mirror.
+  mutating func changed(now: UInt64) { changedAt = now }
+
+  /// Records that the connection was lost, and the answer with it.
+  mutating func lost() {
+    pendingID = nil
+    answer = nil
+  }
+
+  /// Whether all changes are verified.
+  var isComplete: Bool { changedAt == nil }
+
+  /// The time of the next request; nil if there is none.
+  var deadline: UInt64? { pendingID == nil && answer == nil ? changedAt.map { $0 &+ Self.quiet } : nil }
+
+  /// Whether to send a request now.
+  /// - Parameter atOnce: whether to skip the wait for a time without changes.
+  func mustAsk(now: UInt64, atOnce: Bool) -> Bool {
+    guard let deadline else { return false }
+    return atOnce || now >= deadline
+  }
+
+  /// Records the id of a `verify` request that was sent.
+  mutating func asked(_ id: Int) { pendingID = id }
+
+  /// Whether an id is that of the `verify` request.
+  func expects(_ id: Int) -> Bool { id == pendingID }
+
+  /// Records the answer of the daemon.
+  mutating func answered(_ answer: Answer) {
+    pendingID = nil
+    self.answer = answer
+  }
+
+  /// Compares, if the mirror is at the revision of the answer.
+  /// - Throws: the fault if the digests differ.
+  mutating func check(_ mirror: Mirror, now: UInt64) throws(FeedFault) {
+    guard let answer, mirror.progress.isLive else { return }
+    if mirror.progress.holds(at: answer.revision) {
+      let digest = mirror.digest
+      guard digest == answer.digest, mirror.counts == answer.counts else {
+        throw .digest(revision: answer.revision, mine: digest, daemons: answer.digest)
+      }
+      verified = answer
+      self.answer = nil
+      changedAt = nil
+    } else if mirror.progress.revision > answer.revision {
+      self.answer = nil
+      changedAt = now
+    }
+  }
+}
+
+extension Verification.Answer {
+  init(_ result: JSONView) throws(MalformedMessage) {
+    let reader = MemberReader(object: result, place: "verify")
+    revision = try reader.revision("revision")
+    counts = try reader.array("counts").map { $0.int ?? -1 }
+    digest = try reader.string("digest")
+  }
 }

@@ -32,12 +32,8 @@ final class WatchedFeed {
     _ name: String, index: Int, since: SinceFile.State?, _ invocation: Invocation, _ settings: WatchSettings,
     _ display: any WatchDisplay, _ positions: TakenPositions?
   ) {
-    self.name = name
-    self.positions = positions
-    self.index = index
-    self.invocation = invocation
-    self.settings = settings
-    self.display = display
+    (self.name, self.positions, self.index, self.invocation) = (name, positions, index, invocation)
+    (self.settings, self.display) = (settings, display)
     parts = ShownParts(wanted: settings.count, snapshotOnly: settings.snapshotOnly)
     remarks = WatchRemarks(name, invocation)
     var options = settings.options
@@ -61,7 +57,6 @@ final class WatchedFeed {
       path: invocation.socketPath, options: options, keepsMirror: settings.verifies || display.needsMirror)
   }
 
-  /// The state for a display.
   var shown: WatchState {
     WatchState(
       feed: name, mirror: follower.mirror,
@@ -188,7 +183,6 @@ extension WatchedFeed {
     if let id { verification.asked(id) }
   }
 
-  /// Selects or deselects a row.
   func select(section: Int, row: Int, isOn: Bool) throws(Failure) {
     remarks.refusal = nil
     _ = try invocation.attempt { () throws(ClientError) in
@@ -237,7 +231,6 @@ private struct ShownParts {
   }
 
   /// Counts a part of a snapshot, or a delta.
-  ///
   /// - Parameter isWhole: whether the part counts; otherwise it counts with the next one.
   mutating func take(_ isShown: Bool, isWhole: Bool) {
     hasShownPart = hasShownPart || isShown
@@ -245,7 +238,6 @@ private struct ShownParts {
   }
 
   /// Returns whether enough was shown.
-  ///
   /// - Parameter isSnapshot: whether a snapshot has just ended.
   mutating func end(atSnapshot isSnapshot: Bool) -> Bool {
     let isOver = count == wanted || snapshotOnly && isSnapshot
@@ -277,7 +269,6 @@ struct WatchRemarks {
   }
 
   /// Tells why there are no updates.
-  ///
   /// - Parameter isShown: whether a display shows ``complaint``, so that nothing is printed.
   mutating func complain(_ reason: ClientError, isShown: Bool = false) {
     let sentence =

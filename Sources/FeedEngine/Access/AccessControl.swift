@@ -37,9 +37,7 @@ struct AccessControl {
   /// The maximum number of cached results.
   private static let mostFound = 10_000
 
-  init(owner: UInt32) {
-    self.owner = owner
-  }
+  init(owner: UInt32) { self.owner = owner }
 
   /// Replaces the rules at the end of the turn, or immediately if no client is connected.
   mutating func replace(with new: AccessRules?, atOnce: Bool) {
@@ -65,12 +63,9 @@ struct AccessControl {
   }
 
   /// Whether a peer is root or has the daemon's uid. No rule applies to such a peer.
-  func isPrivileged(_ peer: Peer) -> Bool {
-    peer.uid == 0 || peer.uid == owner
-  }
+  func isPrivileged(_ peer: Peer) -> Bool { peer.uid == 0 || peer.uid == owner }
 
   /// Refuses peers that are neither root nor the daemon's own user, and were not given the right `admin` by a rule.
-  ///
   /// - Throws: `permissionDenied`.
   func checkAdministrator(_ peer: Peer) throws(FeedError) {
     if isPrivileged(peer) || rules?.allows(.admin, on: nil, to: peer) == true { return }
@@ -103,7 +98,6 @@ struct AccessControl {
   }
 
   /// Whether a peer may read a feed and all feeds that it shows. O(feeds shown), O(1) if cached.
-  ///
   /// - Parameter version: the version of the feeds' structure.
   mutating func mayRead(_ feed: Feed, _ peer: Peer, asOf version: UInt64) -> Bool {
     guard rules != nil, !isPrivileged(peer) else { return true }
@@ -132,7 +126,6 @@ struct AccessControl {
   }
 
   /// Throws unless a rule allows the request.
-  ///
   /// - Parameter progress: where the check goes on.
   /// - Returns: whether the check is over; if not, it goes on in another turn.
   /// - Throws: `permissionDenied`; for an operation of a transaction, with its index.
@@ -228,11 +221,7 @@ struct AccessControl {
     _ condition: JSONView, _ rules: AccessRules, _ peer: Peer, _ catalog: Catalog
   ) throws(FeedError) {
     guard let feed = condition.member("feed")?.truncatedName else { return }
-    do throws(FeedError) {
-      try checkReading(feed, rules, peer, catalog)
-    } catch {
-      throw error.naming(feed)
-    }
+    do throws(FeedError) { try checkReading(feed, rules, peer, catalog) } catch { throw error.naming(feed) }
   }
 
   /// Throws unless a peer may read a feed and all feeds that it shows. An undefined feed shows none.
@@ -248,9 +237,7 @@ struct AccessControl {
         + "must allow it")
   }
 
-  private func check(
-    _ right: Right, on feed: String?, _ rules: AccessRules, _ peer: Peer
-  ) throws(FeedError) {
+  private func check(_ right: Right, on feed: String?, _ rules: AccessRules, _ peer: Peer) throws(FeedError) {
     if rules.allows(right, on: feed, to: peer) { return }
     let subject = feed.map { "\(right.rawValue) feed \"\($0)\"" } ?? "ask for what needs \"\(right.rawValue)\""
     throw .permissionDenied(
@@ -282,9 +269,7 @@ struct ReadableFeeds {
   private var known: [FeedNumber: Bool] = [:]
 
   /// - Parameter mayRead: whether a feed may be read, whatever it shows; nil if all feeds may be read.
-  init(_ mayRead: ((Feed) -> Bool)?) {
-    self.mayRead = mayRead
-  }
+  init(_ mayRead: ((Feed) -> Bool)?) { self.mayRead = mayRead }
 
   /// Whether a feed may be read with everything that it shows.
   mutating func contains(_ feed: Feed) -> Bool {
@@ -334,7 +319,6 @@ extension Engine {
 
   /// Throws unless a new request can be taken: its definitions are not too large, and the access rules allow it. Definitions are
   /// checked first, because the access rules look at each feed that they name.
-  ///
   /// - Parameter progress: where the check goes on.
   /// - Returns: whether the check is over; if not, it goes on in another turn.
   func checkAdmission(
@@ -348,7 +332,6 @@ extension Engine {
 
   /// Checks a part of a long request. Returns whether that is over: it was checked, or what is wrong with it is found
   /// again at once.
-  ///
   /// - Parameter hasTurn: whether the session took its part of the turn to scan the text. Otherwise it takes it now: requests of a
   ///   JSON-RPC batch are tried many times in a turn.
   func checkPart(of text: LongText, _ message: JSONView, of session: Session, hasTurn: Bool) -> Bool {
@@ -370,9 +353,7 @@ extension Engine {
   }
 
   /// Whether a peer may read a feed and all feeds that it shows.
-  func mayRead(_ feed: Feed, _ peer: Peer) -> Bool {
-    access.mayRead(feed, peer, asOf: catalog.structureVersion)
-  }
+  func mayRead(_ feed: Feed, _ peer: Peer) -> Bool { access.mayRead(feed, peer, asOf: catalog.structureVersion) }
 
   /// Activates waiting access rules. Closes connections that watch a feed that their user may no longer read, because
   /// the rules or the rows of the feed changed.

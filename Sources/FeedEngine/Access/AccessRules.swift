@@ -5,7 +5,6 @@ import FeedWire
 public struct AccessRules: Equatable, Sendable {
   /// A rule: some users have some rights on some feeds.
   public struct Rule: Equatable, Sendable {
-    /// Whether the rule applies to every user.
     public var isForAll = true
     /// The uids of users to which the rule applies.
     public var users: Set<UInt32> = []
@@ -26,12 +25,9 @@ public struct AccessRules: Equatable, Sendable {
 
   private let rules: [Rule]
 
-  /// The number of rules.
   public var count: Int { rules.count }
 
-  public init(rules: [Rule]) {
-    self.rules = rules
-  }
+  public init(rules: [Rule]) { self.rules = rules }
 
   /// Whether a rule grants `peer` a right on a feed or bin; without a name, on the daemon. O(rules).
   public func allows(_ right: Right, on feed: String?, to peer: Peer) -> Bool {
@@ -47,9 +43,7 @@ public struct AccessRules: Equatable, Sendable {
 public struct NamePattern: Equatable, Sendable {
   private let pattern: [UInt8]
 
-  public init(_ text: String) {
-    pattern = Array(text.utf8)
-  }
+  public init(_ text: String) { pattern = Array(text.utf8) }
 
   /// Whether the pattern matches a feed's name. A pattern that matches a collection also matches its bins.
   public func matches(feed name: String) -> Bool {

@@ -6,7 +6,6 @@ import FeedModel
 /// The file is parsed without the daemon's state; applying it checks whether it fits that state. Invariant: each
 /// definition follows the definitions whose feeds it shows.
 public struct Configuration: Sendable {
-  /// One definition of the file.
   public struct Entry: Sendable {
     public let definition: FeedDefinition
     public let place: ConfigurationError.Place
@@ -16,9 +15,7 @@ public struct Configuration: Sendable {
     public init(
       definition: FeedDefinition, place: ConfigurationError.Place, members: [String: ConfigurationError.Place] = [:]
     ) {
-      self.definition = definition
-      self.place = place
-      self.members = members
+      (self.definition, self.place, self.members) = (definition, place, members)
     }
   }
 
@@ -51,7 +48,6 @@ public struct Configuration: Sendable {
   }
 
   /// Sorts the definitions so that each follows those whose feeds it shows, and otherwise keeps their order.
-  ///
   /// - Precondition: the names of the definitions are unique.
   /// - Throws: an error if definitions show each other in a cycle.
   public init(
@@ -61,17 +57,12 @@ public struct Configuration: Sendable {
     var order = DependencyOrder(entries)
     for index in entries.indices { try order.visit(index) }
     self.entries = order.result
-    self.limits = limits
-    self.access = access
-    self.socket = socket
-    self.group = group
-    self.remarks = remarks
+    (self.limits, self.access, self.socket, self.group, self.remarks) = (limits, access, socket, group, remarks)
   }
 }
 
 /// An error in a configuration, or a remark about it: where it is, what is wrong and what to change.
 public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// A place in the file.
   public struct Place: Equatable, Sendable {
     /// Lines and columns count from 1; columns are bytes.
     public let line: Int
@@ -80,19 +71,14 @@ public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConver
     public let member: String
 
     public init(line: Int, column: Int, member: String) {
-      self.line = line
-      self.column = column
-      self.member = member
+      (self.line, self.column, self.member) = (line, column, member)
     }
   }
 
   public let place: Place
   public let reason: String
 
-  public init(_ place: Place, _ reason: String) {
-    self.place = place
-    self.reason = reason
-  }
+  public init(_ place: Place, _ reason: String) { (self.place, self.reason) = (place, reason) }
 
   /// The text after the file name and a colon, such as `3:14: feeds[0].kind: is missing: …`, in one line whatever names it
   /// quotes.
@@ -113,7 +99,6 @@ public struct ConfigurationChanges: Equatable, Sendable {
 
   public init(access: Bool = false) { self.access = access }
 
-  /// A text for the log.
   public var text: String {
     let parts = [("defined", defined), ("redefined", redefined), ("undefined", undefined)]
     var texts = parts.filter { !$0.1.isEmpty }.map { "\($0.0) \($0.1.joined(separator: ", "))" }
@@ -188,7 +173,6 @@ private struct DependencyOrder {
 public struct SocketSettings: Equatable, Sendable {
   /// The permissions.
   public var mode: UInt32?
-  /// The number of the group.
   public var group: UInt32?
 
   /// The permissions without a setting: only the user and the group of the daemon may connect.
@@ -196,10 +180,7 @@ public struct SocketSettings: Equatable, Sendable {
   /// What an error about a mode asks for.
   public static let modeSyntax = "an octal mode such as 0660"
 
-  public init(mode: UInt32? = nil, group: UInt32? = nil) {
-    self.mode = mode
-    self.group = group
-  }
+  public init(mode: UInt32? = nil, group: UInt32? = nil) { (self.mode, self.group) = (mode, group) }
 
   /// Parses a mode: three octal digits, or four with a leading zero. Returns nil for other texts.
   public static func mode(_ text: String) -> UInt32? {
@@ -215,7 +196,6 @@ public struct SocketSettings: Equatable, Sendable {
     SocketSettings(mode: mode ?? file.mode, group: group ?? file.group)
   }
 
-  /// The names of the settings that differ from others.
   public func differences(from other: SocketSettings) -> [String] {
     (mode ?? Self.defaultMode == other.mode ?? Self.defaultMode ? [] : ["socketMode"])
       + (group == other.group ? [] : ["socketGroup"])

@@ -1,7 +1,6 @@
 import FeedChange
 import FeedJSON
 import FeedModel
-import FeedWire
 
 /// Rows of a managed feed that its host proposes to a group.
 struct ProposedRows: Equatable {
@@ -95,7 +94,6 @@ extension Engine {
   /// Incremented when managed feeds may have been defined, redefined or undefined.
   public var managedVersion: Int { ownWork.managed.version }
 
-  /// The managed feeds, by name.
   public var managedFeeds: [ManagedKind] {
     catalog.feeds.values.compactMap { $0.kind as? ManagedKind }.sorted { $0.name < $1.name }
   }

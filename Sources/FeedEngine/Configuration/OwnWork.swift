@@ -1,4 +1,5 @@
 import FeedChange
+import FeedJSON
 import FeedModel
 import FeedWire
 
@@ -17,9 +18,7 @@ struct OwnWork {
   /// Requests for the next batch.
   var queue = InternalQueue()
 
-  init(isStored: Bool) {
-    self.isStored = isStored
-  }
+  init(isStored: Bool) { self.isStored = isStored }
 
   /// Records that a submitted configuration is in effect, or why its definitions are not.
   mutating func didConfigure(_ error: String?) {
@@ -212,7 +211,6 @@ struct ConfiguredFeeds {
 
 extension Engine {
   /// Applies a configuration as one commit. If it throws, nothing changed.
-  ///
   /// - Precondition: no batch is executed in part.
   @discardableResult
   public func configure(
@@ -293,4 +291,88 @@ extension Engine {
     }
     return nil
   }
+}
+
+/// What the last reading of the configuration file did, for `stats` and `feedd --reload`.
+///
+/// Invariant: `error` is nil unless the file, or what it changes, was refused.
+public struct ConfigurationReport: Equatable, Sendable {
+  /// The path of the file; nil if there is none.
+  public let file: String?
+  /// The time of the reading: RFC 3339, in UTC.
+  public let time: String
+  public internal(set) var changes: ConfigurationChanges
+  /// The names of settings that differ and take effect at the next start.
+  public let restart: [String]
+  /// Why no feed changed; nil if the file is in effect.
+  public internal(set) var error: String?
+
+  public init(
+    file: String?, time: String, changes: ConfigurationChanges = ConfigurationChanges(), restart: [String] = [],
+    error: String? = nil
+  ) {
+    (self.file, self.time, self.changes, self.restart, self.error) = (file, time, changes, restart, error)
+  }
+
+  /// One line: the changes, and what needs a new start, or why nothing changed.
+  public var text: String {
+    if let error {
+      return "\(error); \(changes.access ? "only the access rules were replaced" : "nothing was changed")"
+    }
+    return restart.isEmpty
+      ? changes.text : "\(changes.text); takes effect when feedd is started again: \(restart.joined(separator: ", "))"
+  }
+}
+
+/// The reports of the configuration, and its changes that wait for the log.
+struct ConfigurationReports {
+  /// The number of readings since the start.
+  private var reads = 0
+  private var last: ConfigurationReport?
+  /// The number of `$configure` requests that are submitted or in flight.
+  private var waiting = 0
+
+  mutating func add(_ report: ConfigurationReport) {
+    reads += 1
+    last = report
+  }
+
+  mutating func didSubmit() { waiting += 1 }
+
+  /// Records that a request was executed, or why it changed nothing: then only the access rules are in effect. Requests of replay
+  /// were not submitted.
+  mutating func didComplete(_ error: String?) {
+    waiting = max(0, waiting - 1)
+    guard let error, let access = last?.changes.access else { return }
+    last?.error = error
+    last?.changes = ConfigurationChanges(access: access)
+  }
+
+  /// Appends `,"configuration":{…}` if the configuration was ever read.
+  func append(to out: inout ByteBuffer) {
+    guard let last else { return }
+    out.append(",\"configuration\":{\"reads\":", integer: reads)
+    out.append(",\"status\":")
+    out.append(last.error != nil ? "\"refused\"" : waiting > 0 ? "\"storing\"" : "\"applied\"")
+    out.append(",\"time\":", quoted: last.time)
+    if let file = last.file { out.append(",\"file\":", quoted: file) }
+    out.append(",\"text\":", quoted: last.text)
+    let changes = last.changes
+    let lists: [(StaticString, [String])] = [
+      (",\"defined\":[", changes.defined), (",\"redefined\":[", changes.redefined),
+      (",\"undefined\":[", changes.undefined),
+      (",\"kept\":[", changes.left), (",\"restart\":[", last.restart),
+    ]
+    for (head, names) in lists {
+      out.append(head)
+      out.appendJSONStrings(names)
+      out.append(UInt8(ascii: "]"))
+    }
+    out.append(changes.access ? ",\"access\":true}" : ",\"access\":false}")
+  }
+}
+
+extension Engine {
+  /// Records what reading the configuration did. Call it after ``configure(_:now:)``.
+  public func report(_ report: ConfigurationReport) { ownWork.reports.add(report) }
 }

@@ -15,11 +15,7 @@ public struct ServerIdentity: Sendable {
   public let state: String?
 
   public init(version: String, epoch: String, pid: Int32, uid: UInt32, durability: String, state: String? = nil) {
-    self.version = version
-    self.epoch = epoch
-    self.pid = pid
-    self.uid = uid
-    self.durability = durability
+    (self.version, self.epoch, self.pid, self.uid, self.durability) = (version, epoch, pid, uid, durability)
     self.state = state
   }
 }
@@ -48,15 +44,12 @@ struct EngineTime {
 /// The engine is a composition. Each part is a type of its own with private state and an invariant. The parts
 /// themselves are not private, because the handlers of requests in other files work on several of them.
 public final class Engine {
-  /// The limits in effect.
   public package(set) var limits: Limits {
     didSet { status.greeting = Greeting(identity, limits) }
   }
-  /// The catalog of all feeds.
   public let catalog: Catalog
   /// The commit of the catalog, held here too: reaching it through the catalog counts a reference for each request.
   let commit: Commit
-  /// The access rules.
   var access: AccessControl
   /// Changes by the daemon itself: feeds of the configuration, rows of managed feeds, evictions.
   var ownWork: OwnWork

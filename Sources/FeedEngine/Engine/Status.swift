@@ -10,9 +10,7 @@ public struct EngineEvent: Sendable, Equatable {
     public var feed: String?
 
     public init(uid: UInt32? = nil, pid: Int32? = nil, feed: String? = nil) {
-      self.uid = uid
-      self.pid = pid
-      self.feed = feed
+      (self.uid, self.pid, self.feed) = (uid, pid, feed)
     }
   }
 
@@ -33,7 +31,6 @@ public enum LogLevel: Int, Comparable, Sendable, CaseIterable {
   /// The name in `--log-level`, in `logLevel` and in lines with a timestamp.
   public var name: String { "\(self)" }
 
-  /// Returns nil if there is no level with this name.
   public init?(name: String) {
     guard let level = Self.allCases.first(where: { $0.name == name }) else { return nil }
     self = level
@@ -53,16 +50,13 @@ public struct ProcessGauges {
   public var imagedAt: Int
 
   public init(memoryBytes: Int = 0, imageBytes: Int = 0, segmentBytes: Int = 0, imagedAt: Int = 0) {
-    self.memoryBytes = memoryBytes
-    self.imageBytes = imageBytes
-    self.segmentBytes = segmentBytes
+    (self.memoryBytes, self.imageBytes, self.segmentBytes) = (memoryBytes, imageBytes, segmentBytes)
     self.imagedAt = imagedAt
   }
 }
 
 /// The log that several hosts share, for `hello`, `stats`, `describe` and `group`.
 public struct SharedLog {
-  /// The name of the group.
   public var group: String
   /// `connected`, `left`, or `unreachable since` a time.
   public var log: String
@@ -139,13 +133,11 @@ package struct Status {
   var counters = Counters()
   let startedAt: Instant
   private var closings = ClosingLines()
-  /// Takes events for the log.
   package var log: (EngineEvent) -> Void = { _ in }
   /// The least severe level that is logged.
   package var threshold = LogLevel.info { didSet { useThreshold(threshold) } }
   /// Called when the method `logLevel` sets the threshold.
   package var useThreshold: (LogLevel) -> Void = { _ in }
-  /// Reads the gauges of the process, for `stats`.
   package var process: () -> ProcessGauges = { ProcessGauges() }
   /// Reads the state of the log that several hosts share; nil for a daemon of its own.
   package var sharedLog: (() -> SharedLog)?

@@ -1,7 +1,6 @@
 import FeedChange
 import FeedJSON
 import FeedModel
-import FeedWire
 
 /// `verify`: counts, and the CRC-32 of the compact JSON `[[elements of section 0],…]` of a feed at one revision.
 final class DigestJob: Job {
@@ -14,7 +13,6 @@ final class DigestJob: Job {
   /// None besides the snapshot, which is charged by itself.
   let memory = 0
 
-  /// - Parameter memory: what the memory of the snapshot is charged to.
   init(_ feed: Feed, chargedTo memory: SnapshotMemory) {
     snapshot = feed.makeSnapshot(chargedTo: memory)
     reader = SectionReader(snapshot)
@@ -76,8 +74,7 @@ final class SyncJob: Job {
   private let hurry: (Watch) -> Void
 
   init(_ session: Session, revision: UInt64, hurry: @escaping (Watch) -> Void) {
-    self.hurry = hurry
-    self.revision = revision
+    (self.hurry, self.revision) = (hurry, revision)
     targets = session.watches.map { ($0, $0.channel.feed.revision) }
   }
 
@@ -102,7 +99,5 @@ final class SyncJob: Job {
     return !watch.isEnded && (watch.isSnapshotting || watch.revision < target)
   }
 
-  func appendResult(to out: inout ByteBuffer) {
-    out.append("\"revision\":", integer: revision)
-  }
+  func appendResult(to out: inout ByteBuffer) { out.append("\"revision\":", integer: revision) }
 }

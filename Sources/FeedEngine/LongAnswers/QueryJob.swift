@@ -2,7 +2,6 @@ import FeedChange
 import FeedJSON
 import FeedModel
 import FeedQuery
-import FeedWire
 
 /// `query`: a JSONPath over the elements of a feed, at one revision.
 ///
@@ -31,7 +30,6 @@ final class QueryJob: Job {
   private var nodes: QueryNodes
   /// The place in the queue of the stack until its part of the work has ended.
   private var place: Int?
-  /// The error of that work.
   private var failure: FeedError?
 
   /// - Parameter uid: the user whose turn it is when the job has the stack.
@@ -39,9 +37,7 @@ final class QueryJob: Job {
     _ path: JSONPath, over feed: Feed, isSingle: Bool, places: Bool, limits: Limits, chargedTo memory: SnapshotMemory,
     on stack: ReadStack<QueryJob>, of uid: UInt32
   ) {
-    self.limits = limits
-    self.stack = stack
-    self.uid = uid
+    (self.limits, self.stack, self.uid) = (limits, stack, uid)
     nodes = QueryNodes(limits: limits, places: places)
     let snapshot = feed.makeSnapshot(chargedTo: memory)
     if !isSingle, let path = path.elementwise() {
@@ -137,9 +133,7 @@ final class QueryJob: Job {
     return allowed - steps
   }
 
-  private func scan<Result>(
-    _ body: (inout JSONScanner) throws(JSONError) -> Result
-  ) throws(FeedError) -> Result {
+  private func scan<Result>(_ body: (inout JSONScanner) throws(JSONError) -> Result) throws(FeedError) -> Result {
     do throws(JSONError) {
       return try body(&scanner)
     } catch {
@@ -168,10 +162,8 @@ struct QueryNodes: ~Copyable {
     self.places = places ? [] : nil
   }
 
-  /// The memory in bytes.
   var memory: Int { bytes.capacity + groups.count * 16 + (places?.capacity ?? 0) * 16 }
 
-  /// The bytes of the nodes.
   var size: Int { bytes.count }
 
   /// A position between two nodes.
@@ -203,7 +195,6 @@ struct QueryNodes: ~Copyable {
   }
 
   /// Throws if the nodes do not fit in an answer, or if the query took too many steps.
-  ///
   /// - Parameter steps: the number of steps left; negative if there were too many.
   func check(steps: Int) throws(FeedError) {
     if steps < 0 { throw Self.tooLarge(\.maxQuerySteps, limits) }

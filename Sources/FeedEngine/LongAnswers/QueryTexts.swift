@@ -10,7 +10,6 @@ protocol QueryTexts: AnyObject {
   var areBackwards: Bool { get }
   /// The memory in bytes, besides that of the snapshot.
   var memory: Int { get }
-  /// Whether all texts were evaluated.
   var isFinished: Bool { get }
   /// Returns the next text, which stays in place until ``didEvaluate()``; nil if there is none, or if the work that reading takes
   /// uses `left` up.
@@ -106,9 +105,7 @@ final class QueryDocument: QueryTexts {
   private(set) var isFinished = false
 
   init(of snapshot: FeedSnapshot, isArray: Bool, places: Bool, _ limits: Limits) {
-    self.snapshot = snapshot
-    self.isArray = isArray
-    self.limits = limits
+    (self.snapshot, self.isArray, self.limits) = (snapshot, isArray, limits)
     starts = places ? [] : nil
     if isArray { text.append(UInt8(ascii: "[")) }
   }
@@ -138,9 +135,7 @@ final class QueryDocument: QueryTexts {
       text.append(element.text)
     }
     left -= WorkCost.reading(max(1, count), bytes: text.count - before)
-    if text.count > limits.maxQueryBytes {
-      throw QueryNodes.tooLarge(\.maxQueryBytes, limits)
-    }
+    if text.count > limits.maxQueryBytes { throw QueryNodes.tooLarge(\.maxQueryBytes, limits) }
   }
 
   /// O(log n).

@@ -22,9 +22,7 @@ struct SectionReader {
   private var hasBegun = false
   private var step = 1
 
-  init(_ snapshot: FeedSnapshot) {
-    self.snapshot = snapshot
-  }
+  init(_ snapshot: FeedSnapshot) { self.snapshot = snapshot }
 
   /// Reads for about `left` units of work, but at least one row, and subtracts what it took. Returns whether everything was read.
   mutating func advance(budget left: inout Int, _ body: (Item) -> Void) -> Bool {
@@ -108,7 +106,6 @@ struct RowsAnswer: ~Copyable {
   private let ends: [Int]?
   private var rows: RowsWriter
 
-  /// The answer to `range`.
   init(rangeOf feed: Feed) {
     revision = feed.revision
     ends = nil
@@ -130,7 +127,6 @@ struct RowsAnswer: ~Copyable {
     self.ends = ends
   }
 
-  /// The memory in bytes.
   var memory: Int { rows.memory + heads.capacity + (ends?.count ?? 0) * MemoryLayout<Int>.stride }
 
   /// The bytes of the types that will follow the rows of this section.
@@ -161,4 +157,74 @@ struct RowsAnswer: ~Copyable {
   func end(_ out: inout ByteBuffer) {
     if ends != nil { out.append(UInt8(ascii: "]")) }
   }
+}
+
+/// `feeds`: describes the feeds that were defined when it began, in the order of their names, some in each part.
+///
+/// Feeds may change between two parts. Each is described as it is then; one that is gone by then has no entry.
+final class FeedsJob: Job {
+  typealias Describe = (_ feed: Feed, _ lists: inout SectionLists, _ out: inout ByteBuffer) -> Void
+
+  /// The rows of `$feeds`, which name the feeds in order.
+  private let names: FeedSnapshot
+  private let engine: Engine
+  private let peer: Peer
+  private let describe: Describe
+  private let text: ResultText
+  private var isFirst = true
+
+  init(_ names: FeedSnapshot, in engine: Engine, for reply: Reply, _ describe: @escaping Describe) {
+    (self.names, self.engine, self.describe) = (names, engine, describe)
+    peer = reply.session.peer
+    text = ResultText(for: reply)
+    text.buffer.bytes.append("\"revision\":", integer: engine.catalog.revision)
+    text.buffer.bytes.append(",\"feeds\":[")
+  }
+
+  /// Feeds that are half changed are not described.
+  var isWaiting: Bool { engine.longWork.isExclusive }
+  var frame: TurnBuffer? { text.frame }
+  var memory: Int { text.buffer.bytes.capacity }
+
+  /// - Throws: `limitExceeded` if the answer does not fit in a frame.
+  func advance(budget: inout Int) throws(FeedError) -> Bool {
+    if isWaiting { return false }
+    // Both are valid until feeds change.
+    var lists = SectionLists()
+    var readable = engine.access.readableFeeds(by: peer)
+    budget = max(1, budget)
+    while budget > 0 {
+      let before = text.buffer.bytes.count
+      let count = names.next(max: 1) { row in
+        guard let feed = engine.catalog.feeds[Self.name(in: row)], readable.contains(feed) else { return }
+        text.buffer.bytes.append(isFirst ? "{" : ",{")
+        isFirst = false
+        describe(feed, &lists, &text.buffer.bytes)
+        text.buffer.bytes.append(UInt8(ascii: "}"))
+      }
+      if count == 0 { return try end() }
+      budget -= WorkCost.answering(bytes: text.buffer.bytes.count &- before)
+      try checkSize()
+    }
+    return false
+  }
+
+  private func end() throws(FeedError) -> Bool {
+    text.buffer.bytes.append(UInt8(ascii: "]"))
+    try checkSize()
+    return true
+  }
+
+  private func checkSize() throws(FeedError) {
+    let most = engine.limits.maxFrame
+    if text.buffer.bytes.count > most + Frame.headerLength { throw .answerTooLarge(maxFrame: most) }
+  }
+
+  /// The name in a row of `$feeds`, `{"feed":"inbox",…}`. Names have no escapes.
+  private static func name(in row: Row) -> String {
+    let start = #"{"feed":""#.utf8.count
+    return String(decoding: row.text.dropFirst(start).prefix { $0 != UInt8(ascii: "\"") }, as: UTF8.self)
+  }
+
+  func appendResult(to out: inout ByteBuffer) { out.append(text.buffer.bytes.bytes) }
 }

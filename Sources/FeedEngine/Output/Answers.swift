@@ -39,7 +39,6 @@ extension Engine {
   }
 
   /// Writes the result of a request, unless it is a notification. `body` appends the members of the result.
-  ///
   /// - Throws: `limitExceeded` if the answer does not fit in a frame; nothing is written then.
   @inline(__always) func answer(_ reply: Reply, _ body: (inout ByteBuffer) -> Void) throws(FeedError) {
     guard let id = reply.id, !reply.isDiscarded else { return }
@@ -128,5 +127,88 @@ extension FeedError {
   static func answerTooLarge(maxFrame: Int) -> FeedError {
     Limits.exceeded(
       \.maxFrame, of: maxFrame, "the answer does not fit a frame; ask for less at a time, watch the feed instead")
+  }
+}
+
+/// Writes rows of one section, or of one part of a snapshot, as the members `elements` and, if rows may have types, `types`.
+struct RowsWriter: ~Copyable {
+  let withTypes: Bool
+  /// The types of the rows between `begin` and `end`, separated by commas.
+  private var types = ByteBuffer()
+  /// The number of rows since `begin`.
+  private(set) var count = 0
+
+  init(withTypes: Bool) { self.withTypes = withTypes }
+
+  var memory: Int { types.capacity }
+
+  /// The bytes that `end` adds to the texts of the rows.
+  var typesSize: Int { types.count }
+
+  mutating func begin(_ out: inout ByteBuffer) {
+    count = 0
+    out.append(",\"elements\":[")
+  }
+
+  /// Adds a row.
+  /// - Parameter type: the type as rows store it.
+  mutating func append(_ text: UnsafeRawBufferPointer, type: UnsafeRawBufferPointer, to out: inout ByteBuffer) {
+    if count > 0 { out.append(UInt8(ascii: ",")) }
+    out.append(text)
+    if withTypes {
+      if count > 0 { types.append(UInt8(ascii: ",")) }
+      types.append(type: type)
+    }
+    count &+= 1
+  }
+
+  mutating func end(_ out: inout ByteBuffer) {
+    out.append(UInt8(ascii: "]"))
+    guard withTypes else { return }
+    out.append(",\"types\":[")
+    out.append(types.bytes)
+    out.append(UInt8(ascii: "]"))
+    types.removeAll(keepingCapacity: true)
+  }
+}
+
+extension ByteBuffer {
+  /// Appends a type as rows store it, or null if it is empty.
+  mutating func append(type: UnsafeRawBufferPointer) {
+    if type.isEmpty { append("null") } else { append(type) }
+  }
+
+  /// Appends `[{"name":…,"count":…},…]`.
+  mutating func appendSectionList(_ sections: [any FeedSection]) {
+    append(UInt8(ascii: "["))
+    for (place, section) in sections.enumerated() {
+      var name = section.name
+      name.withUTF8 {
+        appendSection(place, name: UnsafeRawBufferPointer($0), isByValue: section.isByValue, count: section.count)
+      }
+      append(UInt8(ascii: "}"))
+    }
+    append(UInt8(ascii: "]"))
+  }
+
+  /// Appends `[{"name":…,"count":…},…]` for the sections of a feed.
+  mutating func appendSectionList(of feed: Feed) {
+    append(UInt8(ascii: "["))
+    var place = 0
+    feed.forEachSection { name, isByValue, count in
+      appendSection(place, name: name, isByValue: isByValue, count: count)
+      append(UInt8(ascii: "}"))
+      place += 1
+    }
+    append(UInt8(ascii: "]"))
+  }
+
+  /// Appends the beginning of the object of a section, `{"name":…,"count":…`, with the `key` of one by value, after a comma
+  /// unless it is the first.
+  mutating func appendSection(_ place: Int, name: UnsafeRawBufferPointer, isByValue: Bool, count: Int) {
+    append(place > 0 ? ",{\"name\":" : "{\"name\":")
+    appendJSONString(utf8: name)
+    if isByValue { appendKey(ofSection: name) }
+    append(",\"count\":", integer: count)
   }
 }

@@ -32,7 +32,6 @@ struct Outbox {
     listed.append(session)
   }
 
-  /// Removes a session that was closed.
   mutating func remove(_ session: Session) {
     guard session.isInOutbox else { return }
     session.isInOutbox = false
@@ -72,7 +71,6 @@ struct Outbox {
 extension Engine {
   /// Queues the bytes of `source` from `start` on, after the deltas that the connection's watches have not been given
   /// yet.
-  ///
   /// - Parameter watch: the watch that the bytes are for; nil for an answer.
   @inline(__always) func queue(_ session: Session, _ source: TurnBuffer, from start: Int, for watch: Watch? = nil) {
     giveAll(to: session)
@@ -167,9 +165,7 @@ struct AnswerShares {
   private static let bytesPerUnit = 1 << 10
 
   /// Adds the work of beginning a watch, or of making a snapshot of so many bytes, besides what is then sent of it.
-  mutating func add(snapshot bytes: Int, of uid: UInt32) {
-    users[uid, default: 0] += Self.preparation &+ bytes
-  }
+  mutating func add(snapshot bytes: Int, of uid: UInt32) { users[uid, default: 0] += Self.preparation &+ bytes }
 
   /// The bytes that take as long as what each watch and each snapshot takes apart from its size: about 15 microseconds.
   private static let preparation = 16 << 10

@@ -238,7 +238,6 @@ struct OutputQueue: ~Copyable {
   }
 
   /// Returns the number of bytes of the frame that begins at an offset. Its header is in one part, as frames are not divided.
-  ///
   /// - Precondition: the offsets of successive calls ascend.
   /// - Parameter reached: the part that was read last, and the offset at which it begins.
   private func length(at offset: Int, _ reached: inout (part: Int, start: Int)) -> Int {
@@ -258,7 +257,6 @@ extension OutputQueue {
   }
 
   /// Holds the unwritten parts of this turn's buffers in blocks.
-  ///
   /// - Precondition: all queues noted what was not written.
   mutating func keepRest() {
     if firstFresh < parts.count { holdFresh() }

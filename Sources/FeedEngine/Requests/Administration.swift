@@ -103,3 +103,141 @@ extension Engine {
     recount(session)
   }
 }
+
+/// `stats`, `clients` and `logLevel`.
+extension Engine {
+  func stats(_ reply: Reply) throws(FeedError) {
+    try answer(reply) { out in
+      appendNumbers(to: &out)
+      guard access.isPrivileged(reply.session.peer) else { return }
+      out.append(",\"pid\":", integer: Int(identity.pid))
+      if let state = identity.state { out.append(",\"state\":", quoted: state) }
+      ownWork.reports.append(to: &out)
+    }
+  }
+
+  /// Appends the numbers of `stats` as a JSON object.
+  public func appendStatistics(to out: inout ByteBuffer) {
+    out.append(UInt8(ascii: "{"))
+    appendNumbers(to: &out)
+    out.append(UInt8(ascii: "}"))
+  }
+
+  /// The bytes that are stored, and those that are held for connections.
+  public var accountedBytes: Int {
+    let stored = catalog.accounts.total
+    return stored.bytes + stored.definitionBytes + sessions.quotas.bytes
+  }
+
+  private func appendNumbers(to out: inout ByteBuffer) {
+    let process = status.process()
+    let gauges: [(StaticString, Int)] = [
+      ("revision", Int(truncatingIfNeeded: catalog.revision)),
+      ("uptime", Int(now.since(status.startedAt) / 1_000_000_000)),
+      ("connectionsOpen", sessions.quotas.connections),
+      ("feeds", catalog.feeds.count),
+      ("elements", catalog.accounts.total.elements),
+      ("elementBytes", catalog.accounts.total.bytes),
+      ("definitionBytes", catalog.accounts.total.definitionBytes),
+      ("selected", catalog.accounts.total.selected),
+      ("viewRows", catalog.accounts.total.viewRows),
+      ("historyBytes", catalog.historyBytes),
+      ("memoryBytes", process.memoryBytes),
+      ("logBytes", process.imageBytes + process.segmentBytes),
+      ("imageBytes", process.imageBytes),
+      ("segmentBytes", process.segmentBytes),
+      ("imagedAt", process.imagedAt),
+      ("watches", watches.count),
+      ("queuedBytes", sessions.all.reduce(0) { $0 + $1.output.count }),
+      ("heldBytes", sessions.all.reduce(sessions.quotas.leftBytes) { $0 + $1.held }),
+    ]
+    let totals: [(StaticString, UInt64)] = [
+      ("connections", status.counters.connections), ("refusedConnections", status.counters.refusedConnections),
+      ("requests", status.counters.requests), ("errors", status.counters.errors), ("commits", status.counters.commits),
+      ("deltas", status.counters.deltas), ("composedDeltas", status.counters.composedDeltas),
+      ("snapshots", status.counters.snapshots),
+      ("resets", status.counters.resets), ("bytesIn", status.counters.bytesIn), ("bytesOut", status.counters.bytesOut),
+    ]
+    for (place, gauge) in gauges.enumerated() {
+      out.appendMember(gauge.0, isFirst: place == 0)
+      out.append(integer: gauge.1)
+    }
+    for total in totals {
+      out.appendMember(total.0, isFirst: false)
+      out.append(integer: total.1)
+    }
+    out.append(",\"users\":[")
+    for (place, uid) in catalog.accounts.owners.enumerated() {
+      out.append(place > 0 ? ",{\"uid\":" : "{\"uid\":", integer: uid)
+      append(catalog.accounts.usage(of: uid), to: &out)
+      out.append(UInt8(ascii: "}"))
+    }
+    out.append(UInt8(ascii: "]"))
+    guard let shared = status.sharedLog?() else { return }
+    shared.append(to: &out)
+    out.append(shared.log == "connected" ? ",\"logReachable\":1" : ",\"logReachable\":0")
+    out.append(",\"logPosition\":", integer: shared.position)
+    out.append(",\"logLast\":", integer: shared.last)
+    out.append(",\"members\":", integer: shared.members)
+  }
+
+  func logLevel(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
+    if let level = parameters.member("level") {
+      let before = status.threshold.name
+      guard level.text.count <= 64, let wanted = level.string.flatMap(LogLevel.init(name:)) else {
+        throw Parameters.refuse("level", "must be one of \(LogLevel.allCases.map(\.name).joined(separator: ", "))")
+      }
+      status.threshold = wanted
+      status.report(.info, "\(reply.session.description) changed the log level from \(before) to \(wanted.name)")
+    }
+    let name = status.threshold.name
+    try answer(reply) { out in
+      out.append("\"level\":", quoted: name)
+    }
+  }
+
+  func clients(_ reply: Reply) throws(FeedError) {
+    var readable = access.readableFeeds(by: reply.session.peer)
+    try answer(reply) { out in
+      out.append("\"clients\":[")
+      var isFirst = true
+      for session in sessions.all {
+        out.append(isFirst ? "{" : ",{")
+        isFirst = false
+        append(session, &readable, to: &out)
+        out.append(session === reply.session ? ",\"self\":true}" : "}")
+      }
+      out.append(UInt8(ascii: "]"))
+    }
+  }
+
+  /// - Parameter readable: the feeds that the caller may read. Others are not named.
+  private func append(_ session: Session, _ readable: inout ReadableFeeds, to out: inout ByteBuffer) {
+    out.append("\"connection\":", integer: session.number)
+    out.append(",\"uid\":", integer: session.peer.uid)
+    out.append(",\"pid\":", integer: Int(session.peer.pid))
+    out.append(",\"name\":", quoted: session.client.name)
+    out.append(",\"queued\":", integer: session.output.count)
+    out.append(",\"held\":", integer: session.held)
+    out.append(",\"lag\":", integer: session.watches.map(\.lag).max() ?? 0)
+    out.append(",\"resets\":", integer: session.client.resets)
+    out.append(",\"requests\":", integer: session.client.requests)
+    out.append(",\"connected\":", integer: now.since(session.client.connectedAt) / 1_000_000_000)
+    out.append(",\"watches\":[")
+    var isFirst = true
+    for watch in session.watches where readable.contains(watch.channel.feed) {
+      if !isFirst { out.append(UInt8(ascii: ",")) }
+      isFirst = false
+      out.appendJSONString(watch.channel.feed.name)
+    }
+    out.append(UInt8(ascii: "]"))
+  }
+}
+
+extension ByteBuffer {
+  fileprivate mutating func appendMember(_ name: StaticString, isFirst: Bool) {
+    append(isFirst ? "\"" : ",\"")
+    append(name)
+    append("\":")
+  }
+}

@@ -10,24 +10,18 @@ import FeedWire
 /// decisions, because feeds have the same revisions.
 extension Engine {
   /// Throws if a condition of a request does not hold.
-  ///
   /// - Throws: `conditionFailed`, `invalidParams`, or `wrongKind` for a feed that shows rows of managed feeds.
   func checkConditions(_ parameters: Parameters) throws(FeedError) {
     if let conditions = parameters.member("if") { try check(conditions) }
   }
 
   /// Throws if a condition of an operation of a transaction does not hold before the first operation.
-  ///
   /// - Throws: as `checkConditions`, with the index of the operation.
   func checkConditions(ofOperations operations: JSONView) throws(FeedError) {
     for (place, operation) in operations.elements.enumerated() {
       if place & 63 == 63 { commit.pace.didReadMembers() }
       guard let params = operation.member("params"), let conditions = params.member("if") else { continue }
-      do throws(FeedError) {
-        try check(conditions)
-      } catch {
-        throw error.ofOperation(at: place, params)
-      }
+      do throws(FeedError) { try check(conditions) } catch { throw error.ofOperation(at: place, params) }
     }
   }
 
@@ -104,7 +98,6 @@ struct ElementRequirement: ~Copyable {
   }
 
   /// Throws if the condition does not hold.
-  ///
   /// - Parameters:
   ///   - row: the present element; nil if there is none.
   ///   - index: its position in the request.

@@ -5,7 +5,6 @@ import FeedWire
 
 /// Dispatches methods to their handlers.
 extension Engine {
-  /// Executes a request if the conditions of its method hold.
   func execute(_ method: Method, _ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     if !method.isLogged && reply.isDiscarded {
       // In replay, a request that changes no feed can only begin a feed's history.
@@ -19,11 +18,8 @@ extension Engine {
   }
 
   /// Executes a request that waited. Writes an error response if it fails.
-  ///
   /// - Parameter checksAccess: false for a request that changes feeds, which was checked when it was taken.
-  func perform(
-    _ method: Method, _ id: JSONView?, _ parameters: Parameters, of session: Session, checksAccess: Bool
-  ) {
+  func perform(_ method: Method, _ id: JSONView?, _ parameters: Parameters, of session: Session, checksAccess: Bool) {
     do throws(FeedError) {
       if checksAccess && access.isRestricted { try checkAccess(method, parameters.object, by: session.peer) }
       try execute(method, parameters, makeReply(to: session, id: id?.text))

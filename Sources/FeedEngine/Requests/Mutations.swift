@@ -16,9 +16,7 @@ extension Engine {
   private static let members = 128
 
   /// Executes one mutating method as one commit.
-  func mutate(
-    _ method: Method, _ parameters: Parameters, _ reply: Reply
-  ) throws(FeedError) {
+  func mutate(_ method: Method, _ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     assert(method.rules.effect == .changesFeeds, "\(method) is not logged")
     let hasChange = method.rules.cost == .change
     let listsChange = hasChange ? try !parameters.wantsCounts : false
@@ -114,7 +112,6 @@ extension Engine {
   }
 
   /// Starts a commit whose errors name no feed that the client may not read, unless the request names it.
-  ///
   /// - Parameter certain: the rows for which the answer certainly has room, if the commit has one operation.
   private func begin(for session: Session, certain: Int = 0) {
     if !access.isRestricted || access.isPrivileged(session.peer) {
@@ -172,7 +169,6 @@ extension Engine {
   }
 
   /// Writes the change of the request if it lists many rows. A short one certainly fits in a frame, and is not written.
-  ///
   /// - Throws: `limitExceeded` if it does not fit, while the change can still be rolled back.
   private func writeLongResult(to result: inout ByteBuffer, room: Int) throws(FeedError) {
     let size = commit.resultSize
@@ -274,7 +270,6 @@ extension Engine {
   }
 
   /// Returns `feed` as an array with identity, for a method that changes elements by identity.
-  ///
   /// - Throws: `wrongKind` for other feeds, `permissionDenied` if the array does not allow the method.
   func identifiedArray(_ feed: Feed, _ method: Method) throws(FeedError) -> ListKind {
     guard let list = feed.kind as? ListKind, list.hasIdentity else {

@@ -115,8 +115,7 @@ private struct Patches {
     func entry(_ object: JSONView?, _ value: JSONView, at place: String) throws(FeedError) -> Entry {
       let given = Key.allCases.filter { object?.member($0.name) != nil }
       guard given.count < 2 else {
-        throw .invalidParams(
-          member: "\(place)\(given[1].name)", reason: Parameters.exclusion(of: "\(given[0].name)"))
+        throw .invalidParams(member: "\(place)\(given[1].name)", reason: Parameters.exclusion(of: "\(given[0].name)"))
       }
       guard let member = given.first, let key = object?.member(member.name) else {
         throw .invalidParams(member: "\(place)\(keys[0].name)", reason: "is missing: give \(what)")
@@ -188,7 +187,6 @@ private struct MergedElements: ~Copyable {
   }
 
   /// Merges a patch into an element, or into the result of earlier patches of the request.
-  ///
   /// - Parameters:
   ///   - key: identifies the element among those of the request.
   ///   - check: validates the result.
@@ -218,7 +216,6 @@ private struct MergedElements: ~Copyable {
     return true
   }
 
-  /// Calls `body` with the results as an array.
   mutating func withResults(_ body: (JSONView) throws(FeedError) -> Void) throws(FeedError) {
     var array = ByteBuffer()
     array.append(UInt8(ascii: "["))

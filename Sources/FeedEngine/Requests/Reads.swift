@@ -96,9 +96,7 @@ extension Engine {
 
   /// Whether an answer with few rows is written in parts because these are long. O(1) unless the feed has long elements or shows
   /// others; O(rows) then.
-  private func areLong(
-    _ rows: [(section: any FeedSection, rows: Range<Int>)], of feed: Feed, count: Int
-  ) -> Bool {
+  private func areLong(_ rows: [(section: any FeedSection, rows: Range<Int>)], of feed: Feed, count: Int) -> Bool {
     if let longest = feed.kind.rows?.longestElement, longest * count <= RowsJob.fewBytes { return false }
     var bytes = 0
     for (section, rows) in rows where bytes <= RowsJob.fewBytes {
@@ -150,7 +148,6 @@ extension Engine {
   }
 
   /// Returns a path or a filter. One that is too long is not decoded.
-  ///
   /// - Throws: `limitExceeded`, `invalidParams`.
   func expression(_ parameters: Parameters, _ name: StaticString, _ what: StaticString) throws(FeedError) -> String {
     let length = try parameters.required(name, what).text.count

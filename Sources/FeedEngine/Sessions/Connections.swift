@@ -25,11 +25,8 @@ extension Engine {
 
   /// Whether more requests of a connection can be taken. If not, it is not read: the client does not read its answers,
   /// or an answer is not complete.
-  func wantsInput(_ session: Session) -> Bool {
-    !session.isClosing && !session.input.hasEnded && canWork(session)
-  }
+  func wantsInput(_ session: Session) -> Bool { !session.isClosing && !session.input.hasEnded && canWork(session) }
 
-  /// Whether there is room for the answers of more requests.
   func canWork(_ session: Session) -> Bool {
     !session.line.isAnswering && session.line.takesMore && session.output.count <= limits.maxQueue
   }

@@ -11,11 +11,8 @@ final class LongText {
   var isChecked = false
   var rules = 0
 
-  init(maxDepth: Int) {
-    scanner = JSONScanner(maxDepth: maxDepth)
-  }
+  init(maxDepth: Int) { scanner = JSONScanner(maxDepth: maxDepth) }
 
-  /// The memory of the tokens in bytes.
   var memory: Int { scanner.capacity &* JSONScanner.tokenSize }
 
   /// Scans at most about `count` tokens of the text, which is the same in each call.
@@ -43,7 +40,6 @@ struct LongTexts {
 
   var isEmpty: Bool { listed.isEmpty }
 
-  /// Whether a text of `bytes` bytes is scanned in parts.
   static func isLong(_ bytes: Int) -> Bool { bytes > shortText }
 
   /// Returns the long text of a session, which is listed if it was not. O(1).
@@ -77,7 +73,6 @@ struct LongTexts {
     return Self.tokensPerTurn / chosen.count
   }
 
-  /// Removes the text of a session, if it has one.
   mutating func remove(_ session: Session) {
     if session.longText == nil { return }
     session.longText = nil

@@ -7,9 +7,7 @@ import Glibc
 public struct ConnectionID: Hashable, Sendable {
   public let rawValue: Int
 
-  public init(rawValue: Int) {
-    self.rawValue = rawValue
-  }
+  public init(rawValue: Int) { self.rawValue = rawValue }
 }
 
 /// The peer of a connection, as reported by the kernel.
@@ -17,14 +15,10 @@ public struct Peer: Sendable, Hashable {
   public let uid: UInt32
   public let gid: UInt32
   public let pid: Int32
-  /// The supplementary groups.
   public let groups: [UInt32]
 
   public init(uid: UInt32, gid: UInt32, pid: Int32, groups: [UInt32] = []) {
-    self.uid = uid
-    self.gid = gid
-    self.pid = pid
-    self.groups = groups
+    (self.uid, self.gid, self.pid, self.groups) = (uid, gid, pid, groups)
   }
 }
 
@@ -144,8 +138,7 @@ final class Session {
   var freeable: Int { charged &- line.bytes &+ output.count &+ output.spent }
 
   init(handle: SessionHandle, peer: Peer, connectedAt: Instant, snapshots: SnapshotMemory = SnapshotMemory()) {
-    self.snapshots = snapshots
-    self.handle = handle
+    (self.snapshots, self.handle) = (snapshots, handle)
     output = OutputQueue(uid: peer.uid)
     self.peer = peer
     client = ClientFacts(connectedAt: connectedAt)
@@ -198,9 +191,7 @@ struct RequestLine {
   private static let maxReads = 32
 
   /// The memory in bytes of the requests and the unfinished answers.
-  var memory: Int {
-    isAnswering ? bytes &+ (work?.job.memory ?? 0) &+ (array?.memory ?? 0) : bytes
-  }
+  var memory: Int { isAnswering ? bytes &+ (work?.job.memory ?? 0) &+ (array?.memory ?? 0) : bytes }
 
   /// Whether no decoded request waits.
   var isEmpty: Bool { count == 0 }
@@ -208,7 +199,6 @@ struct RequestLine {
   var takesMore: Bool { !isHeld && !isCut && !isStalled && reads < Self.maxReads }
   /// Whether an answer or a JSON-RPC batch is in progress.
   var isAnswering: Bool { work != nil || array != nil }
-  /// Whether all requests were answered.
   var isDone: Bool { isEmpty && !isAnswering }
 
   mutating func add(bytes: Int, isRead: Bool, isHeld: Bool) {

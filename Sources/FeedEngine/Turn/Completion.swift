@@ -53,9 +53,7 @@ struct Completion: ~Copyable {
   /// The reason why the log cannot determine what is stored.
   private(set) var lossReason: String?
 
-  init(_ engine: Engine) {
-    self.engine = engine
-  }
+  init(_ engine: Engine) { self.engine = engine }
 
   /// Whether a batch was executed in part.
   var isWithinBatch: Bool { progress != nil || received != nil }
@@ -225,7 +223,6 @@ struct Completion: ~Copyable {
   }
 
   /// Executes the requests of one connection that follow each other from `next` on.
-  ///
   /// - Parameter session: ``Sessions/nobody`` if the connection is gone.
   private mutating func execute(
     _ progress: Progress, _ next: inout Int, _ session: Session, _ dispatcher: inout Dispatcher
@@ -283,7 +280,6 @@ struct Completion: ~Copyable {
   }
 
   /// Executes a request that may take several turns. Returns whether it is done.
-  ///
   /// - Parameter session: nil if the client is gone.
   @inline(never)
   private mutating func executeLong(

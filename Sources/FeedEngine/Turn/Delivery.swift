@@ -13,7 +13,6 @@ struct Delivery: ~Copyable {
   /// The last connection that was written in its round: the next turn begins with the one after it.
   private var lastWritten = -1
 
-  /// The maximum number of slices in one write.
   private static let slicesPerWrite = 1024
   /// The maximum bytes of all writes in one turn.
   private static let turnBudget = 1 << 20

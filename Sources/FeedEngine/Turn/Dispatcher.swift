@@ -118,9 +118,7 @@ struct Dispatcher: ~Copyable {
 
   /// Scans a part of a long text, or checks a part of its operations. Returns nil if these are not complete; the caller must retry
   /// later.
-  private mutating func scanLong(
-    _ text: UnsafeRawBufferPointer, of session: Session
-  ) throws(JSONError) -> LongText? {
+  private mutating func scanLong(_ text: UnsafeRawBufferPointer, of session: Session) throws(JSONError) -> LongText? {
     let long = engine.sessions.longTexts.text(of: session, maxDepth: engine.limits.maxDepth)
     let isScanning = !long.isComplete
     if isScanning {
@@ -164,7 +162,6 @@ struct Dispatcher: ~Copyable {
   }
 
   /// Executes a request, or adds it to the open batch. Returns false if the batch has no room.
-  ///
   /// - Parameters:
   ///   - update: the request in the message if that has the form of the updates of the connection.
   ///   - checked: how far the request was checked.
@@ -221,7 +218,6 @@ struct Dispatcher: ~Copyable {
   }
 
   /// Counts what a read took besides its answer, for its user's share of the turn.
-  ///
   /// - Parameter bytes: the bytes of the snapshots that it made.
   private mutating func count(_ method: Method, snapshots bytes: Int, of session: Session) {
     hasRead = true
@@ -306,7 +302,6 @@ struct Dispatcher: ~Copyable {
   }
 
   /// Begins a JSON-RPC batch that is first in its line.
-  ///
   /// - Parameter long: its text, with the bytes of the text, if it was scanned in parts.
   mutating func begin(
     _ message: JSONView, long: (text: LongText, bytes: UnsafeRawBufferPointer)? = nil, of session: Session

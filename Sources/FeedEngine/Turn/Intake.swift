@@ -65,9 +65,7 @@ package struct Intake: ~Copyable {
   /// one by one, each costs two such copies, about four microseconds.
   private static let mostHeld = 32 << 10
 
-  init() {
-    memory = .allocate(byteCount: Self.turnCapacity, alignment: 4096)
-  }
+  init() { memory = .allocate(byteCount: Self.turnCapacity, alignment: 4096) }
 
   deinit { memory.deallocate() }
 
@@ -81,7 +79,6 @@ package struct Intake: ~Copyable {
   func fits(held: Int) -> Bool { held <= min(Self.mostHeld, room / 2) }
 
   /// Returns memory to read the input of a connection into, after a gap for its held bytes: its share of the turn.
-  ///
   /// - Parameter isCheap: whether the turn costs little besides its requests, so that a smaller share is as fast.
   /// - Precondition: the turn has room, and ``fits(held:)``.
   func space(behind held: Int, isCheap: Bool) -> UnsafeMutableRawBufferPointer {
@@ -238,7 +235,6 @@ struct FramesAhead {
   private var offset = 0
 
   /// Lets a collection look at coming frames, each once. Called before each frame is decoded.
-  ///
   /// - Parameter start: the start of the frame that is decoded.
   @inline(__always)
   mutating func look(in bytes: UnsafeRawBufferPointer, from start: Int, of collection: CollectionKind) {

@@ -1,6 +1,5 @@
 import FeedJSON
 import FeedModel
-import FeedWire
 
 /// The batches of requests that were decoded and not executed: the open batch, which still grows, and the batches in
 /// flight, which the log has not stored yet, in order.
@@ -24,15 +23,13 @@ struct PendingBatches: ~Copyable {
   private static let batchBytes = 1 << 20
 
   init(_ log: any CommitLog, maxDepth: Int) {
-    self.log = log
-    self.maxDepth = maxDepth
+    (self.log, self.maxDepth) = (log, maxDepth)
     storesNothing = log.storesNothing
     open = RequestBatch(maxDepth: maxDepth)
   }
 
   /// Whether no request waits to be stored or executed.
   var isEmpty: Bool { inFlight.isEmpty && open.count == 0 }
-  /// Whether no batch is in flight.
   var isIdle: Bool { inFlight.isEmpty }
   /// Whether the open batch has requests, none of which needs storing, and nothing is before them.
   var hasOnlyWaiting: Bool { isIdle && open.count > 0 && open.frames.isEmpty }
@@ -69,7 +66,6 @@ struct PendingBatches: ~Copyable {
   }
 
   /// Reuses the memory of a batch that was executed or refused.
-  ///
   /// - Parameter time: the time from its first turn to its last one, in nanoseconds.
   mutating func didExecute(_ batch: RequestBatch, in time: UInt64) {
     room.adapt(work: batch.work, time: time)
@@ -129,7 +125,6 @@ struct BatchRoom {
   private static let longest: UInt64 = 40_000_000
 
   /// Adapts to a batch that was executed.
-  ///
   /// - Parameters:
   ///   - work: the estimate for its requests.
   ///   - time: the time from its first turn to its last one, in nanoseconds; 0 if it took one turn.

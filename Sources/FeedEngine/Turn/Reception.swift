@@ -18,17 +18,13 @@ struct Reception: ~Copyable {
   /// Whether the last turn had input to decode.
   private(set) var hadInput = false
 
-  init(_ engine: Engine) {
-    self.engine = engine
-  }
+  init(_ engine: Engine) { self.engine = engine }
 
   /// Whether there is input for the next turn.
   var hasWork: Bool { !queue.isEmpty }
 
   /// Whether requests of a connection can be taken now.
-  private func canDecode(_ session: Session) -> Bool {
-    !isDraining && engine.wantsInput(session)
-  }
+  private func canDecode(_ session: Session) -> Bool { !isDraining && engine.wantsInput(session) }
 
   /// Takes input of a connection that can be read. If others wait, or the turn has no room, it waits for its share.
   mutating func read(
@@ -54,9 +50,7 @@ struct Reception: ~Copyable {
     }
   }
 
-  private mutating func take(
-    _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
-  ) {
+  private mutating func take(_ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery) {
     if session.input.hasEnded { return delivery.note(session) }
     guard canDecode(session), !session.input.isPaused else { return pause(session, &link, &delivery) }
     guard case .incomplete = Frame.first(in: session.input.held.bytes, maxFrame: engine.limits.maxFrame) else {
@@ -98,7 +92,6 @@ struct Reception: ~Copyable {
   private var isCheap: Bool { !engine.isDurable && engine.outbox.receivers < Self.manyReceivers }
   private static let manyReceivers = 4
 
-  /// Whether the first frame of some bytes is long.
   private func beginsLongFrame(_ bytes: UnsafeRawBufferPointer) -> Bool {
     switch Frame.first(in: bytes, maxFrame: engine.limits.maxFrame) {
     case .complete(let payload): payload.count >= Intake.longFrame
@@ -156,9 +149,7 @@ struct Reception: ~Copyable {
   }
 
   /// Stops reading from a connection until its requests can be taken again.
-  private mutating func pause(
-    _ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
-  ) {
+  private mutating func pause(_ session: Session, _ link: inout some Link & ~Copyable, _ delivery: inout Delivery) {
     session.input.isPaused = true
     if isDraining { engine.sessions.longTexts.remove(session) }
     delivery.updateWatch(session, &link)
@@ -167,9 +158,7 @@ struct Reception: ~Copyable {
   }
 
   /// Resumes paused connections whose requests can be taken now.
-  mutating func resume(
-    _ link: inout some Link & ~Copyable, _ delivery: inout Delivery
-  ) {
+  mutating func resume(_ link: inout some Link & ~Copyable, _ delivery: inout Delivery) {
     if !engine.sessions.hasResumable { return }
     for handle in engine.sessions.takeResumable() {
       guard let session = engine.sessions[handle], session.input.isPaused else { continue }

@@ -28,7 +28,6 @@ extension Engine {
   /// Replays a stored batch, before the first client connects. Nothing is answered.
   ///
   /// At the same time, at the same revision and under the same limits, a batch has the same effect.
-  ///
   /// - Parameter rules: those by which the batch was executed first (``ExecutionRules/known``); nil for those of this engine, which
   ///   are the ones of its group.
   public func replay(_ batch: LogBatch, rules: Int? = nil) throws(ReplayError) {
@@ -144,7 +143,6 @@ enum InternalRequest: Equatable {
   }
 
   /// Parses a stored request; nil if it is a client's request.
-  ///
   /// - Throws: the error of a definition that does not parse.
   init?(_ message: JSONView, limits: Limits) throws(FeedError) {
     guard let method = message.member("method") else { return nil }

@@ -36,7 +36,6 @@ final class RequestBatch {
     var length: UInt32 = 0
     /// The place of the message on the tape; for a refusal or an internal request, its `index`.
     let token: UInt32
-    /// The tokens of its id and its parameters; `none` if absent.
     var id = none
     var params = none
     /// The size of the tape that a long text brought along, in tokens; 0 for other texts.
@@ -106,16 +105,13 @@ final class RequestBatch {
   private static let keptCapacity = 1 << 20
   private static let keptTokens = 1 << 18
 
-  init(maxDepth: Int) {
-    scanner = JSONScanner(maxDepth: maxDepth)
-  }
+  init(maxDepth: Int) { scanner = JSONScanner(maxDepth: maxDepth) }
 
   var count: Int { entries.count }
   /// The bytes that the log stores.
   var frames: UnsafeRawBufferPointer { frameBytes.bytes }
   /// The bytes of the requests in the batch.
   var byteCount: Int { frameBytes.count &+ waitingBytes.count }
-  /// The capacity of the tape in tokens.
   var tapeCapacity: Int { scanner.capacity }
 
   subscript(index: Int) -> Entry { entries[index] }
@@ -123,15 +119,11 @@ final class RequestBatch {
   // MARK: Decoding
 
   /// Scans a text onto the tape, after the tokens of the entries. The next scan overwrites a text that was not added.
-  func scan(_ text: UnsafeRawBufferPointer) throws(JSONError) -> JSONView {
-    try scanner.scan(text, after: kept)
-  }
+  func scan(_ text: UnsafeRawBufferPointer) throws(JSONError) -> JSONView { try scanner.scan(text, after: kept) }
 
   /// Scans a text like ``scan(_:)`` if it has a known form; otherwise returns nil.
   @inline(__always)
-  func scan(
-    _ text: UnsafeRawBufferPointer, like form: inout UpdateForm
-  ) -> (message: JSONView, request: Request)? {
+  func scan(_ text: UnsafeRawBufferPointer, like form: inout UpdateForm) -> (message: JSONView, request: Request)? {
     form.scan(text, after: kept, &scanner)
   }
 
@@ -150,7 +142,6 @@ final class RequestBatch {
   /// An estimate of the work for the clients' requests, in units of about a microsecond.
   var work: Int { load.work }
 
-  /// Whether the batch has requests of a user.
   func hasRequests(of user: UInt32) -> Bool { load.isShared(by: user) }
 
   /// Adds the request that was just scanned, to be stored by the log. Returns the memory to charge for it.
@@ -232,7 +223,6 @@ final class RequestBatch {
   }
 
   /// Adds the user that is charged for the feeds that the next request defines.
-  ///
   /// - Parameter isLogged: whether the log stores the request.
   func charge(to owner: UInt32, isLogged: Bool) {
     if self.owner == owner { return }
@@ -283,12 +273,9 @@ final class RequestBatch {
   func request(_ entry: Entry) -> (id: JSONView?, parameters: Parameters) {
     let bytes = bytes(of: entry)
     let params = entry.params == Entry.none ? nil : scanner.view(at: Int(entry.params), of: bytes)
-    return (
-      entry.id == Entry.none ? nil : scanner.view(at: Int(entry.id), of: bytes), Parameters(object: params)
-    )
+    return (entry.id == Entry.none ? nil : scanner.view(at: Int(entry.id), of: bytes), Parameters(object: params))
   }
 
-  /// The JSON-RPC batch of an entry.
   func array(_ entry: Entry) -> JSONView { scanner.view(at: entry.index, of: bytes(of: entry)) }
   func refusal(_ entry: Entry) -> Refusal { refusals[entry.index] }
   func internalRequest(_ entry: Entry) -> InternalRequest { internals[entry.index] }

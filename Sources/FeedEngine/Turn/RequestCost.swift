@@ -21,7 +21,6 @@ extension Engine {
   private static let manyRows = 4096
 
   /// Whether a request that changes feeds may take longer than a slice. If not, it is executed at once, which costs less.
-  ///
   /// - Parameter parameters: not looked at for a short update.
   func mayBeLong(_ method: Method, _ parameters: @autoclosure () -> Parameters, bytes: Int) -> Bool {
     guard longWork.isSliced, method.isLogged else { return false }

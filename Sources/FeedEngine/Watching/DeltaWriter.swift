@@ -3,7 +3,6 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// Converting commits to deltas.
 extension Engine: CommitObserver {
   /// The buffer of a delta that lists more rows does not grow step by step, which would copy it each time.
   private static let manyRows = LongDelta.fewRows
@@ -87,9 +86,7 @@ extension Engine: CommitObserver {
     watches.didMakeDelta(channel)
   }
 
-  public func didCarrySelection(of feed: Feed) {
-    announceSelection(of: feed)
-  }
+  public func didCarrySelection(of feed: Feed) { announceSelection(of: feed) }
 
   /// Ends the live watches of a feed that was undefined, after its last delta. Other watches end after they have sent
   /// the end of the feed.
@@ -118,7 +115,6 @@ extension Engine: CommitObserver {
   }
 
   /// Writes a delta frame. Returns an empty range if it does not fit a frame.
-  ///
   /// - Parameter publication: nil for a composed change of several commits.
   func appendDelta(
     to buffer: TurnBuffer, _ channel: FeedChannel, from: UInt64, _ change: borrowing Change,
@@ -196,7 +192,6 @@ extension Engine: CommitObserver {
 
   /// Appends the elements of `added`, then of `updated`, and their types if rows may have types. Stops early if the
   /// frame would not end before `end`; the frame is then discarded.
-  ///
   /// - Parameter element: the element of the only row, if it is known.
   private func appendElements(
     to out: inout ByteBuffer, _ channel: FeedChannel, _ change: borrowing Change, _ element: ElementText?, end: Int

@@ -34,9 +34,7 @@ final class FeedChannel {
   private var types: (version: UInt64, areThere: Bool)?
 
   init(_ feed: Feed, isCounting: Bool = false, identities: FeedIdentities? = nil) {
-    self.feed = feed
-    self.isCounting = isCounting
-    self.identities = identities
+    (self.feed, self.isCounting, self.identities) = (feed, isCounting, identities)
     var head = ByteBuffer()
     head.beginNotification("delta")
     head.append("\"feed\":", quoted: feed.name)
@@ -92,7 +90,6 @@ final class FeedChannel {
 
   func didBegin() { watchCount += 1 }
 
-  /// Counts a watch that ended.
   func didEnd() {
     precondition(watchCount > 0, "a watch ends once")
     watchCount -= 1
@@ -153,7 +150,6 @@ extension FeedChannel {
   private var maxSize: Int { max(1024, feed.count) }
 
   /// Whether the changes since a revision are so many, or have so many rows, that they are composed in parts. O(log changes + fewRows).
-  ///
   /// - Parameter fewRows: the rows that are composed at once.
   func missedMuch(since revision: UInt64, fewRows: Int) -> Bool {
     guard let history = feed.history, history.reaches(revision) else { return false }
@@ -163,7 +159,6 @@ extension FeedChannel {
   /// Composes the changes of the feed from one revision to another. Watches of counts get only the changes of sections.
   ///
   /// Returns nil if the history no longer reaches the revision, or if the change would be larger than a snapshot.
-  ///
   /// - Parameter pace: stops between two steps. The feed may change meanwhile.
   func change(from: UInt64, to revision: UInt64, _ pace: Pace? = nil) -> Change? {
     guard let history = feed.history, history.reaches(from) else { return nil }

@@ -29,7 +29,6 @@ final class FeedIdentities {
   private let feed: Feed
   private var state = State.none
   private var rows = RowIdentities()
-  /// The revision of `rows`.
   private var revision: UInt64 = 0
   /// The revision from which on all removed rows are known.
   private var base: UInt64 = 0
@@ -63,7 +62,6 @@ final class FeedIdentities {
   // MARK: Reading the feed
 
   /// Reads the identities of all rows, unless they are known.
-  ///
   /// - Parameters:
   ///   - fewRows: the rows that are read at once. Those of a longer feed are read by `read(_:)`.
   ///   - memory: what a snapshot of the rows is charged to.
@@ -90,7 +88,6 @@ final class FeedIdentities {
 
   /// Reads the rest of the snapshot, and follows what changed meanwhile. If that is more than the history of the feed has, the
   /// identities are not known.
-  ///
   /// - Parameters:
   ///   - changes: composes the changes of the feed from a revision until now, without a stop.
   ///   - pace: lets the reading stop between two rows. The feed may change meanwhile.
@@ -124,7 +121,6 @@ final class FeedIdentities {
     (self.revision, base) = (revision, revision)
   }
 
-  /// Forgets everything.
   func forget() {
     state = .none
     rows = RowIdentities()
@@ -135,7 +131,6 @@ final class FeedIdentities {
   // MARK: Changes
 
   /// Follows a commit that changed the feed.
-  ///
   /// - Parameter most: the bytes of recent changes that are kept.
   func didChange(by change: borrowing Change, from: UInt64, bytes most: Int, _ pace: Pace) {
     guard case .ready = state else { return }
@@ -184,7 +179,6 @@ struct PastIdentities {
   fileprivate let removed: [UInt64: RowIdentities.Removed]
 
   /// Returns the rows that the changes of a history after revision `from` removed together; nil if the history has lost them.
-  ///
   /// - Parameters:
   ///   - change: the composition of the changes.
   ///   - revision: the revision of the rows, after the last one of the changes.

@@ -40,7 +40,6 @@ struct WatchSchedule {
     }
   }
 
-  /// Removes a watch from its list.
   mutating func remove(_ watch: Watch) {
     switch watch.seat {
     case .ready: ready.remove(at: watch.place, of: watch.session.peer.uid)

@@ -1,4 +1,3 @@
-import FeedChange
 import FeedJSON
 import FeedModel
 import FeedWire
@@ -25,12 +24,9 @@ struct Watches {
   private var bookmarks: Timers<Watch>
   /// Whether the last turn that looked at bookmarks may have left some that are due.
   private(set) var hasDueBookmarks = false
-  /// The number of the last watch.
   private var lastNumber: UInt32 = 0
 
-  init(now: Instant) {
-    bookmarks = Timers(now: now)
-  }
+  init(now: Instant) { bookmarks = Timers(now: now) }
 
   /// Returns the number of the next watch, which is above 0. A connection does not have two watches with one number.
   mutating func nextNumber() -> UInt32 {
@@ -77,7 +73,6 @@ struct Watches {
     }
   }
 
-  /// Records that a delta was made for the watches in step of a channel.
   mutating func didMakeDelta(_ channel: FeedChannel) {
     madeDeltas &+= 1
     if channel.isDirty { return }
@@ -272,9 +267,7 @@ extension Engine {
   private static let turnBudget = 512 << 10
 
   /// Adds a watch that is not live to the schedule.
-  func wait(_ watch: Watch) {
-    watches.schedule.add(watch, isConnectionFull: isFull(watch.session), now: now)
-  }
+  func wait(_ watch: Watch) { watches.schedule.add(watch, isConnectionFull: isFull(watch.session), now: now) }
 
   private func isFull(_ session: Session) -> Bool {
     session.output.isBlocked || session.output.count > Self.partBacklog

@@ -53,11 +53,7 @@ struct ConfigurationFile {
   func apply(
     _ configuration: Configuration, to engine: Engine, now: Instant
   ) throws(ConfigurationFileError) -> ConfigurationChanges {
-    do {
-      return try engine.configure(configuration, now: now)
-    } catch {
-      throw .refused(path, error)
-    }
+    do { return try engine.configure(configuration, now: now) } catch { throw .refused(path, error) }
   }
 
   /// The settings of the socket of the file and the command line combined.
@@ -69,9 +65,7 @@ struct ConfigurationFile {
   }
 
   /// The limits of the file and the command line combined.
-  func limits(_ configuration: Configuration) -> Limits {
-    configuration.effectiveLimits(surroundings)
-  }
+  func limits(_ configuration: Configuration) -> Limits { configuration.effectiveLimits(surroundings) }
 }
 
 /// The reason why the configuration cannot be used.
@@ -154,7 +148,6 @@ enum FileMembers {
   ]
   static let rule = ["uid", "user", "gid", "group", "feeds", "allow"]
 
-  /// Checks one object of the file.
   static func check(
     _ object: JSONView, _ known: [String], _ place: String, _ text: ConfigurationText
   ) throws(ConfigurationError) {
@@ -165,7 +158,6 @@ enum FileMembers {
     }
   }
 
-  /// Checks a definition and the objects in it.
   static func check(
     definition object: JSONView, _ place: String, _ text: ConfigurationText
   ) throws(ConfigurationError) {

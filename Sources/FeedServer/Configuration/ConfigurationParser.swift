@@ -50,9 +50,7 @@ extension Configuration {
   }
 
   /// The limits of the file and the command line combined.
-  func effectiveLimits(_ surroundings: Surroundings) -> Limits {
-    Self.merge(limits, surroundings)
-  }
+  func effectiveLimits(_ surroundings: Surroundings) -> Limits { Self.merge(limits, surroundings) }
 
   private static func merge(_ limits: [String: Int], _ surroundings: Surroundings) -> Limits {
     var merged = surroundings.limits
@@ -127,8 +125,7 @@ extension Configuration {
       for name in ["database", "query"] {
         if let view = element.member(named: name) { members[name] = text.place(view.byteOffset, "\(member).\(name)") }
       }
-      entries.append(
-        Entry(definition: definition, place: text.place(element.byteOffset, member), members: members))
+      entries.append(Entry(definition: definition, place: text.place(element.byteOffset, member), members: members))
     }
     return entries
   }
@@ -241,7 +238,6 @@ extension AccessRules {
   }
 }
 
-/// Parses one rule.
 private struct RuleReader {
   let object: JSONView
   let place: String

@@ -107,7 +107,6 @@ final class GroupMember {
   func close(within nanoseconds: UInt64) { log.close(within: nanoseconds) }
 }
 
-/// Joining a group at the start of the daemon.
 enum GroupStart {
   static let defaultServer = "nats://127.0.0.1:4222"
 

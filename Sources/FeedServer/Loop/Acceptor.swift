@@ -18,7 +18,6 @@ struct Acceptor: ~Copyable {
     let peer: Peer
   }
 
-  /// The maximum number of connections accepted in one turn.
   static let perTurn = 64
   /// The maximum length of the socket's queue.
   static let longestQueue = 4096
@@ -47,9 +46,7 @@ struct Acceptor: ~Copyable {
     _ listener: UnixListener, _ log: Log,
     accept: @escaping (UnixListener) -> UnixListener.Accepted = { $0.accept() }
   ) {
-    self.listener = listener
-    self.log = log
-    self.accept = accept
+    (self.listener, self.log, self.accept) = (listener, log, accept)
     reserve = Self.makeReserve()
   }
 

@@ -22,7 +22,6 @@ package struct EventLoop: ~Copyable {
   private(set) var shutdown: Shutdown
   private var service: ServiceManager
   private var sources = ManagedSources()
-  /// The file of `--metrics-file`; nil if there is none.
   private var metrics: MetricsFile?
   private var configuration: LiveConfiguration
   private var freed: FreedMemory
@@ -166,7 +165,6 @@ package struct EventLoop: ~Copyable {
 
   // MARK: Signals and the end
 
-  /// Handles the signals that have arrived.
   private mutating func handleSignals() {
     do throws(SystemError) {
       while let request = try signals.next() { handle(request) }
@@ -220,9 +218,7 @@ package struct EventLoop: ~Copyable {
           "the daemon stops serving and begins again from an image of the group",
           "feedd loads the state of its group again; connect again in a few seconds."
         )
-        : (
-          "the daemon ends", "feedd cannot tell which changes are stored and ends; connect again when it is back."
-        )
+        : ("the daemon ends", "feedd cannot tell which changes are stored and ends; connect again when it is back.")
       log.write(.error, "\(reason); \(news)")
       turn.abandon(&link, reason: "shutdown", message: message)
       return endDraining()
@@ -242,15 +238,22 @@ package struct EventLoop: ~Copyable {
     if !turn.awaitsLog && !isToldToEnd {
       let engine = engine
       storage.writeImage(executed: turn.executed, { engine.catalog.makeImage() }) {
-        time.read()
-        service.askForTime(now: time.now)
-        while let request = try? signals.next() { if case .end = request { isToldToEnd = true } }
+        if continueEnding() { isToldToEnd = true }
         return !isToldToEnd
       }
     }
     let patience: UInt64 = isToldToEnd ? 1 : 10
     service.tell(.extendTimeout(.seconds(Int64(patience) + 5)))
     storage.close(within: patience * 1_000_000_000)
+  }
+
+  /// Asks the service manager for more time during an end that takes long. Returns whether another signal to end has arrived.
+  private mutating func continueEnding() -> Bool {
+    time.read()
+    service.askForTime(now: time.now)
+    var isTold = false
+    while let request = try? signals.next() { if case .end = request { isTold = true } }
+    return isTold
   }
 
   /// Writes an image of this host, so that the next start has little to execute, and leaves the group. If the servers have forgotten
@@ -262,9 +265,7 @@ package struct EventLoop: ~Copyable {
       var isToldToEnd = false
       let deadline = time.now.adding(seconds: 60)
       member.writeLastImage({ turn.run(&link, now: time.now) }) {
-        time.read()
-        service.askForTime(now: time.now)
-        while let request = try? signals.next() { if case .end = request { isToldToEnd = true } }
+        if continueEnding() { isToldToEnd = true }
         return !isToldToEnd && time.now < deadline && (turn.lossReason == nil || isForgotten)
       }
     }

@@ -1,5 +1,8 @@
+import FeedEngine
+import FeedJSON
 import FeedModel
 import FeedSystem
+import FeedWire
 
 /// The connection to the service manager: state notifications and the watchdog's keep-alive messages.
 ///
@@ -14,19 +17,14 @@ struct ServiceManager {
   private var nextRequest = Instant(nanoseconds: 0)
 
   init(_ notify: Notify, _ log: Log, now: Instant) {
-    self.notify = notify
-    self.log = log
+    (self.notify, self.log) = (notify, log)
     interval = notify.watchdogInterval.map { $0.clampedNanoseconds / 2 }
     deadline = interval == nil ? nil : now
   }
 
   /// Sends the messages as one notification.
   func tell(_ messages: Notify.Message...) {
-    do throws(SystemError) {
-      try notify.send(messages)
-    } catch {
-      log.write(.warning, "\(error)")
-    }
+    do throws(SystemError) { try notify.send(messages) } catch { log.write(.warning, "\(error)") }
   }
 
   /// Asks about once a second for more time to end, and sends a keep-alive message if one is due.
@@ -73,5 +71,41 @@ struct LogHealth {
     return Report(
       line: "storing works again; \(before) \(before == 1 ? "batch was" : "batches were") refused",
       status: "listening; storing works again", isFailure: false)
+  }
+}
+
+/// The file of `--metrics-file`, for the textfile collector of node_exporter.
+///
+/// It is replaced atomically. Of consecutive failures, only the first is logged.
+struct MetricsFile {
+  /// Nanoseconds between two writes.
+  private static let interval: UInt64 = 15_000_000_000
+
+  private let path: String
+  private let log: Log
+  /// The time to call ``write(_:now:)``.
+  private(set) var deadline: Instant
+  private var hasFailed = false
+
+  init(_ path: String, _ log: Log, now: Instant) {
+    (self.path, self.log) = (path, log)
+    deadline = now
+  }
+
+  /// Writes the file if it is time.
+  mutating func write(_ engine: Engine, now: Instant) {
+    guard now >= deadline else { return }
+    deadline = now.adding(nanoseconds: Self.interval)
+    var json = ByteBuffer()
+    engine.appendStatistics(to: &json)
+    var scanner = JSONScanner()
+    guard let stats = try? scanner.scan(json.bytes) else { return }
+    do throws(SystemError) {
+      try SmallFile.replace(path, with: Array(Metrics.text(of: stats).utf8), isPublic: true)
+      hasFailed = false
+    } catch {
+      if !hasFailed { log.write(.error, "cannot write metrics: \(error)") }
+      hasFailed = true
+    }
   }
 }

@@ -26,9 +26,7 @@ public final class SlicedWork: SliceRunner, @unchecked Sendable {
   ///   - slice: nanoseconds; with 0, work stops whenever it looks at the clock.
   ///   - isEager: whether each request that changes feeds is sliced as finely as possible.
   public init(_ name: String, slice: UInt64 = SlicedWork.standardSlice, isEager: Bool = false) {
-    self.name = name
-    self.slice = slice
-    self.isEager = isEager
+    (self.name, self.slice, self.isEager) = (name, slice, isEager)
   }
 
   public func beginSlice() { deadline = MonotonicClock.now &+ slice }

@@ -27,9 +27,7 @@ struct SocketLink: ~Copyable, Link {
 
   private let poll: EventPoll
   private var eager = EagerWait()
-  /// The connections by number.
   private var slots: [SocketSlot] = []
-  /// The number of open connections.
   private(set) var count = 0
   /// The generation of the connection that was opened last.
   private var generation: UInt32 = 0

@@ -109,9 +109,7 @@ extension Daemon {
     }
   }
 
-  private static func lines(
-    of found: StateCheck.Findings, _ directory: String, _ catalog: Catalog
-  ) -> [String] {
+  private static func lines(of found: StateCheck.Findings, _ directory: String, _ catalog: Catalog) -> [String] {
     var lines = [
       "\(directory): sound",
       "epoch \(found.epoch), schema \(found.schema), written by feedd \(found.software)",

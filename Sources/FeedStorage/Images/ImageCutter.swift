@@ -29,9 +29,7 @@ struct ImageCutter: ~Copyable {
   private var elements: UInt32 = 0
   private var chunk = RowChunk()
 
-  init(_ image: CatalogImage) {
-    self.image = image
-  }
+  init(_ image: CatalogImage) { self.image = image }
 
   /// Returns the next part, about 64 KiB. The last part has `isLast` set.
   mutating func next() -> ImagePart {
@@ -139,9 +137,7 @@ struct ImageCutter: ~Copyable {
   }
 
   /// Checks counts only, in O(1): checking every number would be too slow for debug builds.
-  private func checkInvariants() {
-    assert(feedIndex <= image.feeds.count && Int(elements) <= numbers.count)
-  }
+  private func checkInvariants() { assert(feedIndex <= image.feeds.count && Int(elements) <= numbers.count) }
 }
 
 /// The image that is being written: its unread rest, and the parts on their way to the thread that writes them.

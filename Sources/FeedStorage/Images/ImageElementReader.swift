@@ -95,8 +95,7 @@ final class ImageElementReader: @unchecked Sendable {
   private var current = Part()
 
   init(_ database: Database, feed: Int64, _ checksum: FeedChecksum) throws(StorageError) {
-    self.feed = feed
-    self.checksum = checksum
+    (self.feed, self.checksum) = (feed, checksum)
     path = database.path
     expected = Schema.base(of: feed)
     let last = try database.reading(

@@ -75,9 +75,7 @@ final class ImagePart: @unchecked Sendable {
     return result
   }
 
-  func appendFeedEnd(historyBases: String?) {
-    items.append(.feedEnd(historyBases: historyBases))
-  }
+  func appendFeedEnd(historyBases: String?) { items.append(.feedEnd(historyBases: historyBases)) }
 
   private func append(_ write: (inout ByteBuffer) -> Void) -> Range<Int> {
     let start = buffer.count

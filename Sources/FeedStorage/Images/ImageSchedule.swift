@@ -1,6 +1,5 @@
 import FeedModel
 
-/// The policy for writing images.
 public struct ImagePolicy: Sendable, Equatable {
   /// The number of log bytes up to which no image is needed.
   public var journalBytes = 16 << 20
@@ -43,7 +42,6 @@ struct ImageSchedule {
   private var steps: (all: UInt64, covered: UInt64) = (0, 0)
   /// Bytes of the newest complete image; 0 before the first.
   private(set) var imageBytes = 0
-  /// The bytes that the next image needs.
   private(set) var nextImageBytes = 0
   private var state = State.idle
   /// Whether an image should be written immediately, whatever the length of the log.
@@ -107,7 +105,6 @@ struct ImageSchedule {
 
   private var hasLogToCover: Bool { journalBytes > 0 && !isHeld }
 
-  /// Whether an image should be begun now.
   func wantsImage(now: UInt64) -> Bool {
     guard case .idle = state, hasLogToCover, now >= resumesAt else { return false }
     return isLong || now >= latestMoment

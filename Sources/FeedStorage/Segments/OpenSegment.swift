@@ -21,10 +21,7 @@ struct OpenSegment {
   private var unsettled: (range: Range<Int>, writtenEnd: Int)?
 
   init(_ file: any LogFile, _ header: SegmentHeader, checksum: UInt32, in directory: String, end: Int) {
-    self.file = file
-    self.header = header
-    self.checksum = checksum
-    self.directory = directory
+    (self.file, self.header, self.checksum, self.directory) = (file, header, checksum, directory)
     name = SegmentHeader.name(of: header.number)
     self.end = end
   }

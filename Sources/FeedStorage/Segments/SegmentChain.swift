@@ -75,7 +75,6 @@ struct SegmentChain {
 
   /// Reads the headers of all segments in a directory.
   /// - Parameters:
-  ///   - boot: the identity of the current boot.
   ///   - skipsDamaged: whether the log is cut where it does not verify.
   ///   - keepsOpen: whether the files are kept open, if the process may open so many: a daemon may remove them before they are
   ///     read.
@@ -299,7 +298,6 @@ struct LogEnd {
   var leftovers: [String] = []
   /// The highest number of a segment that exists.
   var highest: UInt64 = 0
-  /// The number of the next batch.
   var nextBatch: UInt64 = 1
   /// The revision after the last batch.
   var revision: UInt64 = 0

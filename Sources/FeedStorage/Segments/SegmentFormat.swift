@@ -13,17 +13,13 @@ struct SegmentHeader: Equatable {
 
   /// The number in the name of the file.
   var number: UInt64
-  /// The size of the file.
   var fileBytes: Int
-  /// The number of the first batch.
   var firstBatch: UInt64
-  /// The revision before the first batch.
   var firstRevision: UInt64
   /// The version of the rules by which the requests are executed.
   var rules: UInt32
   /// Whether each batch was synced before it was acknowledged.
   var isSynced: Bool
-  /// The epoch of the revisions.
   var epoch: String
   /// The epoch of the state on which the first batch was executed.
   var previousEpoch: String
@@ -120,12 +116,9 @@ struct SegmentHeader: Equatable {
   static func read(_ file: any LogFile) throws(SystemError) -> Result<(header: SegmentHeader, checksum: UInt32), Flaw> {
     var space = [UInt8](repeating: 0, count: page)
     func fill() throws(SystemError) -> Int {
-      var (count, failure): (Int, SystemError?) = (0, nil)
-      space.withUnsafeMutableBytes { space in
-        do throws(SystemError) { count = try file.read(space, at: 0) } catch { failure = error }
+      try space.withUnsafeMutableBufferPointer { space throws(SystemError) in
+        try file.read(UnsafeMutableRawBufferPointer(space), at: 0)
       }
-      if let failure { throw failure }
-      return count
     }
     guard try fill() == page else { return .failure(.invalid) }
     let count = space.withUnsafeBytes {
@@ -163,7 +156,6 @@ struct RecordHeader: Equatable {
   var revision: UInt64
   /// The moment at which the batch is executed, in nanoseconds.
   var moment: UInt64
-  /// The checksum of the requests.
   var checksum: UInt32
 
   /// - Parameter segment: the checksum of the segment's header.

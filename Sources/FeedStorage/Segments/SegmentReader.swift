@@ -4,7 +4,6 @@ import FeedSystem
 ///
 /// The bytes behind the last record decide what the end of the segment is; see `Ending`.
 struct SegmentReader {
-  /// A batch that was read.
   struct Batch {
     let header: RecordHeader
     /// The framed requests. Valid while the bytes of the segment are.
@@ -38,7 +37,6 @@ struct SegmentReader {
   private let bytes: UnsafeRawBufferPointer
   private let checksum: UInt32
   private let trust: Trust
-  /// The number of the next batch.
   private(set) var nextBatch: UInt64
   /// The offset of the next record.
   private(set) var offset: Int
@@ -51,14 +49,11 @@ struct SegmentReader {
   ///   - bytes: the whole file.
   ///   - checksum: that of the header.
   init(_ bytes: UnsafeRawBufferPointer, _ header: SegmentHeader, checksum: UInt32, trust: Trust) {
-    self.bytes = bytes
-    self.checksum = checksum
-    self.trust = trust
+    (self.bytes, self.checksum, self.trust) = (bytes, checksum, trust)
     nextBatch = header.firstBatch
     offset = header.byteCount
   }
 
-  /// Returns the next batch; nil at the end.
   mutating func next() -> Batch? {
     guard offset + RecordHeader.byteCount <= bytes.count else {
       ending = .clean
@@ -135,7 +130,6 @@ struct SegmentReader {
   }
 }
 
-/// The bytes of a segment in memory.
 final class SegmentBytes {
   private let memory: UnsafeMutableRawBufferPointer
   var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(memory) }

@@ -71,9 +71,7 @@ struct SegmentWriter: ~Copyable {
   private var scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: RecordHeader.byteCount, alignment: 8)
 
   init(_ files: any LogDirectory, in directory: String, after end: LogEnd, _ facts: Facts) {
-    self.files = files
-    self.directory = directory
-    self.facts = facts
+    (self.files, self.directory, self.facts) = (files, directory, facts)
     spares = SpareSegments(files, in: directory, facts.durability)
     segments = end.segments
     former = end.last
@@ -243,19 +241,15 @@ struct SegmentWriter: ~Copyable {
       let (encoded, checksum) = header.encode()
       // The first segment of a run tells the next start of which boot it is.
       let needsSync = facts.durability == .disk || current == nil
-      let failure = encoded.withUnsafeBytes { bytes -> SystemError? in
-        do throws(SystemError) {
-          try file.writeAll(bytes, at: 0)
-          if needsSync { try file.sync() }
-          try files.rename(source, to: name)
-          return nil
-        } catch {
-          return error
+      do throws(SystemError) {
+        try encoded.withUnsafeBufferPointer { bytes throws(SystemError) in
+          try file.writeAll(UnsafeRawBufferPointer(bytes), at: 0)
         }
-      }
-      if let failure {
+        if needsSync { try file.sync() }
+        try files.rename(source, to: name)
+      } catch {
         try? files.remove(source)
-        throw failure
+        throw error
       }
       unfinished = Unfinished(
         needsSync: needsSync, before: replaced == nil ? segmentBefore() : nil,

@@ -23,9 +23,7 @@ struct SpareSegments {
   private var reserved: Waiting?
 
   init(_ files: any LogDirectory, in directory: String, _ durability: Durability) {
-    self.files = files
-    self.directory = directory
-    self.durability = durability
+    (self.files, self.directory, self.durability) = (files, directory, durability)
   }
 
   /// The bytes of what waits.
@@ -126,13 +124,9 @@ struct SegmentFiles {
   private let files: any LogDirectory
   private let durability: Durability
 
-  init(_ files: any LogDirectory, _ durability: Durability) {
-    self.files = files
-    self.durability = durability
-  }
+  init(_ files: any LogDirectory, _ durability: Durability) { (self.files, self.durability) = (files, durability) }
 
   /// Creates a segment.
-  ///
   /// - Parameter isSoon: whether it is filled soon. Its memory is then prepared, so that the thread that stores a batch need not.
   ///   Later, the zeros would have gone to the disk for nothing.
   func create(_ wanted: Wanted, isSoon: Bool = false) throws(SystemError) -> any LogFile {

@@ -3,7 +3,6 @@ import Glibc
 
 /// Reports changes in directories (inotify) through a descriptor.
 public final class FileEvents {
-  /// A change in a watched directory.
   public struct Event: Sendable {
     /// The number of the directory, from ``watch(directory:)``.
     public let directory: Int32
@@ -34,7 +33,6 @@ public final class FileEvents {
   /// The descriptor to poll for reading.
   public var descriptor: Int32 { handle.rawValue }
 
-  /// The changes to report.
   public enum Interest: Sendable {
     /// Which files the names in the directory stand for: creation, renaming, deletion and changed permissions.
     case names
@@ -60,9 +58,7 @@ public final class FileEvents {
   }
 
   /// Stops watching a directory. A directory that was removed is not an error.
-  public func unwatch(_ directory: Int32) {
-    _ = inotify_rm_watch(handle.rawValue, directory)
-  }
+  public func unwatch(_ directory: Int32) { _ = inotify_rm_watch(handle.rawValue, directory) }
 
   /// Calls `body` with the events since the last call, in order. Never blocks.
   public func forEach(_ body: (Event) -> Void) {

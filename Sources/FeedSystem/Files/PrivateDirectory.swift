@@ -81,9 +81,7 @@ public struct DirectoryLock: ~Copyable {
     return status.st_mode & 0o022 != 0 ? .writable(mode: status.st_mode & 0o7777) : nil
   }
 
-  private init(handle: consuming Descriptor) {
-    self.handle = handle
-  }
+  private init(handle: consuming Descriptor) { self.handle = handle }
 }
 
 /// The reason why other users control a directory.

@@ -10,7 +10,11 @@ public enum StandardStreams {
   /// Writes all of the bytes. Waits for room, also if the descriptor is nonblocking.
   /// - Throws: `EPIPE` if the reader has closed the pipe; see ``ignoreBrokenPipes()``.
   public static func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) throws(SystemError) {
-    try Descriptor.writeAll(bytes, to: descriptor, "write to standard \(descriptor == error ? "error" : "output")")
+    try Descriptor.writeAll(bytes, to: descriptor, writing(to: descriptor))
+  }
+
+  private static func writing(to descriptor: Int32) -> String {
+    "write to standard \(descriptor == error ? "error" : "output")"
   }
 
   /// Writes some of the bytes to standard output, without waiting for its reader.
@@ -29,16 +33,7 @@ public enum StandardStreams {
 
   /// Writes the UTF-8 of a text; see ``writeAll(_:to:)``.
   public static func writeAll(_ text: String, to descriptor: Int32) throws(SystemError) {
-    var text = text
-    let result = text.withUTF8 { bytes -> SystemError? in
-      do throws(SystemError) {
-        try writeAll(UnsafeRawBufferPointer(bytes), to: descriptor)
-        return nil
-      } catch {
-        return error
-      }
-    }
-    if let result { throw result }
+    try Descriptor.writeAll(Array(text.utf8)[...], to: descriptor, writing(to: descriptor))
   }
 
   /// Reads the available bytes, after waiting for at least one.
@@ -80,9 +75,7 @@ public enum UnreadBytes: Equatable, Sendable {
   }
 }
 
-/// The properties of the terminal of a descriptor, if it is a terminal.
 public struct Terminal: Equatable, Sendable {
-  /// Whether the descriptor is a terminal.
   public var isTerminal: Bool
   /// The number of columns, from `$COLUMNS` or the terminal; otherwise ``defaultColumns``.
   public var columns: Int

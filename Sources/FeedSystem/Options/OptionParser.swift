@@ -14,9 +14,7 @@ struct OptionParser {
   private var parsed = ParsedOptions()
 
   init(_ options: [OptionDescription], _ arguments: [String], stopsAtOperand: Bool) {
-    self.options = options
-    self.arguments = arguments
-    self.stopsAtOperand = stopsAtOperand
+    (self.options, self.arguments, self.stopsAtOperand) = (options, arguments, stopsAtOperand)
   }
 
   /// Parses all arguments.

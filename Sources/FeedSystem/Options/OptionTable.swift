@@ -19,10 +19,7 @@ public struct OptionTable: Equatable, Sendable {
   public init(
     program: String, usage: [String], about: String, examples: String = "", groups: [OptionGroup], notes: String = ""
   ) {
-    self.program = program
-    self.usage = usage
-    self.about = about
-    self.examples = examples
+    (self.program, self.usage, self.about, self.examples) = (program, usage, about, examples)
     self.groups = groups + [OptionGroup("Information", [.help, .version])]
     self.notes = notes
     assert(Set(options.map(\.name)).count == options.count, "two options have the same name")
@@ -37,10 +34,7 @@ public struct OptionGroup: Equatable, Sendable {
   public var title: String
   public var options: [OptionDescription]
 
-  public init(_ title: String, _ options: [OptionDescription]) {
-    self.title = title
-    self.options = options
-  }
+  public init(_ title: String, _ options: [OptionDescription]) { (self.title, self.options) = (title, options) }
 }
 
 /// One option: a long name, possibly a letter, an optional value, and its description in the help.
@@ -61,11 +55,7 @@ public struct OptionDescription: Equatable, Sendable {
     _ name: String, letter: Character? = nil, value: OptionValue = .none, help: String, defaultText: String? = nil,
     repeats: Bool = false
   ) {
-    self.name = name
-    self.letter = letter
-    self.value = value
-    self.help = help
-    self.defaultText = defaultText
+    (self.name, self.letter, self.value, self.help, self.defaultText) = (name, letter, value, help, defaultText)
     self.repeats = repeats
   }
 
@@ -75,7 +65,6 @@ public struct OptionDescription: Equatable, Sendable {
   public static let version = OptionDescription("version", letter: "V", help: "print the version and exit")
 }
 
-/// The type of an option's value.
 public enum OptionValue: Equatable, Sendable {
   /// The option has no value.
   case none
@@ -138,7 +127,6 @@ public enum OptionValue: Equatable, Sendable {
 
 /// A parsed command line. Every value has the type of its option.
 public struct ParsedOptions: Equatable, Sendable {
-  /// The operands, in order.
   public internal(set) var operands: [String] = []
   private var values: [String: [String]] = [:]
 

@@ -57,9 +57,7 @@ public struct Notify: Sendable {
 
   /// A notification.
   public enum Message: Equatable, Sendable {
-    /// The service listens and is ready.
     case ready
-    /// The service is stopping.
     case stopping
     /// The service is reloading its configuration. ``ready`` follows.
     case reloading
@@ -88,7 +86,6 @@ public struct Notify: Sendable {
   /// Sends the messages as one datagram. Does nothing without a manager. Never blocks.
   public func send(_ messages: Message...) throws(SystemError) { try send(messages) }
 
-  /// Sends the messages as one datagram; see ``send(_:)-(Message...)``.
   public func send(_ messages: [Message]) throws(SystemError) {
     guard let socketName else { return }
     let sender = if let sender { sender } else { try DatagramSender(to: socketName) }
@@ -115,16 +112,12 @@ public final class JournalSocket: Sendable {
   /// Where the journal listens.
   public static let standardPath = "/run/systemd/journal/socket"
 
-  /// A field of an entry.
   public struct Field: Equatable, Sendable {
     /// Upper-case letters, digits and underscores.
     public let name: String
     public let value: String
 
-    public init(_ name: String, _ value: String) {
-      self.name = name
-      self.value = value
-    }
+    public init(_ name: String, _ value: String) { (self.name, self.value) = (name, value) }
   }
 
   private let sender: DatagramSender

@@ -1,4 +1,5 @@
 import CLinux
+import FeedJSON
 import Glibc
 import Synchronization
 
@@ -11,10 +12,7 @@ public final class Thread: Sendable {
     let name: String
     let body: @Sendable () -> Void
 
-    init(_ name: String, _ body: @escaping @Sendable () -> Void) {
-      self.name = name
-      self.body = body
-    }
+    init(_ name: String, _ body: @escaping @Sendable () -> Void) { (self.name, self.body) = (name, body) }
   }
 
   private let number: pthread_t
@@ -92,5 +90,78 @@ public final class WakeUp: Sendable {
   public func wait() {
     _ = try? Readiness.readable.wait(on: handle.rawValue)
     clear()
+  }
+}
+
+/// The clock for deadlines and durations: nanoseconds since an unspecified start. It never goes backwards, and stands still while the
+/// machine is suspended.
+public enum MonotonicClock {
+  /// The present time in nanoseconds. Reading it takes a few tens of nanoseconds (vDSO).
+  public static var now: UInt64 { nanoseconds(CLOCK_MONOTONIC) }
+
+  /// Returns the timeout for `poll` or `epoll_wait`: the milliseconds until `deadline`, rounded up so that the wait does not
+  /// end early. 0 if the deadline has passed; never negative.
+  public static func milliseconds(until deadline: UInt64) -> Int32 { milliseconds(from: now, until: deadline) }
+
+  /// Like the other function, for times of any clock.
+  public static func milliseconds(from now: UInt64, until deadline: UInt64) -> Int32 {
+    guard deadline > now else { return 0 }
+    let (whole, rest) = (deadline - now).quotientAndRemainder(dividingBy: 1_000_000)
+    return Int32(clamping: whole &+ (rest > 0 ? 1 : 0))
+  }
+}
+
+/// The clock for ages: nanoseconds since an unspecified start. It never goes backwards, and advances while the machine is suspended.
+public enum BootClock {
+  /// The present time in nanoseconds.
+  public static var now: UInt64 { nanoseconds(CLOCK_BOOTTIME) }
+}
+
+/// The date and time of day.
+public enum WallClock {
+  /// Nanoseconds since 1970-01-01 00:00 UTC. This clock can be set back.
+  public static var now: UInt64 { nanoseconds(CLOCK_REALTIME) }
+
+  /// The present time as RFC 3339 text in UTC with milliseconds: `2026-03-01T12:00:00.123Z`.
+  public static var text: String { text(now) }
+
+  /// Returns the text of a time in nanoseconds since 1970; see ``text``.
+  public static func text(_ nanoseconds: UInt64) -> String {
+    var seconds = time_t(nanoseconds / 1_000_000_000)
+    var parts = tm()
+    gmtime_r(&seconds, &parts)
+    let date =
+      "\(padded(parts.tm_year + 1900, to: 4))-\(padded(parts.tm_mon + 1, to: 2))-\(padded(parts.tm_mday, to: 2))"
+    let clock = "\(padded(parts.tm_hour, to: 2)):\(padded(parts.tm_min, to: 2)):\(padded(parts.tm_sec, to: 2))"
+    return "\(date)T\(clock).\(padded(nanoseconds / 1_000_000 % 1000, to: 3))Z"
+  }
+}
+
+/// What the scheduler did to the calling thread.
+public enum ThreadScheduling {
+  /// How often another thread took the processor from this one. One system call.
+  public static var involuntarySwitches: Int { clinux_involuntary_switches() }
+}
+
+/// The processor time of this process, for measurements. It does not include other processes.
+public enum ProcessorClock {
+  /// Nanoseconds of processor time used so far.
+  public static var now: UInt64 { nanoseconds(CLOCK_PROCESS_CPUTIME_ID) }
+}
+
+private func nanoseconds(_ clock: clockid_t) -> UInt64 {
+  var time = timespec()
+  let result = clock_gettime(clock, &time)
+  assert(result == 0, "cannot read clock \(clock)")
+  return UInt64(truncatingIfNeeded: time.tv_sec) &* 1_000_000_000 &+ UInt64(truncatingIfNeeded: time.tv_nsec)
+}
+
+extension Duration {
+  /// Whole nanoseconds, clamped to the range from 0 to about 292 years.
+  public var clampedNanoseconds: UInt64 {
+    let (seconds, attoseconds) = components
+    guard seconds >= 0, attoseconds >= 0 else { return 0 }
+    guard seconds < 9_000_000_000 else { return 9_000_000_000_000_000_000 }
+    return UInt64(seconds) * 1_000_000_000 + UInt64(attoseconds) / 1_000_000_000
   }
 }
