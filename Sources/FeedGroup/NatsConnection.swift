@@ -167,7 +167,8 @@ private enum CStrings {
 extension Character {
   /// Whether the character stands for itself in a JSON string. libnats writes texts into JSON as they are.
   fileprivate var isPlainInJSON: Bool {
-    self != "\"" && self != "\\" && unicodeScalars.allSatisfy { $0.value >= 0x20 }
+    // A quotation mark with a combining mark is another character.
+    unicodeScalars.allSatisfy { $0 != "\"" && $0 != "\\" && $0.value >= 0x20 }
   }
 }
 

@@ -16,11 +16,12 @@ class Passwords(GroupTest):
 
     def test_texts_that_libnats_does_not_quote(self):
         # The name of a host is for people.
-        daemon = self.daemon('a "b"\\c', url=f"nats://u:p@127.0.0.1:{self.port}")
+        host = 'a "b"\\c"\u0301'
+        daemon = self.daemon(host, url=f"nats://u:p@127.0.0.1:{self.port}")
         daemon.start()
         client = daemon.ready()
         self.assertEqual([member["host"] for member in wait_for(lambda: client.call("group")["members"], 20, "member")],
-                         ['a "b"\\c'])
+                         [host])
         path = os.path.join(self.directory, "c.json")
         with open(path, "w") as file:
             json.dump({"group": {"user": "u", "password": 'p"'}}, file)
