@@ -22,8 +22,8 @@ struct ManagedQueue {
   }
 
   private var waiting: [String: Waiting] = [:]
-  /// The status of each source whose rows are in flight.
-  private var inFlight: [String: SourceStatus] = [:]
+  /// The status of each source whose rows are in flight, for the last of them, and the number of requests.
+  private var inFlight: [String: (status: SourceStatus, count: Int)] = [:]
   /// The feeds whose rows this daemon proposes to its group, if its configuration defines them; nil for all.
   var proposed: Set<String>?
   /// Incremented when managed feeds may have been defined, redefined or undefined.
@@ -44,7 +44,7 @@ struct ManagedQueue {
 
   /// Sets the status for the waiting rows of a feed. Returns false if none wait.
   mutating func update(_ status: SourceStatus, for feed: String) -> Bool {
-    if inFlight[feed] != nil { inFlight[feed] = status }
+    inFlight[feed]?.status = status
     waiting[feed]?.status = status
     return waiting[feed] != nil || inFlight[feed] != nil
   }
@@ -57,28 +57,32 @@ struct ManagedQueue {
   /// Removes and returns the waiting rows of a feed, which are in flight from now on.
   mutating func takeForLog(_ feed: String) -> ProposedRows? {
     guard let found = take(feed) else { return nil }
-    inFlight[feed] = found.status
+    inFlight[feed] = (found.status, (inFlight[feed]?.count ?? 0) + 1)
     return ProposedRows(rows: found.rows, since: found.status.since)
   }
 
-  /// Removes and returns the status of a source whose rows were in flight.
-  mutating func takeStatus(_ feed: String) -> SourceStatus? { inFlight.removeValue(forKey: feed) }
+  /// Returns the status of a source whose rows were in flight, and removes it if no newer ones are.
+  mutating func takeStatus(_ feed: String) -> SourceStatus? {
+    guard let found = inFlight[feed] else { return nil }
+    inFlight[feed] = found.count > 1 ? (found.status, found.count - 1) : nil
+    return found.status
+  }
 
   /// Records that the request for a feed's rows could not be stored.
   /// - Parameter rows: those that were in flight.
-  /// - Returns: when the rows that wait now were read, as in `SourceStatus.since`.
+  /// - Returns: when the newest rows were read, as in `SourceStatus.since`.
   mutating func didFail(_ feed: String, _ rows: ProposedRows?) -> String {
     if let rows {
-      let status = inFlight.removeValue(forKey: feed) ?? waiting[feed]?.status
-      // Newer rows wait for a request of their own.
-      if waiting[feed].map({ $0.hasFailed }) ?? true {
+      let status = takeStatus(feed) ?? waiting[feed]?.status
+      // Newer rows have a request of their own, which is in flight or waits.
+      if inFlight[feed] == nil, waiting[feed].map({ $0.hasFailed }) ?? true {
         waiting[feed] = Waiting(
           rows: rows.rows, status: status ?? SourceStatus(.ok, since: rows.since), hasFailed: true)
       }
     } else {
       waiting[feed]?.hasFailed = true
     }
-    return waiting[feed]?.status.since ?? ""
+    return waiting[feed]?.status.since ?? inFlight[feed]?.status.since ?? ""
   }
 
   /// Returns the feeds whose requests failed, in order, and marks them as submitted again.
@@ -164,8 +168,9 @@ extension Engine {
   /// Sets the rows that a request contains, or the waiting rows of a feed. In replay there are none; only the revision advances.
   func setRows(of name: String, _ proposed: ProposedRows?, isLogged: Bool, isOwn: Bool) {
     if catalog.keepsManagedRows {
+      guard let proposed else { return }
       let status = isOwn ? ownWork.managed.takeStatus(name) : nil
-      guard let proposed, let feed = catalog.feeds[name] else { return }
+      guard let feed = catalog.feeds[name] else { return }
       return setRows(proposed.rows, of: feed, status ?? SourceStatus(.ok, since: proposed.since))
     }
     let before = catalog.revision

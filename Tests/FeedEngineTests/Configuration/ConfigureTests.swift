@@ -128,6 +128,22 @@ struct ConfigureTests {
     expectEqual(harness.ask(client, "describe", #"{"feed":"a"}"#).first?.json?["result"]?["type"]?.string, "$.x")
   }
 
+  @Test("rows that could not be stored do not replace newer ones that are in flight")
+  func rowsOlderThanThoseInFlight() {
+    var queue = ManagedQueue()
+    var proposed: [ProposedRows?] = []
+    for count in 1...2 {
+      let mustSubmit = queue.put(rows(count), for: "f", status: SourceStatus(.ok, since: "T\(count)"))
+      #expect(mustSubmit)
+      proposed.append(queue.takeForLog("f"))
+    }
+    expectEqual(queue.didFail("f", proposed[0]), "T2")
+    expectEqual(queue.takeFailed(), [])
+    expectEqual(queue.didFail("f", proposed[1]), "T2")
+    expectEqual(queue.takeFailed(), ["f"])
+    expectEqual(queue.takeForLog("f"), proposed[1])
+  }
+
   @Test("a file is applied in an order that the limits allow, whatever the order of its definitions")
   func feedsThatShowMoreAndLess() throws {
     let harness = EngineHarness()
