@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sqlite3
+import time
 import unittest
 
 from group_processes import request, wait_for
@@ -128,6 +129,30 @@ class ManagedFeeds(GroupTest):
         wait_for(lambda: a.error("define", feed="behind", kind="array", replace=True) is None, 20, "membership")
         self.configuration("b", [self.list_of("c", 3)])
         self.assertEqual(self.reload(second, b)["status"], "applied")
+
+    def test_a_host_takes_over_a_feed_that_it_begins_to_configure(self):
+        path = self.database(rows=[(1, "x", "one")])
+        daemons = {name: self.start(name, "--config", self.configuration(name, [])) for name in ("a", "b")}
+        for _, client in daemons.values():
+            wait_for(lambda: len(client.call("group")["members"]) == 2, 20, "two members")
+        places = {member["host"]: member["member"] for member in client.call("group")["members"]}
+        for name in sorted(daemons, key=places.get, reverse=True):
+            daemon, client = daemons[name]
+            self.configuration(name, [self.managed(path)])
+            # The member that is first of all knows that it is to read the database before the log has its configuration, which changes
+            # no feed.
+            self.servers.processes[0].stop()
+            try:
+                daemon.signal(signal.SIGHUP)
+                time.sleep(0.5)
+            finally:
+                self.servers.processes[0].resume()
+            wait_for(lambda: client.call("stats")["configuration"]["reads"] == 2, 20, "configuration")
+            wait_for(lambda: self.texts(client) == [["one"]], 20, "rows")
+        other, _ = next(found for found in daemons.values() if found[0] is not daemon)
+        other.stop()
+        self.database(rows=[(2, "x", "two")])
+        wait_for(lambda: self.texts(client) == [["one", "two"]], 20, "rows that the first member reads")
 
     def test_a_member_whose_start_is_refused_leaves(self):
         _, a = self.start("a")

@@ -111,7 +111,8 @@ extension Engine {
     case .owner(let uid): ownWork.owner = uid
     case .rows(let feed, let rows): setRows(of: feed, rows, isLogged: isLogged, isOwn: isOwn)
     case .configure(let definitions, let names):
-      ownWork.managed.definitionsDidChange()
+      // At the end: this may take several turns.
+      defer { ownWork.managed.definitionsDidChange() }
       catalog.begin(at: time.moment)
       do throws(FeedError) {
         for definition in definitions { try catalog.define(definition, replace: true) }
@@ -230,6 +231,8 @@ extension Engine {
       ownWork.configured.submit(configuration)
       submit(.configure(define: entries.map(\.definition), undefine: changes.undefined))
     }
+    // In a group, also a configuration that changes no feed decides whose databases this daemon reads.
+    ownWork.managed.definitionsDidChange()
     changes.access = useAccess(of: configuration)
     return changes
   }
