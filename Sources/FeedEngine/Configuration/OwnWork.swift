@@ -164,7 +164,8 @@ struct ConfiguredFeeds {
       if known == nil { changes.defined.append(definition.name) } else { changes.redefined.append(definition.name) }
     }
     let names = Set(configuration.entries.map(\.definition.name))
-    changes.undefined = managed.filter { !names.contains($0) }
+    // One that waits for the log undefines a feed that it does not have: a second time would fail.
+    changes.undefined = managed.filter { !names.contains($0) && (submitted.isEmpty || definitions[$0] != nil) }
     changes.left = definitions.keys.filter { !names.contains($0) && catalog.feeds[$0] != nil }.sorted()
     changes.left.removeAll(where: changes.undefined.contains)
     return (entries, changes)
@@ -342,11 +343,11 @@ struct ConfigurationReports {
 
   mutating func didSubmit() { waiting += 1 }
 
-  /// Records that a request was executed, or why it changed nothing: then only the access rules are in effect. Requests of replay
-  /// were not submitted.
+  /// Records that a request was executed, or why it changed nothing: then only the access rules are in effect, unless the request of
+  /// a later reading decides. Requests of replay were not submitted.
   mutating func didComplete(_ error: String?) {
     waiting = max(0, waiting - 1)
-    guard let error, let access = last?.changes.access else { return }
+    guard waiting == 0, let error, let access = last?.changes.access else { return }
     last?.error = error
     last?.changes = ConfigurationChanges(access: access)
   }

@@ -128,6 +128,39 @@ struct ConfigureTests {
     expectEqual(harness.ask(client, "describe", #"{"feed":"a"}"#).first?.json?["result"]?["type"]?.string, "$.x")
   }
 
+  @Test("a managed feed that leaves the file is undefined once, also if the file is read again before the log has this")
+  func undefinedWhileAnotherWaits() throws {
+    let harness = EngineHarness(isDurable: true)
+    try harness.configure(#"{"feeds": [\#(Self.people)]}"#)
+    harness.log?.isHeld = true
+    let file = #"{"feeds": [{"feed": "list", "kind": "array"}]}"#
+    try expectEqual(harness.configure(file).undefined, ["people"])
+    try expectEqual(harness.configure(file).undefined, [])
+    harness.log?.isHeld = false
+    harness.log?.store()
+    harness.turn()
+    harness.turn()
+    #expect(harness.engine.catalog.feeds["people"] == nil && harness.engine.catalog.feeds["list"] != nil)
+    expectEqual(harness.engine.failedConfigurations, 0)
+  }
+
+  @Test("a report tells what became of the last configuration, not of one before it that could not be stored")
+  func reportOfTheLastConfiguration() throws {
+    let harness = EngineHarness(isDurable: true)
+    func file(_ name: String) -> String { #"{"feeds": [{"feed": "\#(name)", "kind": "array"}]}"# }
+    harness.log?.isHeld = true
+    try harness.configure(file("a"))
+    let changes = try harness.configure(file("b"))
+    harness.engine.report(ConfigurationReport(file: "f", time: "t", changes: changes))
+    harness.log?.isHeld = false
+    harness.log?.fail("the disk is full")
+    harness.turn()
+    harness.turn()
+    let report = harness.ask(harness.connect(uid: 0), "stats").first?.json?["result"]?["configuration"]
+    expectEqual(report?["status"]?.string, "applied")
+    expectEqual(report?["defined"]?.text, #"["b"]"#)
+  }
+
   @Test("rows that could not be stored do not replace newer ones that are in flight")
   func rowsOlderThanThoseInFlight() {
     var queue = ManagedQueue()
