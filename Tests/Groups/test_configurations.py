@@ -162,8 +162,9 @@ class ManagedFeeds(GroupTest):
         self.start("d", "--config", self.configuration("d", [self.list_of("c", 2)]))
 
     def test_a_configuration_that_a_full_stream_does_not_store_is_applied_later(self):
-        daemon, a = self.start("a", "--config", self.configuration("a", [self.list_of("c", 1)]))
-        wait_for(lambda: a.call("describe", feed="c"), 20, "feed")
+        path = self.database(rows=[(1, "x", "one")])
+        daemon, a = self.start("a", "--config", self.configuration("a", [self.list_of("c", 1), self.managed(path)]))
+        wait_for(lambda: self.texts(a) == [["one"]], 20, "rows")
         # There is room for its announcement.
         state = request(self.port, f"$JS.API.STREAM.INFO.{self.stream}", {})
         settings = state["config"] | {"max_bytes": state["state"]["bytes"] + 1500}
@@ -175,8 +176,12 @@ class ManagedFeeds(GroupTest):
         self.assertIn("could not be stored and is not applied", report["text"])
         request(self.port, f"$JS.API.STREAM.UPDATE.{self.stream}", settings | {"max_bytes": -1})
         wait_for(lambda: a.error("define", feed="room", kind="array", replace=True) is None, 20, "room")
+        # Until then, the feeds of the former configuration are in use.
+        self.database(rows=[(2, "x", "two")])
+        wait_for(lambda: self.texts(a) == [["one", "two"]], 20, "rows of the former configuration")
         report = self.reload(daemon, a)
-        self.assertEqual((report["status"], report["defined"], report["redefined"]), ("applied", ["d"], ["c"]))
+        self.assertEqual(
+            (report["status"], report["defined"], report["redefined"], report["undefined"]), ("applied", ["d"], ["c"], ["rows"]))
         self.assertEqual(a.call("describe", feed="c")["retain"], {"count": 2})
 
     def test_a_reload_names_settings_of_the_group_that_need_a_start(self):

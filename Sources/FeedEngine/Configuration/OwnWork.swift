@@ -142,9 +142,14 @@ struct ConfiguredFeeds {
   private var applied: Definitions = [:]
   /// Those of configurations that were submitted and are not executed yet, in order.
   private var submitted: [Definitions] = []
+  /// Those of `submitted` that were in effect when they were submitted.
+  private var unchanged: [Definitions] = []
+  /// The number of submitted configurations that failed.
+  private(set) var failures = 0
 
   /// The definitions that will be in effect if nothing fails.
   private var definitions: Definitions { submitted.last ?? applied }
+  var all: [FeedDefinition] { Array(definitions.values) }
 
   /// Returns the definitions to apply so that the catalog has the feeds of `configuration`.
   ///
@@ -196,14 +201,26 @@ struct ConfiguredFeeds {
   }
 
   /// Records that the changes for a configuration are about to be submitted.
-  mutating func submit(_ configuration: Configuration) { submitted.append(Self.definitions(of: configuration)) }
+  /// - Parameter entries: the definitions that differ from those in effect.
+  mutating func submit(_ configuration: Configuration, changing entries: [Configuration.Entry]) {
+    let definitions = Self.definitions(of: configuration)
+    let changed = Set(entries.map(\.definition.name))
+    submitted.append(definitions)
+    unchanged.append(definitions.filter { !changed.contains($0.key) })
+  }
 
   /// Records that the changes for the first submitted configuration were executed, or that they failed: the next reading compares
   /// with what was in effect before. No effect for those of replay, which were not submitted.
   mutating func didComplete(isApplied: Bool) {
     if submitted.isEmpty { return }
-    let definitions = submitted.removeFirst()
-    if isApplied { applied = definitions }
+    let (definitions, unchanged) = (submitted.removeFirst(), unchanged.removeFirst())
+    if isApplied {
+      applied = definitions
+    } else {
+      failures += 1
+      // After a start, nothing else tells which feeds the file defines.
+      applied.merge(unchanged) { $1 }
+    }
   }
 
   private static func definitions(of configuration: Configuration) -> Definitions {
@@ -212,6 +229,12 @@ struct ConfiguredFeeds {
 }
 
 extension Engine {
+  /// The definitions of the configuration in use: those that will be in effect if nothing fails.
+  public var configuredDefinitions: [FeedDefinition] { ownWork.configured.all }
+
+  /// The number of configurations that could not be stored or applied after they were submitted.
+  public var failedConfigurations: Int { ownWork.configured.failures }
+
   /// Applies a configuration as one commit. If it throws, nothing changed.
   /// - Precondition: no batch is executed in part.
   @discardableResult
@@ -229,7 +252,7 @@ extension Engine {
       ownWork.configured.keep(configuration)
     } else {
       ownWork.reports.didSubmit()
-      ownWork.configured.submit(configuration)
+      ownWork.configured.submit(configuration, changing: entries)
       submit(.configure(define: entries.map(\.definition), undefine: changes.undefined))
     }
     // In a group, also a configuration that changes no feed decides whose databases this daemon reads.

@@ -19,8 +19,8 @@ struct LiveConfiguration {
   var awaitedReload: String?
   /// A configuration that was announced and is not applied yet.
   private var announced: Announced?
-  /// The checksums of the feeds in use, which the group is told again when others are refused.
-  private var inUse: [String: UInt32] = [:]
+  /// The engine's `failedConfigurations` when the group was told of the feeds in use.
+  private var failures = 0
   /// The settings of the group at the start.
   private var groupAtStart: GroupSettings?
 
@@ -84,7 +84,11 @@ struct LiveConfiguration {
   /// Applies the configuration whose announcement the log of the group has now. Returns what was done, or why it was refused;
   /// nil if none was announced or the log has not got it yet.
   mutating func applyAnnounced(_ engine: Engine, now: Instant) -> ConfigurationReport? {
-    guard let announced, let file else { return nil }
+    guard let announced, let file else {
+      // What the log has not stored is not in use, though it was announced.
+      if failures != engine.failedConfigurations { announceFeedsInUse(engine) }
+      return nil
+    }
     guard let outcome = group?.announcement else {
       useAccess(engine, now: now)
       return nil
@@ -97,12 +101,17 @@ struct LiveConfiguration {
           announced.configuration, file, engine, restart: announced.restart,
           hasReplacedAccess: announced.hasReplacedAccess, now: now), engine)
     } catch {
-      // The former ones stay in use, and other hosts may not define these differently.
-      group?.announce(inUse)
+      announceFeedsInUse(engine)
       let changes = ConfigurationChanges(access: announced.hasReplacedAccess)
       return tell(
         ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, error: "\(error)"), engine)
     }
+  }
+
+  /// Tells the group that the former feeds stay in use: other hosts may not define these differently.
+  private mutating func announceFeedsInUse(_ engine: Engine) {
+    failures = engine.failedConfigurations
+    group?.announce(Configuration.checksums(of: engine.configuredDefinitions))
   }
 
   /// When ``applyAnnounced(_:now:)`` should be called, whatever the log does; nil if that need not be.
@@ -135,13 +144,12 @@ struct LiveConfiguration {
     }
   }
 
-  private mutating func apply(
+  private func apply(
     _ configuration: Configuration, _ file: ConfigurationFile, _ engine: Engine, restart: [String],
     hasReplacedAccess: Bool = false, now: Instant
   ) throws(ConfigurationFileError) -> ConfigurationReport {
     var changes = try file.apply(configuration, to: engine, now: now)
     changes.access = changes.access || hasReplacedAccess
-    if group != nil { inUse = configuration.checksums }
     allowConnections(besideManagedFeeds: configuration.managedFeedCount, engine)
     return ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, restart: restart)
   }

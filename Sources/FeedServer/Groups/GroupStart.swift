@@ -339,12 +339,14 @@ extension GroupMember {
 
 extension Configuration {
   /// The feeds of the file with the checksums of their definitions.
-  var checksums: [String: UInt32] {
+  var checksums: [String: UInt32] { Self.checksums(of: entries.map(\.definition)) }
+
+  static func checksums(of definitions: [FeedDefinition]) -> [String: UInt32] {
     Dictionary(
-      uniqueKeysWithValues: entries.map { entry in
+      uniqueKeysWithValues: definitions.map { definition in
         var text = ByteBuffer()
-        entry.definition.appendMembers(to: &text)
-        return (entry.definition.name, CRC32C.of(text.bytes))
+        definition.appendMembers(to: &text)
+        return (definition.name, CRC32C.of(text.bytes))
       })
   }
 }

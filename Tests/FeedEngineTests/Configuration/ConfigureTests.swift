@@ -161,6 +161,17 @@ struct ConfigureTests {
     expectEqual(report?["defined"]?.text, #"["b"]"#)
   }
 
+  @Test("of a configuration that could not be stored, the feeds that have its definitions are in use")
+  func feedsInUse() throws {
+    let harness = EngineHarness(isDurable: true)
+    let client = harness.connect()
+    _ = harness.ask(client, "define", #"{"feed":"a","kind":"array"}"#)
+    harness.log?.failure = "the disk is full"
+    try harness.configure(#"{"feeds": [{"feed": "a", "kind": "array"}, {"feed": "b", "kind": "array"}]}"#)
+    expectEqual(harness.engine.failedConfigurations, 1)
+    expectEqual(harness.engine.configuredDefinitions.map(\.name), ["a"])
+  }
+
   @Test("rows that could not be stored do not replace newer ones that are in flight")
   func rowsOlderThanThoseInFlight() {
     var queue = ManagedQueue()
