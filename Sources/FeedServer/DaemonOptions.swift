@@ -7,6 +7,7 @@ import FeedSystem
 public struct DaemonOptions: Sendable, Equatable {
   /// `--socket`, or the default for the environment.
   public var socketPath: String
+  /// Whether `--socket` was given.
   public var namesSocket = false
   /// `--socket-mode` and `--socket-group`.
   public var socket = SocketSettings()

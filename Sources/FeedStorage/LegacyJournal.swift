@@ -88,6 +88,7 @@ struct JournalRow {
   /// The row of the limits under which it is executed.
   let limits: Int64
 
+  /// - Parameter text: the checksum of the limits' text.
   func checksum(_ requests: UnsafeRawBufferPointer, limits text: Int64) -> Int64 {
     var checksum = Checksum()
     checksum.add(row)

@@ -115,6 +115,7 @@ struct WatchSettings {
   var sinceFile: String?
   var timeout: Duration?
   var templates = Templates()
+  /// Whether the rows of the first snapshot are shown.
   var initial: Bool
   /// The rows that are shown.
   var filter: ChangeFilter

@@ -27,6 +27,7 @@ struct Pusher {
   struct Window: Equatable {
     var batchLines = 256
     var batchBytes = 128 << 10
+    /// The maximum number of batches in flight.
     var batches = 8
     /// If fewer batches are in flight, a batch is sent before it is full.
     var eager = 2

@@ -12,6 +12,7 @@ import FeedSystem
 struct ExportedFeed {
   let name: String
   let kind: String
+  /// The members of the definition.
   private let definition: String
   /// The feeds and bins that the feed shows.
   private let shown: [String]

@@ -162,6 +162,7 @@ struct QueryNodes: ~Copyable {
     self.places = places ? [] : nil
   }
 
+  /// The memory in bytes.
   var memory: Int { bytes.capacity + groups.count * 16 + (places?.capacity ?? 0) * 16 }
 
   var size: Int { bytes.count }

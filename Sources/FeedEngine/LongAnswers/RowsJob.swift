@@ -127,6 +127,7 @@ struct RowsAnswer: ~Copyable {
     self.ends = ends
   }
 
+  /// The memory in bytes.
   var memory: Int { rows.memory + heads.capacity + (ends?.count ?? 0) * MemoryLayout<Int>.stride }
 
   /// The bytes of the types that will follow the rows of this section.

@@ -140,6 +140,7 @@ struct RowsWriter: ~Copyable {
 
   init(withTypes: Bool) { self.withTypes = withTypes }
 
+  /// The memory in bytes.
   var memory: Int { types.capacity }
 
   /// The bytes that `end` adds to the texts of the rows.

@@ -13,6 +13,7 @@ final class LongText {
 
   init(maxDepth: Int) { scanner = JSONScanner(maxDepth: maxDepth) }
 
+  /// The memory of the tokens in bytes.
   var memory: Int { scanner.capacity &* JSONScanner.tokenSize }
 
   /// Scans at most about `count` tokens of the text, which is the same in each call.

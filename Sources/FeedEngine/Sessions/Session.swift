@@ -15,6 +15,7 @@ public struct Peer: Sendable, Hashable {
   public let uid: UInt32
   public let gid: UInt32
   public let pid: Int32
+  /// The supplementary groups.
   public let groups: [UInt32]
 
   public init(uid: UInt32, gid: UInt32, pid: Int32, groups: [UInt32] = []) {

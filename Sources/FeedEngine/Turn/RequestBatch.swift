@@ -36,6 +36,7 @@ final class RequestBatch {
     var length: UInt32 = 0
     /// The place of the message on the tape; for a refusal or an internal request, its `index`.
     let token: UInt32
+    /// The tokens of its id and its parameters; `none` if absent.
     var id = none
     var params = none
     /// The size of the tape that a long text brought along, in tokens; 0 for other texts.
@@ -112,6 +113,7 @@ final class RequestBatch {
   var frames: UnsafeRawBufferPointer { frameBytes.bytes }
   /// The bytes of the requests in the batch.
   var byteCount: Int { frameBytes.count &+ waitingBytes.count }
+  /// The capacity of the tape in tokens.
   var tapeCapacity: Int { scanner.capacity }
 
   subscript(index: Int) -> Entry { entries[index] }

@@ -73,6 +73,7 @@ public struct Turn: ~Copyable {
   public var failureReason: String { completion.failureReason }
   /// The reason why the log cannot determine what is stored; nil if it can. The daemon must then stop.
   public var lossReason: String? { completion.lossReason }
+  /// The capacity of the open batch's tape in tokens.
   var tapeCapacity: Int { dispatcher.batches.open.tapeCapacity }
 
   /// Runs one turn. Does not block, but for a short write of the log.

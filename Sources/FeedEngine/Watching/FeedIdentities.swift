@@ -29,6 +29,7 @@ final class FeedIdentities {
   private let feed: Feed
   private var state = State.none
   private var rows = RowIdentities()
+  /// The revision of `rows`.
   private var revision: UInt64 = 0
   /// The revision from which on all removed rows are known.
   private var base: UInt64 = 0

@@ -75,6 +75,7 @@ final class RecoveryReporter: Sendable {
 /// The progress of a recovery.
 struct RecoveryReport {
   let progress: RecoveryProgress
+  /// The seconds that the current batch has taken.
   let seconds: UInt64
   /// Whether the current batch is slow and was not reported as slow before.
   let isNewWarning: Bool

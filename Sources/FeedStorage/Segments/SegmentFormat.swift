@@ -15,6 +15,7 @@ struct SegmentHeader: Equatable {
   var number: UInt64
   var fileBytes: Int
   var firstBatch: UInt64
+  /// The revision before the first batch.
   var firstRevision: UInt64
   /// The version of the rules by which the requests are executed.
   var rules: UInt32
@@ -156,6 +157,7 @@ struct RecordHeader: Equatable {
   var revision: UInt64
   /// The moment at which the batch is executed, in nanoseconds.
   var moment: UInt64
+  /// The checksum of the requests.
   var checksum: UInt32
 
   /// - Parameter segment: the checksum of the segment's header.

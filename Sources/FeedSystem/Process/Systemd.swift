@@ -86,6 +86,7 @@ public struct Notify: Sendable {
   /// Sends the messages as one datagram. Does nothing without a manager. Never blocks.
   public func send(_ messages: Message...) throws(SystemError) { try send(messages) }
 
+  /// Sends the messages as one datagram; see ``send(_:)-(Message...)``.
   public func send(_ messages: [Message]) throws(SystemError) {
     guard let socketName else { return }
     let sender = if let sender { sender } else { try DatagramSender(to: socketName) }
