@@ -10,6 +10,51 @@ import Testing
 @Suite struct LimitTests {
   private static let collection = ("define", #"{"feed":"c","kind":"collection"}"#)
 
+  /// Requests that use all of a limit, and others beyond it. An element counts once, and without the spaces between its tokens.
+  private static let cases: [(limit: String, value: Int, fits: (String, String), exceeds: (String, String))] = [
+    ("maxFeeds", 2, ("define", #"{"feed":"d","kind":"array"}"#), ("define", #"{"feed":"e","kind":"array"}"#)),
+    (
+      "maxBins", 2, ("define", #"{"feed":"d","kind":"collection","bins":[{"name":"a"},{"name":"b"}]}"#),
+      ("define", #"{"feed":"e","kind":"collection","bins":[{"name":"a"},{"name":"b"},{"name":"c"}]}"#)
+    ),
+    (
+      "maxElements", 2, ("update", #"{"feed":"c","elements":[{"id":1},{"id":2},{"id":1,"x":1}]}"#),
+      ("update", #"{"feed":"c","elements":[{"id":2,"x":1},{"id":3}]}"#)
+    ),
+    (
+      "maxElementBytes", 20, ("update", #"{"feed":"c","element":{"id":1, "a":"23456"}}"#),
+      ("update", #"{"feed":"c","elements":[{"id":2},{"id":1,"a":"23456789"}]}"#)
+    ),
+    (
+      "maxBytes", 1024,
+      ("update", #"{"feed":"c","element":{"id":1,"a":"\#(String(repeating: "x", count: 700))"}}"#),
+      ("update", #"{"feed":"c","elements":[{"id":3},{"id":2,"a":"\#(String(repeating: "x", count: 700))"}]}"#)
+    ),
+  ]
+
+  @Test(arguments: cases.indices) func requestBeyondALimitIsUndoneWithItsTransaction(index: Int) throws {
+    let (name, value, fits, exceeds) = Self.cases[index]
+    let limit = try #require(Limits.all.first { $0.name == name })
+    let harness = EngineHarness { $0[keyPath: limit.keyPath] = value }
+    let id = harness.connect()
+    for (method, params) in [Self.collection, fits] {
+      #expect(harness.ask(id, method, params).first?.json?["result"] != nil)
+    }
+    func state() -> [String] { harness.ask(id, "feeds") + harness.ask(id, "verify", #"{"feed":"c"}"#) }
+    let before = state()
+    let ops = [fits, exceeds].map { #"{"method":"\#($0)","params":\#($1)}"# }.joined(separator: ",")
+    let requests: [(String, String, op: Int?)] = [
+      (exceeds.0, exceeds.1, nil), ("transaction", #"{"ops":[\#(ops)]}"#, 1),
+    ]
+    for (method, params, op) in requests {
+      let refusal = harness.ask(id, method, params).first?.json
+      expectEqual(refusal?.errorCode, -32007)
+      expectEqual(refusal?.errorData?["limit"]?.string, name)
+      expectEqual(refusal?.errorData?["op"]?.int, op)
+      expectEqual(state(), before)
+    }
+  }
+
   @Test func queryOfOneElementReadsNoOthers() {
     let harness = EngineHarness { $0.maxQueryBytes = 1024 }
     let id = harness.connect()
