@@ -1,5 +1,6 @@
 import FeedModel
 import FeedSystem
+import Glibc
 import TestSupport
 import Testing
 
@@ -143,5 +144,45 @@ import Testing
       #expect(try Self.read(damaged, .synced) == (isLast ? 2 : 1, isLast ? .torn : .damaged), "\(place)")
       #expect(try Self.read(damaged, .unsynced) == (isLast ? 2 : 1, .torn))
     }
+  }
+
+  @Test("a note that is written in part is erased", arguments: [0, 1, 20, RecordHeader.byteCount])
+  func tornNote(limit: Int) throws {
+    let (bytes, starts) = Self.segment([100, 200])
+    let file = TornFile(bytes)
+    let segment = OpenSegment(file, Self.header(), checksum: Self.header().encode().checksum, in: "d", end: starts[2])
+    file.room = limit
+    let isWritten = segment.write(RecordHeader(kind: .stopped, number: 42, revision: 102))
+    #expect(isWritten == (limit == RecordHeader.byteCount))
+    #expect(try Self.read(file.bytes, .sameBoot) == (2, isWritten ? .stopped : .clean))
+  }
+}
+
+/// A file that takes some bytes and fails then, but can be erased.
+private final class TornFile: LogFile, @unchecked Sendable {
+  private(set) var bytes: [UInt8]
+  /// The bytes that it takes before it fails; nil for all.
+  var room: Int?
+
+  init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+  func size(named name: String) -> Int? { bytes.count }
+  func sync() throws(SystemError) {}
+  func read(_ space: UnsafeMutableRawBufferPointer, at offset: Int) throws(SystemError) -> Int {
+    space.copyBytes(from: bytes[offset...].prefix(space.count))
+    return min(space.count, bytes.count - offset)
+  }
+
+  func write(
+    _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer, at offset: Int
+  ) throws(SystemError) -> Int {
+    let taken = Array(Array(first) + Array(second)).prefix(room ?? .max)
+    if taken.isEmpty {
+      room = nil
+      throw SystemError(code: EIO, operation: "write")
+    }
+    bytes.replaceSubrange(offset..<offset + taken.count, with: taken)
+    room = room.map { $0 - taken.count }
+    return taken.count
   }
 }

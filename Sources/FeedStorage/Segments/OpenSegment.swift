@@ -95,13 +95,16 @@ struct OpenSegment {
     unsettled = nil
   }
 
-  /// Writes a note behind the last record, after which nothing is written. Returns whether it was written.
+  /// Writes a note behind the last record, after which nothing is written. Returns whether it was written. A part of it, which a start
+  /// would take for damage, is erased.
   @discardableResult
   func write(_ note: RecordHeader) -> Bool {
     var bytes = [UInt8](repeating: 0, count: RecordHeader.byteCount)
     return bytes.withUnsafeMutableBytes { bytes in
       note.encode(in: checksum, into: bytes)
-      return (try? file.writeAll(UnsafeRawBufferPointer(bytes), at: end)) != nil
+      if (try? file.writeAll(UnsafeRawBufferPointer(bytes), at: end)) != nil { return true }
+      try? file.writeZeros(end..<end + RecordHeader.byteCount)
+      return false
     }
   }
 }
