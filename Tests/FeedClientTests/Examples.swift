@@ -2,11 +2,6 @@ import FeedClient
 
 // The examples of the documentation comments of FeedClient. ExampleTests compares them, so that each one compiles.
 
-private struct Item: Codable {
-  var id: Int
-  var text: String
-}
-
 private final class Cell {
   func show(_ text: String, animated: Bool) {}
 }
