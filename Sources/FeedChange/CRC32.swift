@@ -46,9 +46,7 @@ public struct CRC32: Sendable, Equatable {
       crc = CRC32Tables.fold(word ^ UInt64(crc), table)
       rest = rest.dropFirst(8)
     }
-    for byte in rest {
-      crc = (crc >> 8) ^ table[Int((crc ^ UInt32(byte)) & 0xFF)]
-    }
+    for byte in rest { crc = (crc >> 8) ^ table[Int((crc ^ UInt32(byte)) & 0xFF)] }
     state = crc
   }
 }
@@ -64,9 +62,7 @@ struct CRC32Tables: @unchecked Sendable {
     let words = UnsafeMutablePointer<UInt32>.allocate(capacity: 8 * 256)
     for index in 0..<256 {
       var word = UInt32(index)
-      for _ in 0..<8 {
-        word = (word >> 1) ^ (word & 1 == 0 ? 0 : 0xEDB8_8320)
-      }
+      for _ in 0..<8 { word = (word >> 1) ^ (word & 1 == 0 ? 0 : 0xEDB8_8320) }
       words[index] = word
     }
     for index in 256..<8 * 256 {

@@ -46,9 +46,7 @@ public struct Change: Equatable, Sendable {
   public static let empty = Change()
 
   /// Whether the change lists no row and no section. O(1).
-  @inlinable public var isEmpty: Bool {
-    deleted.isEmpty && added.isEmpty && updated.isEmpty && hasSameSections
-  }
+  @inlinable public var isEmpty: Bool { deleted.isEmpty && added.isEmpty && updated.isEmpty && hasSameSections }
 
   /// The number of rows and sections listed. A move counts twice. O(1).
   @inlinable public var size: Int {
@@ -130,9 +128,7 @@ public struct Move: Hashable, Sendable {
   }
 
   @inlinable
-  public static func == (left: Move, right: Move) -> Bool {
-    left.deleted == right.deleted && left.added == right.added
-  }
+  public static func == (left: Move, right: Move) -> Bool { left.deleted == right.deleted && left.added == right.added }
 
   @inlinable
   public func hash(into hasher: inout Hasher) {
@@ -152,15 +148,11 @@ public struct IndexPath: Hashable, Comparable, Sendable {
 
   /// Creates a path from its packed value.
   @inlinable
-  public init(packed: UInt64) {
-    self.packed = packed
-  }
+  public init(packed: UInt64) { self.packed = packed }
 
   /// Creates the path of `row` in `section`.
   @inlinable
-  public init(section: UInt32, row: UInt32) {
-    packed = UInt64(section) << 32 | UInt64(row)
-  }
+  public init(section: UInt32, row: UInt32) { packed = UInt64(section) << 32 | UInt64(row) }
 
   /// The section, from 0.
   @inlinable
@@ -191,9 +183,7 @@ extension IndexPath: CustomStringConvertible {
   /// A name that is not held in place; empty otherwise.
   @usableFromInline let long: String
 
-  @usableFromInline static var byValue: UInt32 {
-    @inlinable get { 1 << 31 }
-  }
+  @usableFromInline static var byValue: UInt32 { @inlinable get { 1 << 31 } }
 
   /// Creates the insertion of the section `name` at index `at`.
   ///
@@ -219,9 +209,7 @@ extension IndexPath: CustomStringConvertible {
   /// Whether it is a section by value.
   @inlinable public var isByValue: Bool { lengthAndKind & Self.byValue != 0 }
 
-  @usableFromInline var shortLength: UInt32 {
-    @inlinable get { lengthAndKind & ~Self.byValue }
-  }
+  @usableFromInline var shortLength: UInt32 { @inlinable get { lengthAndKind & ~Self.byValue } }
 
   /// The section's name: that of the feed or the bin whose rows it holds.
   public var name: String { long.isEmpty ? withNameBytes { String(decoding: $0, as: UTF8.self) } : long }
@@ -248,18 +236,14 @@ extension IndexPath: CustomStringConvertible {
 
 /// A few bytes, padded with zeros.
 @frozen @usableFromInline struct ShortText: Hashable, Sendable {
-  @usableFromInline static var capacity: Int {
-    @inlinable get { MemoryLayout<ShortText>.size }
-  }
+  @usableFromInline static var capacity: Int { @inlinable get { MemoryLayout<ShortText>.size } }
 
   @usableFromInline var words = (UInt64(0), UInt64(0), UInt64(0), UInt64(0))
 
   @inlinable init() {}
 
   /// - Precondition: there are at most `capacity` bytes.
-  @inlinable init(_ bytes: UnsafeRawBufferPointer) {
-    withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: bytes) }
-  }
+  @inlinable init(_ bytes: UnsafeRawBufferPointer) { withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: bytes) } }
 
   @usableFromInline static func == (left: ShortText, right: ShortText) -> Bool { left.words == right.words }
 

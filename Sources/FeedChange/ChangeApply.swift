@@ -139,20 +139,14 @@ public enum ChangeError: Error, Equatable, Sendable {
 extension ChangeError: CustomStringConvertible {
   public var description: String {
     switch self {
-    case .notAscending(let list, let place):
-      "\(list.rawValue)[\(place)]: not greater than the entry before it"
-    case .rowOutOfRange(let list, let place, let path):
-      "\(list.rawValue)[\(place)]: row \(path) is out of range"
+    case .notAscending(let list, let place): "\(list.rawValue)[\(place)]: not greater than the entry before it"
+    case .rowOutOfRange(let list, let place, let path): "\(list.rawValue)[\(place)]: row \(path) is out of range"
     case .sectionOutOfRange(let list, let place, let section):
       "\(list.rawValue)[\(place)]: section \(section) is out of range"
-    case .rowOfDeletedSection(let place, let path):
-      "deleted[\(place)]: row \(path) belongs to a deleted section"
-    case .addedAndUpdated(let place, let path):
-      "updated[\(place)]: row \(path) is also added"
-    case .badMove(let place):
-      "moves[\(place)]: does not pair an entry of deleted with an entry of added"
-    case .elementCount(let expected, let found):
-      "expected \(expected) elements, found \(found)"
+    case .rowOfDeletedSection(let place, let path): "deleted[\(place)]: row \(path) belongs to a deleted section"
+    case .addedAndUpdated(let place, let path): "updated[\(place)]: row \(path) is also added"
+    case .badMove(let place): "moves[\(place)]: does not pair an entry of deleted with an entry of added"
+    case .elementCount(let expected, let found): "expected \(expected) elements, found \(found)"
     }
   }
 }

@@ -17,9 +17,7 @@ public func compose(_ first: Change, _ second: Change) -> Change { compose(first
 func compose(_ first: Change, _ second: Change, step: () -> Void) -> Change {
   if first.isEmpty { return second }
   if second.isEmpty { return first }
-  if first.onlyUpdates && second.onlyUpdates {
-    return Change(updated: mergeAscending(first.updated, second.updated))
-  }
+  if first.onlyUpdates && second.onlyUpdates { return Change(updated: mergeAscending(first.updated, second.updated)) }
   return ChangeComposer(first, second).composed(step)
 }
 
@@ -218,10 +216,8 @@ struct ChangeComposer {
         appendOfFirst(before: before, &self)
         deletedOfSecond[place] = UInt32(truncatingIfNeeded: result.deleted.count)
         result.deleted.append(before)
-      case .listed(let entry):
-        undone[place] = UInt32(truncatingIfNeeded: entry)
-      case .sectionGone:
-        break
+      case .listed(let entry): undone[place] = UInt32(truncatingIfNeeded: entry)
+      case .sectionGone: break
       }
     }
     appendOfFirst(before: nil, &self)

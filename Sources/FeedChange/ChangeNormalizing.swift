@@ -39,8 +39,7 @@ extension Change {
       if number & 63 == 63 { step() }
       if removed.deleted[Int(move.deleted)] { continue }
       result.moves.append(
-        Move(
-          deleted: newDeleted[Int(move.deleted)], added: newAdded[Int(move.added)], keepsElement: move.keepsElement))
+        Move(deleted: newDeleted[Int(move.deleted)], added: newAdded[Int(move.added)], keepsElement: move.keepsElement))
     }
     result.transfers.reserveCapacity(transfers.count)
     for (number, known) in transfers.enumerated() {

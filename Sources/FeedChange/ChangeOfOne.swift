@@ -11,9 +11,7 @@ public enum ChangeOfOne: Equatable, Sendable {
   case moved(from: IndexPath, to: IndexPath)
 
   /// Whether the change replaces an element only, so that coordinates before and after it are the same.
-  @inlinable public var isUpdate: Bool {
-    if case .updated = self { true } else { false }
-  }
+  @inlinable public var isUpdate: Bool { if case .updated = self { true } else { false } }
 
   /// The path of the row after the change; nil if it was deleted.
   @inlinable public var shown: IndexPath? {
@@ -24,9 +22,7 @@ public enum ChangeOfOne: Equatable, Sendable {
   }
 
   /// The number of rows listed, as ``Change/size`` counts them.
-  @inlinable public var size: Int {
-    if case .moved = self { 2 } else { 1 }
-  }
+  @inlinable public var size: Int { if case .moved = self { 2 } else { 1 } }
 
   /// The change with `shift` added to its sections.
   @inlinable public func shifted(by shift: UInt32) -> ChangeOfOne {

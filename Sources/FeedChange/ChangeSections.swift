@@ -92,8 +92,7 @@ extension Change {
     for path in child.updated { updated.append(path.shifted(by: after)) }
     for move in child.moves {
       moves.append(
-        Move(
-          deleted: move.deleted &+ deletedCount, added: move.added &+ addedCount, keepsElement: move.keepsElement))
+        Move(deleted: move.deleted &+ deletedCount, added: move.added &+ addedCount, keepsElement: move.keepsElement))
     }
     for known in child.transfers {
       transfers.append(

@@ -87,8 +87,7 @@ extension FeedError {
     switch self {
     case .badQuery, .invalidParams, .limitExceeded, .permissionDenied, .storageFailed, .behind, .internalError:
       return .ofFeed(feed, self)
-    default:
-      return self
+    default: return self
     }
   }
 }

@@ -247,12 +247,9 @@ struct FeedCourse: UpdateCourse {
       return isInterrupted && start.resumed ? .resumed : nil
     case .notification(let notification, _) where notification.kind == .snapshot:
       return notification.params.member("last")?.bool == true ? .snapshot : nil
-    case .notification(let notification, _) where notification.kind == .selection:
-      return .selection
-    case .notification(_, let delta?):
-      return .delta(delta)
-    case .notification, .response:
-      return nil
+    case .notification(let notification, _) where notification.kind == .selection: return .selection
+    case .notification(_, let delta?): return .delta(delta)
+    case .notification, .response: return nil
     }
   }
 }

@@ -47,15 +47,13 @@ public enum GroupError: Error, Equatable, Sendable, CustomStringConvertible {
 
   public var description: String {
     switch self {
-    case .noLibrary(let reason):
-      "cannot join a group: \(reason); install it with: apt-get install libnats3.4"
+    case .noLibrary(let reason): "cannot join a group: \(reason); install it with: apt-get install libnats3.4"
     case .refused(let servers, let reason):
       "cannot connect to \(servers): \(reason); check the URL of --log and the credentials in the configuration"
     case .unreachable(let servers, let reason):
       "cannot reach \(servers): \(reason), and this host has no copy of the group's state; start nats-server or correct "
         + "--log"
-    case .jetStream(let what, let reason, let remedy):
-      "\(what): \(reason); \(remedy ?? JetStream.Failure.access)"
+    case .jetStream(let what, let reason, let remedy): "\(what): \(reason); \(remedy ?? JetStream.Failure.access)"
     case .silent(let reason):
       "JetStream does not answer: \(reason); check that it is enabled (nats-server --jetstream), that the user may use it, and that a "
         + "majority of the servers runs"
@@ -71,8 +69,7 @@ public enum GroupError: Error, Equatable, Sendable, CustomStringConvertible {
         + "image' on a member that has the state, or remove the stream and begin anew"
     case .badImage(let name, let reason):
       "image \(name) does not verify: \(reason); publish another one with: feedclient group image"
-    case .badName(let name):
-      "group name '\(name)': expected 1 to 32 letters, digits, '-' or '_'"
+    case .badName(let name): "group name '\(name)': expected 1 to 32 letters, digits, '-' or '_'"
     case .system(let reason): reason
     case .configuration(let reason): reason
     }

@@ -24,9 +24,7 @@ final class GroupInbox: Sendable {
   private let items = Guarded<[Item]>([])
   private let wakeUp: WakeUp
 
-  init() throws(GroupError) {
-    do throws(SystemError) { wakeUp = try WakeUp() } catch { throw .system("\(error)") }
-  }
+  init() throws(GroupError) { do throws(SystemError) { wakeUp = try WakeUp() } catch { throw .system("\(error)") } }
 
   func post(_ item: Item) {
     let isFirst = items.withLock { items in
@@ -71,9 +69,7 @@ final class GroupNotices: Sendable {
   private let state = Guarded(State())
   private let wakeUp: WakeUp
 
-  init() throws(GroupError) {
-    do throws(SystemError) { wakeUp = try WakeUp() } catch { throw .system("\(error)") }
-  }
+  init() throws(GroupError) { do throws(SystemError) { wakeUp = try WakeUp() } catch { throw .system("\(error)") } }
 
   /// Readable while there are events.
   var descriptor: Int32 { wakeUp.descriptor }

@@ -119,9 +119,7 @@ struct GroupJoining: ~Copyable {
   }
 
   /// Connects, finds the stream of the group or creates it, and then loads the newest image unless the local one continues.
-  mutating func join(
-    epoch fresh: String, cached: Cached?, image path: String
-  ) throws(GroupError) -> Found {
+  mutating func join(epoch fresh: String, cached: Cached?, image path: String) throws(GroupError) -> Found {
     try connect()
     var (cached, start) = (cached, MonotonicClock.now)
     while true {
@@ -156,8 +154,7 @@ struct GroupJoining: ~Copyable {
         throw .gap(stream: settings.stream, from: state.last + 1, to: cached.table.position)
       }
       if !hasLostImage {
-        return Found(
-          identity: identity, replicas: state.replicas, image: .cached, table: cached.table, rest: rest)
+        return Found(identity: identity, replicas: state.replicas, image: .cached, table: cached.table, rest: rest)
       }
     }
     var (found, flaw) = try findImages()
@@ -204,9 +201,7 @@ struct GroupJoining: ~Copyable {
   }
 
   /// Asks for the stream, and creates it if there is none. Returns nil if that is to be tried again.
-  private mutating func findStream(
-    _ identity: StreamIdentity, _ copies: inout Int
-  ) throws(GroupError) -> StreamState? {
+  private mutating func findStream(_ identity: StreamIdentity, _ copies: inout Int) throws(GroupError) -> StreamState? {
     let now = MonotonicClock.now
     let answer = try requestStream(
       JetStream.streamInfo(settings.stream), StreamState.questionForGaps,
@@ -286,9 +281,7 @@ struct GroupJoining: ~Copyable {
     }
     guard let data = answer.object("message")?.string("data"), let text = Base64.decode(data),
       let facts = text.withUnsafeBytes({ JSONObject($0) })
-    else {
-      throw .badImage(settings.bucket, reason: "its description is not JSON")
-    }
+    else { throw .badImage(settings.bucket, reason: "its description is not JSON") }
     guard let published = PublishedImage(facts) else {
       throw .badImage(settings.bucket, reason: "its description is not that of a group")
     }
@@ -308,9 +301,7 @@ struct GroupJoining: ~Copyable {
         JetStream.message(settings.bucketStream), "{\"seq\":\(next),\"next_by_subj\":\(subject)}")
       guard let message = answer.object("message"), let sequence = message.unsigned("seq"),
         let chunk = message.string("data").flatMap(Base64.decode)
-      else {
-        throw .badImage(settings.bucket, reason: "the servers have \(number) of \(published.chunks) chunks")
-      }
+      else { throw .badImage(settings.bucket, reason: "the servers have \(number) of \(published.chunks) chunks") }
       next = sequence &+ 1
       size += chunk.count
       let written = chunk.withUnsafeBytes { bytes in

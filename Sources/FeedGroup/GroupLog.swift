@@ -92,9 +92,7 @@ public final class GroupLog: CommitLog {
     let deciding = StreamIdentity.deciding(Limits.all.map { ($0.name, limits[keyPath: $0.keyPath]) })
     var joining = GroupJoining(settings, transport, inbox, subject: subject, limits: deciding)
     let known = cached.flatMap { cached in
-      MemberTable(text: cached.note).map { table in
-        GroupJoining.Cached(epoch: cached.epoch, table: table)
-      }
+      MemberTable(text: cached.note).map { table in GroupJoining.Cached(epoch: cached.epoch, table: table) }
     }
     let found: GroupJoining.Found
     do throws(GroupError) {

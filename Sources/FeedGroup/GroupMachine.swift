@@ -60,8 +60,7 @@ final class GroupMachine {
     self.table.rules = identity.rules
     self.inbox = inbox
     self.transport = transport
-    follower = StreamFollower(
-      settings, identity, from: next, inbox: inbox, transport, report, now: now)
+    follower = StreamFollower(settings, identity, from: next, inbox: inbox, transport, report, now: now)
     own = OwnMessages(settings, inbox: inbox, transport, makeOrigin: makeOrigin)
     upkeep = Upkeep(settings, position: table.position, now: now)
   }
@@ -81,9 +80,7 @@ final class GroupMachine {
   var isCaughtUp: Bool { follower.firstEnd.map { table.position >= $0 } ?? false }
   /// Whether it has read what the stream had when the servers were last asked. One that has stood still would publish an image that is
   /// older than those of the others, in the place of one of them.
-  private var isCurrent: Bool {
-    unreachableSince == nil && follower.state.map { table.position >= $0.last } ?? false
-  }
+  private var isCurrent: Bool { unreachableSince == nil && follower.state.map { table.position >= $0.last } ?? false }
   /// The time since when the log is unreachable; nil if it is reachable.
   var unreachableSince: UInt64? { follower.unreachableSince }
   /// The copies of the stream that the servers keep; nil if that is not known yet.
@@ -332,8 +329,7 @@ final class GroupMachine {
   /// A message that no member of this version can read: one of another program has no effect.
   private func skip(_ sequence: UInt64, _ flaw: GroupMessage.Flaw) {
     guard flaw == .foreign else {
-      return lose(
-        "message \(sequence) of stream \(settings.stream) is of a newer feedd (\(flaw)); update this host")
+      return lose("message \(sequence) of stream \(settings.stream) is of a newer feedd (\(flaw)); update this host")
     }
     table.skip(sequence)
     note(
@@ -352,8 +348,7 @@ final class GroupMachine {
     }
     events.append(
       .received(
-        LogBatch(
-          number: number, at: Instant(nanoseconds: moment), revision: nil, frames: held.frames, owner: held)))
+        LogBatch(number: number, at: Instant(nanoseconds: moment), revision: nil, frames: held.frames, owner: held)))
   }
 
   private func didJoin(_ message: GroupMessage, _ place: JetStream.Place, _ now: UInt64) {
@@ -363,9 +358,7 @@ final class GroupMachine {
     } else if own.isJoined, !hasLeft, table.members[own.origin] == nil {
       // What a former process of this member had sent may arrive late, once.
       replacements = replacements.filter { now &- $0 < Self.replacementPause } + [now]
-      if replacements.count > Self.maxReplacements {
-        return lose(GroupLog.copiedName)
-      }
+      if replacements.count > Self.maxReplacements { return lose(GroupLog.copiedName) }
       fail("this member joins its group again", now)
     }
   }
@@ -375,11 +368,9 @@ final class GroupMachine {
     guard message.origin == own.origin else { return }
     switch reason {
     case .duplicate: return
-    case .unknownOrigin:
-      if own.isJoined { fail("this member joins its group again", now) }
+    case .unknownOrigin: if own.isJoined { fail("this member joins its group again", now) }
     case .late, .gap, .invalid:
-      own.renew(
-        message, next: table.members[own.origin]?.next ?? 1, isLate: reason == .late, at: place.time, now: now)
+      own.renew(message, next: table.members[own.origin]?.next ?? 1, isLate: reason == .late, at: place.time, now: now)
     }
     flush(now)
   }
@@ -439,9 +430,7 @@ final class GroupMachine {
 
   /// Finds out whether this member has read something else than the others, or than what the servers have now.
   private func audit(_ now: UInt64) {
-    if follower.isFollowing,
-      own.renewLost(after: table.position, follower.state, answeredAt: follower.answeredAt)
-    {
+    if follower.isFollowing, own.renewLost(after: table.position, follower.state, answeredAt: follower.answeredAt) {
       follower.dispute()
     }
     if follower.beginDispute(table.records, now: now) { tell() }

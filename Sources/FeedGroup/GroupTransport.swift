@@ -60,9 +60,7 @@ final class NatsTransport: GroupTransport, @unchecked Sendable {
 
   func publish(_ subject: String, reply: String?, identity: String?, _ bytes: [UInt8]) -> String? {
     guard let connection, !isOver else { return "not connected" }
-    return bytes.withUnsafeBytes {
-      connection.publish(subject, reply: reply, identity: identity, $0)
-    }
+    return bytes.withUnsafeBytes { connection.publish(subject, reply: reply, identity: identity, $0) }
   }
 
   func follow(_ subject: String) { _ = connection?.follow(subject) }

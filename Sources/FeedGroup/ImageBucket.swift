@@ -166,8 +166,7 @@ struct ImageUpload {
       let reply = "\(inbox).image.\(id).\(chunks.count)"
       guard let chunk = chunks.next() else { return .failed("cannot read \(image.path)") }
       if chunk.isEmpty { break }
-      let failure = transport.publish(
-        PublishedImage.chunkSubject(settings, id), reply: reply, identity: nil, chunk)
+      let failure = transport.publish(PublishedImage.chunkSubject(settings, id), reply: reply, identity: nil, chunk)
       if let failure { return .failed(failure) }
     }
     guard chunks.isAtEnd, acknowledged == chunks.count else { return .underWay }

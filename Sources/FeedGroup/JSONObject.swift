@@ -56,7 +56,5 @@ struct JSONObject {
   /// The members of an object that are numbers.
   func numbers(_ name: String) -> [String: Int] { object(name)?.allNumbers ?? [:] }
 
-  var allNumbers: [String: Int] {
-    values.compactMapValues { if case .number(let number) = $0 { number } else { nil } }
-  }
+  var allNumbers: [String: Int] { values.compactMapValues { if case .number(let number) = $0 { number } else { nil } } }
 }

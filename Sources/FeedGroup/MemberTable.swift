@@ -167,8 +167,7 @@ struct MemberTable: Equatable {
     switch message.kind {
     case .batch: return receive(message, payload, sequence, &member)
     case .join: return .none(.invalid)
-    case .leave:
-      return .left(host: member.host)
+    case .leave: return .left(host: member.host)
     case .mark:
       batchesSinceMark = 0
       mark = sequence
@@ -204,9 +203,7 @@ struct MemberTable: Equatable {
     return .batch(.joined(parts.bytes), at: moment)
   }
 
-  private mutating func join(
-    _ message: GroupMessage, _ payload: UnsafeRawBufferPointer, _ time: UInt64
-  ) -> Effect {
+  private mutating func join(_ message: GroupMessage, _ payload: UnsafeRawBufferPointer, _ time: UInt64) -> Effect {
     guard message.number == 1, members[message.origin] == nil else { return .none(.duplicate) }
     guard let facts = JSONObject(payload), let member = facts.string("member"), let host = facts.string("host") else {
       return .none(.invalid)

@@ -44,9 +44,7 @@ struct OwnMessages {
   /// What became of the last announcement of them.
   private(set) var announcement = Announcement(number: 0)
 
-  init(
-    _ settings: GroupSettings, inbox: String, _ transport: any GroupTransport, makeOrigin: @escaping () -> UInt64
-  ) {
+  init(_ settings: GroupSettings, inbox: String, _ transport: any GroupTransport, makeOrigin: @escaping () -> UInt64) {
     (self.settings, self.inbox, self.transport, self.makeOrigin) = (settings, inbox, transport, makeOrigin)
     origin = makeOrigin()
   }
@@ -250,8 +248,7 @@ struct OwnMessages {
   mutating func abandon(_ reason: String, refused: UInt64? = nil) -> (batches: ClosedRange<UInt64>, reason: String)? {
     let number = refused.flatMap { outgoing.message(identity: $0)?.number } ?? .max
     let batches = outgoing.messages.compactMap(\.batch)
-    let text =
-      mayBeStored(before: number) ? "\(reason); \(FeedError.mayBeStored)" : reason
+    let text = mayBeStored(before: number) ? "\(reason); \(FeedError.mayBeStored)" : reason
     outgoing.removeAll()
     begin()
     guard let first = batches.first, let last = batches.last else { return nil }

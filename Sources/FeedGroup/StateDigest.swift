@@ -70,9 +70,7 @@ struct StateDigest: ~Copyable {
     }
   }
 
-  private mutating func add(_ number: UInt64) {
-    withUnsafeBytes(of: number.littleEndian) { add($0) }
-  }
+  private mutating func add(_ number: UInt64) { withUnsafeBytes(of: number.littleEndian) { add($0) } }
 
   private mutating func add(_ text: String) {
     var text = text

@@ -124,9 +124,7 @@ struct StreamFollower {
   }
 
   /// Handles the message that the servers have in the place of one that was read.
-  mutating func didCompare(
-    _ input: GroupInput, _ sequence: UInt64, _ records: LogRecords, now: UInt64
-  ) -> Step {
+  mutating func didCompare(_ input: GroupInput, _ sequence: UInt64, _ records: LogRecords, now: UInt64) -> Step {
     guard input.status == nil else { return .nothing }
     let finding = audit.receive(JSONObject(input.bytes), sequence, records, now: now)
     if finding == .difference { return .lost(Self.fork(sequence)) }

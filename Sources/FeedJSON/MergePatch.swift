@@ -13,9 +13,7 @@ public enum MergePatch {
   /// - Parameters:
   ///   - target: nil if there is no value to be patched.
   ///   - step: called after each 64 members.
-  public static func apply(
-    _ patch: JSONView, to target: JSONView?, into out: inout ByteBuffer, step: () -> Void = {}
-  ) {
+  public static func apply(_ patch: JSONView, to target: JSONView?, into out: inout ByteBuffer, step: () -> Void = {}) {
     guard patch.kind == .object else { return out.append(compact: patch) }
     var changes = Changes(patch, step)
     out.append(UInt8(ascii: "{"))

@@ -82,9 +82,7 @@
 
   /// The number of bytes at `p`, at most `count`, that equal the first bytes of a little-endian word.
   @inline(never)
-  static func commonBytes(
-    _ p: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>, _ word: UInt64, _ count: Int
-  ) -> Int {
+  static func commonBytes(_ p: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>, _ word: UInt64, _ count: Int) -> Int {
     var i = 0
     while i < count, p + i < end, p[i] == UInt8(truncatingIfNeeded: word &>> UInt64(i &* 8)) { i &+= 1 }
     return i
@@ -102,9 +100,7 @@
       }
       return load(a + (count &- 8)) == load(b + (count &- 8))
     }
-    if count >= 4 {
-      return half(a) == half(b) && half(a + (count &- 4)) == half(b + (count &- 4))
-    }
+    if count >= 4 { return half(a) == half(b) && half(a + (count &- 4)) == half(b + (count &- 4)) }
     var i = 0
     while i < count {
       if a[i] != b[i] { return false }

@@ -67,9 +67,7 @@ public struct ElementwisePath: Sendable {
     var evaluation = Evaluation(program, root: element, steps: steps, pace: pace)
     defer { withExtendedLifetime(pace) { steps = evaluation.allSteps } }
     try withExtendedLifetime(program) {
-      if case .filter(let entry) = first {
-        guard evaluation.accepts(entry, current: element) else { return }
-      }
+      if case .filter(let entry) = first { guard evaluation.accepts(entry, current: element) else { return } }
       try evaluation.withNodes(rest, current: element) { evaluation, nodes in
         while let node = nodes.next(&evaluation) { try emit(node) }
       }

@@ -67,9 +67,7 @@ public struct QueryError: Error, Equatable, Sendable {
   /// Whether the text is valid, but would take more memory than is allowed.
   public let isTooLarge: Bool
 
-  public init(offset: Int, message: String) {
-    self.init(offset: offset, message: message, isTooLarge: false)
-  }
+  public init(offset: Int, message: String) { self.init(offset: offset, message: message, isTooLarge: false) }
 
   private init(offset: Int, message: String, isTooLarge: Bool) {
     self.offset = offset

@@ -33,9 +33,7 @@ public final class Database {
   /// - Parameters:
   ///   - busyTimeout: milliseconds to wait for a lock of another connection before `SQLiteError.busy`.
   ///   - vfs: the name of the VFS; nil for the default.
-  public init(
-    path: String, access: Access, busyTimeout: Int32 = 0, vfs: String? = nil
-  ) throws(SQLiteError) {
+  public init(path: String, access: Access, busyTimeout: Int32 = 0, vfs: String? = nil) throws(SQLiteError) {
     var opened: OpaquePointer?
     let flags = access.flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_URI
     let layer = access == .quiescent ? "unix-none" : vfs
@@ -135,9 +133,7 @@ extension Database {
 /// Limits for files and statements of other programs.
 extension Database {
   /// Rejects texts, blobs and rows of more than `bytes` with `SQLiteError.tooBig`, before memory is allocated for them.
-  public func limitLength(bytes: Int) {
-    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Int32(clamping: bytes))
-  }
+  public func limitLength(bytes: Int) { sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Int32(clamping: bytes)) }
 
   /// Interrupts a statement with `SQLiteError.interrupted` after about `count` more instructions of SQLite's virtual
   /// machine on this connection. Each call resets the count.

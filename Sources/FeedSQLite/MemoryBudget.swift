@@ -13,13 +13,9 @@ public final class MemoryBudget {
   private let budget = UnsafeMutablePointer<csqlite_budget>.allocate(capacity: 1)
 
   /// A budget without limits.
-  public init() {
-    budget.initialize(to: csqlite_budget(used: 0, max: .max, allocations: .max))
-  }
+  public init() { budget.initialize(to: csqlite_budget(used: 0, max: .max, allocations: .max)) }
 
-  deinit {
-    budget.deallocate()
-  }
+  deinit { budget.deallocate() }
 
   /// The bytes that SQLite holds of those that it allocated in ``use(_:)``.
   public var usedBytes: Int { Int(budget.pointee.used) }

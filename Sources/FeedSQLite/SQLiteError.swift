@@ -22,9 +22,7 @@ public struct SQLiteError: Error, Equatable, Sendable, CustomStringConvertible {
     self.systemCode = systemCode
   }
 
-  public var description: String {
-    "SQLite error \(extended) (\(message)) in: \(sql)"
-  }
+  public var description: String { "SQLite error \(extended) (\(message)) in: \(sql)" }
 
   /// The last error of a connection.
   init(_ handle: OpaquePointer?, result: Int32, sql: String) {

@@ -22,9 +22,7 @@ public final class Statement {
     self.database = database
   }
 
-  deinit {
-    sqlite3_finalize(handle)
-  }
+  deinit { sqlite3_finalize(handle) }
 
   /// Advances to the next row. Returns false if there is none.
   public func step() throws(SQLiteError) -> Bool {
@@ -100,9 +98,7 @@ extension String: SQLValue {
   }
 
   /// SQLITE_TRANSIENT, a macro that Swift does not import.
-  private static var copies: sqlite3_destructor_type {
-    unsafeBitCast(-1, to: sqlite3_destructor_type.self)
-  }
+  private static var copies: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 }
 
 extension Optional: SQLValue where Wrapped: SQLValue {
@@ -162,9 +158,7 @@ extension Statement {
   public var columnCount: Int32 { sqlite3_column_count(handle) }
 
   /// The name of a column, or its `AS` name.
-  public func name(of column: Int32) -> String {
-    sqlite3_column_name(handle, column).map { String(cString: $0) } ?? ""
-  }
+  public func name(of column: Int32) -> String { sqlite3_column_name(handle, column).map { String(cString: $0) } ?? "" }
 
   public func type(of column: Int32) -> ValueType {
     switch sqlite3_column_type(handle, column) {

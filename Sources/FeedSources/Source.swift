@@ -170,9 +170,7 @@ private final class SourceReader: Sendable {
       case .end: return
       case .look(let specification, let generation, let again):
         let start = MonotonicClock.now
-        let outcome = connection.look(specification, again: again) {
-          self.isCancelled.load(ordering: .relaxed)
-        }
+        let outcome = connection.look(specification, again: again) { self.isCancelled.load(ordering: .relaxed) }
         mailbox.post(
           SourceReport(
             name: specification.name, generation: generation, outcome: outcome, duration: MonotonicClock.now - start))
@@ -209,9 +207,7 @@ final class SourceMailbox: Sendable {
   private let generations = Atomic(0)
   private let wakeUp: WakeUp
 
-  init() throws(SystemError) {
-    wakeUp = try WakeUp()
-  }
+  init() throws(SystemError) { wakeUp = try WakeUp() }
 
   /// Readable while there are reports.
   var descriptor: Int32 { wakeUp.descriptor }

@@ -44,9 +44,7 @@ struct SourceConnection {
   /// The state of the file before these rows were read.
   private var stampOfRows: FileStamp?
 
-  init(timeLimit: Duration = .seconds(30)) {
-    self.timeLimit = timeLimit.clampedNanoseconds
-  }
+  init(timeLimit: Duration = .seconds(30)) { self.timeLimit = timeLimit.clampedNanoseconds }
 
   /// Reads the database if there were commits since the last look.
   ///
@@ -222,9 +220,7 @@ struct SourceConnection {
 struct SourceFault: Error, Equatable {
   let reason: String
 
-  init(_ reason: String) {
-    self.reason = reason
-  }
+  init(_ reason: String) { self.reason = reason }
 
   /// - Parameter path: the path of the database.
   init(any error: any Error, _ path: String) {
@@ -248,8 +244,7 @@ struct SourceFault: Error, Equatable {
         SQLiteError.outOfMemory where error.sql == SourceConnection.schemaQuery,
         SQLiteError.tooBig where error.sql == SourceConnection.schemaQuery:
         "the schema of \(path) is too large; remove tables and views, or name a database with fewer of them"
-      case SQLiteError.interrupted:
-        "the query on \(path) takes too long; add an index or a LIMIT"
+      case SQLiteError.interrupted: "the query on \(path) takes too long; add an index or a LIMIT"
       case SQLiteError.outOfMemory:
         "the query on \(path), with the views that it names, takes too much memory; simplify it"
       case SQLiteError.tooBig:

@@ -120,9 +120,7 @@ struct SourceQuery {
   }
 
   /// The shortest digits that parse to the same number; nil for infinity, which JSON cannot represent.
-  private static func digits(_ number: Double) -> String? {
-    number.isFinite ? "\(number)" : nil
-  }
+  private static func digits(_ number: Double) -> String? { number.isFinite ? "\(number)" : nil }
 }
 
 /// Lexical checks of SQL text.

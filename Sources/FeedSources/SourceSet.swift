@@ -28,9 +28,7 @@ public final class SourceSet {
   public func readAgain(_ name: String, now: UInt64) { sources[name]?.readAgain(now: now) }
 
   /// Looks at all databases at once, as if for the first time.
-  public func startOver(now: UInt64) {
-    for source in sources.values { source.startOver(now: now) }
-  }
+  public func startOver(now: UInt64) { for source in sources.values { source.startOver(now: now) } }
 
   /// Replaces the set of databases. Unchanged ones continue.
   public func arrange(_ specifications: [SourceSpecification], now: UInt64) {
@@ -49,9 +47,7 @@ public final class SourceSet {
   }
 
   /// When to call `attend`; nil if nothing is scheduled.
-  public var nextDeadline: UInt64? {
-    sources.values.compactMap(\.nextLook).min()
-  }
+  public var nextDeadline: UInt64? { sources.values.compactMap(\.nextLook).min() }
 
   /// Starts the looks that are due.
   public func attend(now: UInt64) {
@@ -63,9 +59,7 @@ public final class SourceSet {
   }
 
   /// Schedules looks at the databases whose files changed.
-  public func readEvents(now: UInt64) {
-    for name in files.takeChanged() { sources[name]?.touch(now: now) }
-  }
+  public func readEvents(now: UInt64) { for name in files.takeChanged() { sources[name]?.touch(now: now) } }
 
   /// Returns the reports since the last call, except those for removed or replaced specifications.
   public func takeReports(now: UInt64) -> [SourceReport] {
@@ -92,9 +86,7 @@ private struct FileWatches {
   private var feeds: [Int32: Set<String>] = [:]
 
   /// - Parameter makeEvents: creates the queue of events; tests pass their own.
-  init(makeEvents: @escaping () throws(FileEventsError) -> FileEvents) {
-    self.makeEvents = makeEvents
-  }
+  init(makeEvents: @escaping () throws(FileEventsError) -> FileEvents) { self.makeEvents = makeEvents }
 
   /// Readable after an event; nil while there is no queue.
   var descriptor: Int32? { events?.descriptor }

@@ -55,8 +55,7 @@ extension FeedError {
       "identity \(grouped(index)) of the request is \(found): it must be a string or a number"
     case .noIdentity(_, let index, let path, let found):
       "element \(grouped(index)) has no identity: \(shown(path)) is \(found) and must be a string or a number"
-    case .badQuery(let member, _, let offset, let reason):
-      "\(member) does not parse at byte \(offset): \(reason)"
+    case .badQuery(let member, _, let offset, let reason): "\(member) does not parse at byte \(offset): \(reason)"
     case .indexOutOfRange(let feed, let place, let index, let count, let what):
       (place == nil || place == feed ? "feed" : "section") + " \"\(shown(place ?? feed))\" has no "
         + Self.outOfRange(what, index, count)

@@ -19,9 +19,7 @@ extension ByteBuffer {
   }
 
   /// Appends the closing braces of a result or a notification.
-  public mutating func endMessage() {
-    append("}}")
-  }
+  public mutating func endMessage() { append("}}") }
 
   /// Appends a complete error response; `id` is the JSON text of the id. An absent id is written as null.
   public mutating func appendError(_ error: FeedError, id: UnsafeRawBufferPointer?) {
@@ -115,9 +113,7 @@ extension ByteBuffer {
 
   /// Appends `,"sections":…` if the change deletes or adds sections.
   public mutating func append(sectionsOf change: borrowing Change, namesSections: Bool = true) {
-    if !change.hasSameSections {
-      appendSections(change.sectionsDeleted, change.sectionsAdded, namesSections)
-    }
+    if !change.hasSameSections { appendSections(change.sectionsDeleted, change.sectionsAdded, namesSections) }
   }
 
   /// Appends index paths as an array of arrays `[section,row]`.

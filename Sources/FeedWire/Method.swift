@@ -109,9 +109,7 @@ extension Method {
   @inlinable @inline(__always) public var mayDefine: Bool { self == .define || self == .transaction }
 
   /// Whether a request changes no rows, and its answer or its work grows with what the daemon holds.
-  @inlinable @inline(__always) public var readsFeeds: Bool {
-    !isLogged && (rules.right != nil || self == .feeds)
-  }
+  @inlinable @inline(__always) public var readsFeeds: Bool { !isLogged && (rules.right != nil || self == .feeds) }
 
   /// Whether a request may need more space in the stored state. The operations of `transaction` decide that for it.
   @inlinable @inline(__always) public var mayGrow: Bool {

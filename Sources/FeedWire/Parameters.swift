@@ -72,9 +72,7 @@ public struct Parameters {
 
   /// Throws if two parameters that exclude each other are both present.
   public func refuseBoth(_ one: StaticString, _ other: StaticString) throws(FeedError) {
-    if member(other) != nil && member(one) != nil {
-      throw Self.refuse(other, Self.exclusion(of: "\(one)"))
-    }
+    if member(other) != nil && member(one) != nil { throw Self.refuse(other, Self.exclusion(of: "\(one)")) }
   }
 
   /// The reason to refuse a parameter that is given together with another one.

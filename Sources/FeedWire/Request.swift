@@ -37,9 +37,7 @@ public struct Request {
       }
     }
     found = id
-    guard let version, version.stringEquals("2.0") else {
-      throw .invalidRequest(reason: "\"jsonrpc\" must be \"2.0\"")
-    }
+    guard let version, version.stringEquals("2.0") else { throw .invalidRequest(reason: "\"jsonrpc\" must be \"2.0\"") }
     guard let method, method.kind == .string else {
       throw .invalidRequest(reason: "\"method\" must be a string that names a method")
     }

@@ -56,9 +56,7 @@ public final class Client: Sendable {
   /// Sends a request and decodes its result.
   public func call<Result: Decodable>(
     _ method: String, _ params: some Encodable, as type: Result.Type
-  ) async throws -> Result {
-    try JSONViewDecoder.decode(type, from: await call(method, params))
-  }
+  ) async throws -> Result { try JSONViewDecoder.decode(type, from: await call(method, params)) }
 
   /// Inserts an element into a collection, or updates the element with its identity.
   /// - Parameters:
@@ -68,9 +66,7 @@ public final class Client: Sendable {
   @discardableResult
   public func push(
     _ element: some Encodable, to feed: String, animation: String? = nil, if condition: ElementCondition? = nil
-  ) async throws -> UInt64 {
-    try await push([element], to: feed, animation: animation, if: condition)
-  }
+  ) async throws -> UInt64 { try await push([element], to: feed, animation: animation, if: condition) }
 
   /// Inserts or updates elements of a collection in one commit.
   /// - Parameter condition: what must hold for the present elements with these identities; see ``ElementCondition``.
@@ -144,9 +140,7 @@ public final class Client: Sendable {
   public func counts(of feed: String) -> CountSequence { CountSequence(feed: feed, path: socket) }
 
   /// Sends the only change of a transaction as a single request.
-  private func change(
-    _ animation: String?, _ body: (inout Transaction) throws -> Void
-  ) async throws -> UInt64 {
+  private func change(_ animation: String?, _ body: (inout Transaction) throws -> Void) async throws -> UInt64 {
     var transaction = Transaction()
     transaction.animation = animation
     try body(&transaction)
@@ -220,9 +214,7 @@ public struct Transaction {
   /// - Parameter condition: what must hold for the present elements with these identities.
   public mutating func push(
     _ elements: [some Encodable], to feed: String, if condition: ElementCondition? = nil
-  ) throws {
-    try add("update", feed, [("elements", elements)] + ElementCondition.parameters(condition))
-  }
+  ) throws { try add("update", feed, [("elements", elements)] + ElementCondition.parameters(condition)) }
 
   /// Replaces the content of a collection or an array by these elements.
   public mutating func set(_ feed: String, to elements: [some Encodable]) throws {
@@ -248,23 +240,17 @@ public struct Transaction {
   /// - Parameter filter: a condition that the element must match.
   public mutating func patch(
     _ id: some Encodable, in feed: String, with patch: some Encodable, where filter: String? = nil
-  ) throws {
-    try add("patch", feed, [("id", id), ("patch", patch)] + ElementCondition.matches(filter))
-  }
+  ) throws { try add("patch", feed, [("id", id), ("patch", patch)] + ElementCondition.matches(filter)) }
 
   /// Merges members into the element at a row of an array.
   /// - Parameter filter: a condition that the element must match.
   public mutating func patch(
     row: Int, of feed: String, with patch: some Encodable, where filter: String? = nil
-  ) throws {
-    try add("patch", feed, [("at", row), ("patch", patch)] + ElementCondition.matches(filter))
-  }
+  ) throws { try add("patch", feed, [("at", row), ("patch", patch)] + ElementCondition.matches(filter)) }
 
   /// Merges members into the element of a single.
   /// - Parameter filter: a condition that the element must match.
-  public mutating func patch(
-    single feed: String, with patch: some Encodable, where filter: String? = nil
-  ) throws {
+  public mutating func patch(single feed: String, with patch: some Encodable, where filter: String? = nil) throws {
     try add("patch", feed, [("patch", patch)] + ElementCondition.matches(filter))
   }
 
@@ -288,9 +274,7 @@ public struct Transaction {
   /// - Parameter filter: a condition that the element must match.
   public mutating func move(
     id: some Encodable, to destination: Int, in feed: String, where filter: String? = nil
-  ) throws {
-    try add("move", feed, [("id", id), ("to", destination)] + ElementCondition.matches(filter))
-  }
+  ) throws { try add("move", feed, [("id", id), ("to", destination)] + ElementCondition.matches(filter)) }
 
   /// Removes rows of an array. All rows are counted before the removal.
   public mutating func remove(rows: [Int], from feed: String) { try? add("remove", feed, [("at", rows)]) }
@@ -310,9 +294,7 @@ public struct Transaction {
       text.append(UInt8(ascii: ":"))
       try JSONTextEncoder.encode(value, to: &text)
     }
-    if let animation {
-      text.append(",\"animation\":", quoted: animation)
-    }
+    if let animation { text.append(",\"animation\":", quoted: animation) }
     text.append(UInt8(ascii: "}"))
     operations.append((method, Array(text.bytes)))
   }

@@ -118,9 +118,7 @@ private struct TreeEncoder: Encoder, SingleValueEncodingContainer, UnkeyedEncodi
 
   func singleValueContainer() -> any SingleValueEncodingContainer { self }
 
-  private func next() -> Slot {
-    isList ? slot.append() : slot
-  }
+  private func next() -> Slot { isList ? slot.append() : slot }
 
   mutating func encodeNil() { next().content = .scalar("null") }
   mutating func encode(_ value: Bool) { next().content = .scalar(value ? "true" : "false") }

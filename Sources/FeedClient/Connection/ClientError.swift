@@ -44,9 +44,7 @@ extension ClientError: CustomStringConvertible {
 }
 
 /// Returns what is read of a message.
-package func reading<Value>(
-  _ read: @autoclosure () throws(MalformedMessage) -> Value
-) throws(ClientError) -> Value {
+package func reading<Value>(_ read: @autoclosure () throws(MalformedMessage) -> Value) throws(ClientError) -> Value {
   do throws(MalformedMessage) { return try read() } catch { throw .malformed(error) }
 }
 
@@ -85,20 +83,16 @@ extension FeedFault: CustomStringConvertible {
     switch self {
     case .gap(let expected, let found):
       "a delta starts from revision \(grouped(found)), but this copy is at revision \(grouped(expected))"
-    case .backwards(let from, let revision):
-      "a delta goes from revision \(grouped(from)) back to \(grouped(revision))"
+    case .backwards(let from, let revision): "a delta goes from revision \(grouped(from)) back to \(grouped(revision))"
     case .deltaInsideSnapshot(let revision):
       "the delta of revision \(grouped(revision)) came before the snapshot was complete"
-    case .unexpectedSnapshot(let revision):
-      "a snapshot of revision \(grouped(revision)) was not requested"
+    case .unexpectedSnapshot(let revision): "a snapshot of revision \(grouped(revision)) was not requested"
     case .mixedSnapshot(let expected, let found):
       "a part of revision \(grouped(found)) came inside a snapshot of revision \(grouped(expected))"
     case .misplacedSnapshot(let at):
       "the part of the snapshot at \(at) is not where the one before it ended, or has another number of rows"
-    case .misfit(let error, let revision):
-      "the delta of revision \(grouped(revision)) does not fit this copy: \(error)"
-    case .foreign(let name):
-      "a message is about \"\(name)\", which is not what is watched"
+    case .misfit(let error, let revision): "the delta of revision \(grouped(revision)) does not fit this copy: \(error)"
+    case .foreign(let name): "a message is about \"\(name)\", which is not what is watched"
     case .digest(let revision, let mine, let daemons):
       "at revision \(grouped(revision)) the digest of this copy is \(mine) and the daemon's is \(daemons)"
     }

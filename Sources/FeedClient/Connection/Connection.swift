@@ -206,13 +206,10 @@ extension Connection {
             throw .malformed(MalformedMessage("more than 64 MiB of notifications before the response to \(method)"))
           }
           deferred.append(notification.whole.text)
-        case .response(id, .success(let result)):
-          return try reading(read(result))
+        case .response(id, .success(let result)): return try reading(read(result))
         // An error without an id means that the daemon could not parse the request.
-        case .response(id, .failure(let error)), .response(0, .failure(let error)):
-          throw .refused(error)
-        case .response:
-          continue
+        case .response(id, .failure(let error)), .response(0, .failure(let error)): throw .refused(error)
+        case .response: continue
         }
       }
       // Other messages do not extend the deadline.

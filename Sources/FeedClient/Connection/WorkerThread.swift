@@ -10,9 +10,7 @@ final class WorkerThread: Sendable {
   private let wakeUp = try? WakeUp()
   private let isStarted = Guarded(false)
 
-  init(_ name: String) {
-    self.name = name
-  }
+  init(_ name: String) { self.name = name }
 
   /// Starts the thread, unless it was started before, and wakes it.
   ///

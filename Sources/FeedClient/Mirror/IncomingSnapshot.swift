@@ -70,9 +70,7 @@ package struct SnapshotPlaces: Sendable {
     let total = starts[sections.count]
     let start = starts[min(section, sections.count)] + Int(at.row)
     let end = received + count
-    guard isPlaced, start == received, end <= total, !isLast || end == total else {
-      throw .misplacedSnapshot(at: at)
-    }
+    guard isPlaced, start == received, end <= total, !isLast || end == total else { throw .misplacedSnapshot(at: at) }
   }
 
   /// Counts the rows of a checked part.

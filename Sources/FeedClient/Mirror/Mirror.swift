@@ -50,8 +50,7 @@ public struct Mirror: Sendable {
   public init(feed: String, position: FeedPosition, sections: [Section]) {
     self.feed = feed
     self.sections = sections
-    let start = WatchStart(
-      feed: feed, epoch: position.epoch, revision: position.revision, resumed: true, sections: [])
+    let start = WatchStart(feed: feed, epoch: position.epoch, revision: position.revision, resumed: true, sections: [])
     progress = WatchProgress(start, since: position, initial: false)
     incoming = IncomingSnapshot(sections: [])
   }
@@ -144,8 +143,7 @@ extension Mirror {
     let updated = rows[change.added.count...]
     for run in change.updated.runsOfSections() {
       let places = run.places.lowerBound + change.added.count..<run.places.upperBound + change.added.count
-      sections[run.section].rows.replace(
-        change.updated[run.places].lazy.map { Int($0.row) }, with: updated[places])
+      sections[run.section].rows.replace(change.updated[run.places].lazy.map { Int($0.row) }, with: updated[places])
     }
   }
 

@@ -60,17 +60,13 @@ public struct WatchProgress: Equatable, Sendable {
   }
 
   /// The position from which a later watch can resume: the last complete state; nil before the first.
-  public var position: FeedPosition? {
-    lastComplete.map { FeedPosition(epoch: $0.epoch, revision: $0.current) }
-  }
+  public var position: FeedPosition? { lastComplete.map { FeedPosition(epoch: $0.epoch, revision: $0.current) } }
 
   /// Whether the copy is complete and no snapshot is expected.
   public var isLive: Bool { phase == .live }
 
   /// Whether the copy equals the feed at `revision`.
-  public func holds(at revision: UInt64) -> Bool {
-    isLive && self.revision <= revision && revision <= current
-  }
+  public func holds(at revision: UInt64) -> Bool { isLive && self.revision <= revision && revision <= current }
 
   /// Records a part of a snapshot.
   public mutating func record(snapshot revision: UInt64, isReset: Bool, isLast: Bool) throws(FeedFault) {

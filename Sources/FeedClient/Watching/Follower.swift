@@ -140,8 +140,7 @@ extension Follower {
   private func perform(_ action: Watcher.Action, cause: ClientError? = nil, _ handle: Handler) throws(ClientError) {
     let options = watcher.options
     switch action {
-    case .connect:
-      try connect(handle)
+    case .connect: try connect(handle)
     case .sendHello:
       pendingID = connection?.send("hello") { Connection.appendHello(client: options.client, to: &$0) }
       try connection?.flush()
@@ -161,8 +160,7 @@ extension Follower {
       unwatchID = nil
       restsUntil = MonotonicClock.now &+ nanoseconds
       _ = try handle(.waiting(cause ?? .closed(nil)))
-    case .read:
-      return
+    case .read: return
     case .fail(let error):
       connection = nil
       throw error
@@ -201,9 +199,7 @@ extension Follower {
 
 extension WatchOptions {
   /// Appends the parameters of `watch`.
-  fileprivate func appendWatch(
-    since: FeedPosition?, initial: Bool, ids: Bool, to params: inout ByteBuffer
-  ) {
+  fileprivate func appendWatch(since: FeedPosition?, initial: Bool, ids: Bool, to params: inout ByteBuffer) {
     params.append("{\"feed\":", quoted: feed)
     if let since {
       params.append(",\"since\":{\"epoch\":", quoted: since.epoch)
@@ -214,9 +210,7 @@ extension WatchOptions {
     if !elements { params.append(",\"elements\":false") }
     if elements && spanning { params.append(",\"spanning\":true") }
     if elements && ids { params.append(",\"ids\":true") }
-    if let throttle {
-      params.append(",\"throttle\":", integer: throttle)
-    }
+    if let throttle { params.append(",\"throttle\":", integer: throttle) }
     params.append("}")
   }
 }
@@ -232,8 +226,7 @@ extension Follower {
     case .response(let id, _) where id == unwatchID:
       unwatchID = nil
       return .proceed
-    case .response(let id, let result):
-      return try handle(.response(id: id, result))
+    case .response(let id, let result): return try handle(.response(id: id, result))
     case .notification(let notification) where watcher.isFollowingList && notification.concerns(FeedName.feeds):
       if notification.lists(watcher.options.feed) { try perform(watcher.listed(), handle) }
       return .proceed
@@ -255,19 +248,14 @@ extension Follower {
   }
 
   /// Processes the response to `hello` or `watch`.
-  private func handleAnswer(
-    _ result: Result<JSONView, RemoteError>, _ handle: Handler
-  ) throws(ClientError) -> Verdict {
+  private func handleAnswer(_ result: Result<JSONView, RemoteError>, _ handle: Handler) throws(ClientError) -> Verdict {
     switch result {
-    case .failure(let error):
-      try perform(watcher.refused(error), cause: .refused(error), handle)
+    case .failure(let error): try perform(watcher.refused(error), cause: .refused(error), handle)
     case .success(let view) where watcher.isGreeting:
       _ = try reading(ServerHello(view))
       try perform(watcher.greeted(), handle)
-    case .success where watcher.isAskingForList:
-      try perform(watcher.startedList(), handle)
-    case .success(let view):
-      return try begin(try reading(WatchStart(view)), handle)
+    case .success where watcher.isAskingForList: try perform(watcher.startedList(), handle)
+    case .success(let view): return try begin(try reading(WatchStart(view)), handle)
     }
     return .proceed
   }
@@ -316,8 +304,7 @@ extension Follower {
     if mirror == nil, let sections = part.resetSections, let progress = watcher.progress {
       // A resumed watch without rows. This snapshot contains all of them.
       mirror = Mirror(
-        WatchStart(
-          feed: part.feed, epoch: progress.epoch, revision: part.revision, resumed: false, sections: sections))
+        WatchStart(feed: part.feed, epoch: progress.epoch, revision: part.revision, resumed: false, sections: sections))
     }
     try checking(mirror?.apply(part))
   }

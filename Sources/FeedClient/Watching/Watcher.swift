@@ -153,9 +153,7 @@ public struct Watcher: Sendable {
 
   /// Records that the feed was undefined, after its last delta.
   public mutating func ended() -> Action {
-    let reason = RemoteError(
-      code: RemoteError.unknownFeed, message: "feed \"\(options.feed)\" was undefined"
-    )
+    let reason = RemoteError(code: RemoteError.unknownFeed, message: "feed \"\(options.feed)\" was undefined")
     return isPatient ? awaitFeed() : fail(.refused(reason))
   }
 
@@ -176,9 +174,7 @@ public struct Watcher: Sendable {
   }
 
   /// Records a bookmark.
-  public mutating func took(_ bookmark: Bookmark) throws(FeedFault) {
-    try progress?.record(bookmark)
-  }
+  public mutating func took(_ bookmark: Bookmark) throws(FeedFault) { try progress?.record(bookmark) }
 
   /// Whether messages about the feed are expected.
   public var isWatching: Bool { state == .watching }

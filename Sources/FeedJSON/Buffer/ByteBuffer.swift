@@ -22,9 +22,7 @@ import Glibc
     if capacity > 0 { grow(capacity) }
   }
 
-  @inlinable deinit {
-    if room > 0 { free(block) }
-  }
+  @inlinable deinit { if room > 0 { free(block) } }
 
   /// The address of a buffer without room. It is never accessed.
   @usableFromInline static var noBlock: UnsafeMutablePointer<UInt8> {
@@ -83,9 +81,7 @@ import Glibc
   }
 
   /// Keeps the first `count` bytes. A count past the end has no effect.
-  @inlinable public mutating func truncate(to count: Int) {
-    if count >= 0 && count < used { used = count }
-  }
+  @inlinable public mutating func truncate(to count: Int) { if count >= 0 && count < used { used = count } }
 
   /// Adds `more` bytes that the caller has written at `pointer + count`.
   /// - Precondition: the room was made by `reserve`.

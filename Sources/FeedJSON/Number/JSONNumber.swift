@@ -15,9 +15,7 @@ public struct JSONNumber {
   private static let exponentLimit = 1 << 62
 
   /// - Parameter text: a number of RFC 8259. For other text the value is unspecified, but nothing outside it is read.
-  public init(_ text: UnsafeRawBufferPointer) {
-    self = text.withMemoryRebound(to: UInt8.self) { JSONNumber($0) }
-  }
+  public init(_ text: UnsafeRawBufferPointer) { self = text.withMemoryRebound(to: UInt8.self) { JSONNumber($0) } }
 
   /// - Parameter exponentLimit: as what a greater written exponent counts.
   init(_ text: UnsafeBufferPointer<UInt8>, exponentLimit: Int = Self.exponentLimit) {
@@ -262,9 +260,7 @@ extension JSONNumber {
   public static func compare(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int {
     a.withMemoryRebound(to: UInt8.self) { a in
       b.withMemoryRebound(to: UInt8.self) { b in
-        if let left = shortInteger(a), let right = shortInteger(b) {
-          return left == right ? 0 : left < right ? -1 : 1
-        }
+        if let left = shortInteger(a), let right = shortInteger(b) { return left == right ? 0 : left < right ? -1 : 1 }
         return JSONNumber(a).compare(JSONNumber(b))
       }
     }
@@ -283,9 +279,7 @@ extension JSONNumber {
   private func compareMagnitude(_ other: JSONNumber) -> Int {
     if exponent != other.exponent { return exponent < other.exponent ? -1 : 1 }
     var (left, right) = (digits, other.digits)
-    while let a = left.next(), let b = right.next() {
-      if a != b { return a < b ? -1 : 1 }
-    }
+    while let a = left.next(), let b = right.next() { if a != b { return a < b ? -1 : 1 } }
     // There are no trailing zeros, so the number with more digits is greater.
     return (digitCount &- other.digitCount).signum()
   }

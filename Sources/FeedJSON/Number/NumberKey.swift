@@ -53,9 +53,7 @@ extension JSONNumber {
       }
     }
     var rest = digits
-    while let tens = rest.next() {
-      buffer.append((tens &* 10 &+ (rest.next() ?? 0) &+ 1) ^ flip)
-    }
+    while let tens = rest.next() { buffer.append((tens &* 10 &+ (rest.next() ?? 0) &+ 1) ^ flip) }
     buffer.append(flip)
   }
 

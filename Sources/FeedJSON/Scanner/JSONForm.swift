@@ -200,9 +200,7 @@ extension JSONScanner {
   /// Scans a text like ``scan(_:after:)`` if it has a known form; otherwise returns nil.
   ///
   /// The containers around the value are marked as not compact, also if they are.
-  public mutating func scan(
-    _ bytes: UnsafeRawBufferPointer, after kept: Int, like form: inout JSONForm
-  ) -> JSONView? {
+  public mutating func scan(_ bytes: UnsafeRawBufferPointer, after kept: Int, like form: inout JSONForm) -> JSONView? {
     guard let holes = form.holes(of: bytes), let tape = known(room: kept &+ form.tokenCount &+ 2),
       let start = bytes.baseAddress
     else { return nil }

@@ -16,21 +16,15 @@ public struct JSONScanner: ~Copyable {
   private var needed = 0
 
   /// Creates a scanner without a tape.
-  public init(maxDepth: Int = 512) {
-    self.maxDepth = maxDepth
-  }
+  public init(maxDepth: Int = 512) { self.maxDepth = maxDepth }
 
-  deinit {
-    tape?.deallocate()
-  }
+  deinit { tape?.deallocate() }
 
   /// Scans a text of exactly one JSON value, with optional white space around it.
   ///
   /// - Returns: the value. It is valid until the next scan by this scanner, and while `bytes` stay in place.
   /// - Throws: the first error of the text.
-  public mutating func scan(_ bytes: UnsafeRawBufferPointer) throws(JSONError) -> JSONView {
-    try scan(bytes, after: 0)
-  }
+  public mutating func scan(_ bytes: UnsafeRawBufferPointer) throws(JSONError) -> JSONView { try scan(bytes, after: 0) }
 
   /// Scans a text like ``scan(_:)``, and keeps the first `kept` tokens of earlier texts on the tape.
   ///

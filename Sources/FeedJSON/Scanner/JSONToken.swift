@@ -58,9 +58,7 @@ struct Tape {
   var capacity: Int { lastPair - start &+ 2 }
 
   /// Allocates memory; nil if there is none.
-  init?(capacity: Int) {
-    self.init(resizing: nil, used: 0, capacity)
-  }
+  init?(capacity: Int) { self.init(resizing: nil, used: 0, capacity) }
 
   private init?(resizing old: UnsafeMutablePointer<JSONToken>?, used: Int, _ capacity: Int) {
     guard let block = realloc(old, capacity &* MemoryLayout<JSONToken>.stride) else { return nil }
@@ -75,12 +73,8 @@ struct Tape {
 
   /// Moves the tokens to more memory, twice as much for a short tape. Returns nil, and this tape stays valid, if there is none.
   @inline(never)
-  func enlarged() -> Tape? {
-    Tape(resizing: start, used: capacity, capacity &+ min(capacity, Self.longestStep))
-  }
+  func enlarged() -> Tape? { Tape(resizing: start, used: capacity, capacity &+ min(capacity, Self.longestStep)) }
 
   /// Frees the memory.
-  func deallocate() {
-    free(start)
-  }
+  func deallocate() { free(start) }
 }

@@ -72,12 +72,8 @@ struct ScanPass {
     // At the start of each iteration `p` is at the first byte of a value, or of a name in an object.
     while true {
       // An iteration writes at most one name and one value.
-      if _slowPath(next > last) {
-        guard growOrPause() else { return false }
-      }
-      if nesting.inObject {
-        guard _fastPath(name()) else { return false }
-      }
+      if _slowPath(next > last) { guard growOrPause() else { return false } }
+      if nesting.inObject { guard _fastPath(name()) else { return false } }
       let byte = p.pointee
       if byte == UInt8(ascii: "\"") {
         guard _fastPath(string()) else { return false }
@@ -102,9 +98,7 @@ struct ScanPass {
 
   /// Whether `byte` is at `p` and is followed by a byte that is not white space.
   @inline(__always)
-  func isFollowed(by byte: UInt8) -> Bool {
-    p + 1 < end && p.pointee == byte && p[1] > 0x20
-  }
+  func isFollowed(by byte: UInt8) -> Bool { p + 1 < end && p.pointee == byte && p[1] > 0x20 }
 
   /// Skips the byte at `p` and white space. Refuses the text if it ends there.
   @inline(__always)
@@ -177,9 +171,7 @@ extension ScanPass {
   @inline(__always)
   mutating func name() -> Bool {
     guard _fastPath(p.pointee == UInt8(ascii: "\"")) else { return refuse(.unexpectedByte) }
-    if !predictedName() {
-      guard _fastPath(string()) else { return false }
-    }
+    if !predictedName() { guard _fastPath(string()) else { return false } }
     if _fastPath(isFollowed(by: UInt8(ascii: ":"))) {
       p += 1
       return true
@@ -325,9 +317,7 @@ extension ScanPass {
   }
 
   @inline(never)
-  private static func afterSpaces(
-    _ start: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>
-  ) -> UnsafePointer<UInt8> {
+  private static func afterSpaces(_ start: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>) -> UnsafePointer<UInt8> {
     var q = start
     while q < end, q.pointee == 0x20 || q.pointee == 0x0A || q.pointee == 0x0D || q.pointee == 0x09 { q += 1 }
     return q

@@ -157,9 +157,7 @@ enum UTF8Check {
   static func sequenceLength(_ p: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>) -> Int {
     let lead = p[0]
     let left = end - p
-    if lead < 0xE0 {
-      return lead >= 0xC2 && left >= 2 && isContinuation(p[1]) ? 2 : 0
-    }
+    if lead < 0xE0 { return lead >= 0xC2 && left >= 2 && isContinuation(p[1]) ? 2 : 0 }
     if lead < 0xF0 {
       guard left >= 3, isContinuation(p[1]), isContinuation(p[2]) else { return 0 }
       if lead == 0xE0 && p[1] < 0xA0 { return 0 }

@@ -53,9 +53,7 @@ extension JSONView {
   @inlinable public var members: Members { Members(self) }
 
   /// Returns the value of the last member `name`; nil if there is none and for other kinds. O(members).
-  @inlinable public func member(_ name: StaticString) -> JSONView? {
-    name.withUTF8Buffer { findMember($0) }
-  }
+  @inlinable public func member(_ name: StaticString) -> JSONView? { name.withUTF8Buffer { findMember($0) } }
 
   /// Returns the value of the last member whose decoded name is `name`; nil if there is none and for other kinds.
   /// O(members).

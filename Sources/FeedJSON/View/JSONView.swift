@@ -19,9 +19,7 @@
   }
 
   /// Whether the value is of `kind`.
-  @inlinable func isKind(_ kind: JSONKind) -> Bool {
-    token.pointee.info & JSONToken.kindMask == UInt32(kind.rawValue)
-  }
+  @inlinable func isKind(_ kind: JSONKind) -> Bool { token.pointee.info & JSONToken.kindMask == UInt32(kind.rawValue) }
 
   /// The source text of the value, including quotes or brackets and white space in it.
   @inlinable public var text: UnsafeRawBufferPointer {
@@ -40,9 +38,7 @@
   @inlinable public var isCompact: Bool { token.pointee.info & JSONToken.hasSpaces == 0 }
 
   /// The value of `true` or `false`; nil for other kinds.
-  @inlinable public var bool: Bool? {
-    isKind(.true) ? true : isKind(.false) ? false : nil
-  }
+  @inlinable public var bool: Bool? { isKind(.true) ? true : isKind(.false) ? false : nil }
 
   /// Whether this is `null`.
   @inlinable public var isNull: Bool { isKind(.null) }
@@ -69,9 +65,7 @@ extension JSONView {
   public var int: Int? {
     guard isKind(.number) else { return nil }
     let bytes = UnsafeBufferPointer(start: start, count: Int(token.pointee.length))
-    if token.pointee.info & JSONToken.isPlainInteger != 0, bytes.count <= 18 {
-      return JSONNumber.shortInteger(bytes)
-    }
+    if token.pointee.info & JSONToken.isPlainInteger != 0, bytes.count <= 18 { return JSONNumber.shortInteger(bytes) }
     return JSONNumber(bytes).int
   }
 

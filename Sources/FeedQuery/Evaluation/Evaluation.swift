@@ -54,9 +54,7 @@ struct Evaluation {
 
   /// Charges the work of reading `bytes` bytes.
   @inline(__always)
-  mutating func charge(bytes: Int) {
-    steps &-= bytes &>> 4
-  }
+  mutating func charge(bytes: Int) { steps &-= bytes &>> 4 }
 
   /// The work of finding the member with a name of so many bytes: all names that are as long are compared with it.
   @inline(__always)
@@ -65,9 +63,7 @@ struct Evaluation {
   /// Charges the work of reading a member's name once, to compare or to hash it. Names are short mostly and cost nothing; escapes
   /// are decoded byte by byte.
   @inline(__always)
-  mutating func charge(name key: JSONView) {
-    steps &-= key.text.count &>> (key.hasEscapes ? 5 : 8)
-  }
+  mutating func charge(name key: JSONView) { steps &-= key.text.count &>> (key.hasEscapes ? 5 : 8) }
 
   /// Returns the node of a singular query; nil if there is none.
   @inline(__always)
@@ -93,8 +89,7 @@ struct Evaluation {
     case .index(let index):
       let position = index >= 0 ? index : node.count &+ index
       return node.hasOnlyScalars ? node.element(at: position) : walk(selector, node, to: position)
-    case .wildcard, .slice, .filter:
-      return nil
+    case .wildcard, .slice, .filter: return nil
     }
   }
 
@@ -177,9 +172,7 @@ enum ShadowedMembers {
   /// Whether one of `later` has the name `key`.
   static func isShadowed(_ key: JSONView, by later: JSONView.Members, _ evaluation: inout Evaluation) -> Bool {
     var later = later
-    while let other = later.next() {
-      if sameName(key, other.key, &evaluation) { return true }
-    }
+    while let other = later.next() { if sameName(key, other.key, &evaluation) { return true } }
     return false
   }
 
@@ -224,7 +217,5 @@ private struct MemberName: Hashable {
 
   static func == (left: MemberName, right: MemberName) -> Bool { left.key.compareString(right.key) == 0 }
 
-  func hash(into hasher: inout Hasher) {
-    _ = key.withDecodedUTF8 { hasher.combine(bytes: $0) }
-  }
+  func hash(into hasher: inout Hasher) { _ = key.withDecodedUTF8 { hasher.combine(bytes: $0) } }
 }

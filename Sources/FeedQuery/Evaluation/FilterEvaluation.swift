@@ -19,10 +19,8 @@ extension Evaluation {
     case .compareNode(let comparison, let query, let literal):
       guard let node = resolve(query, current: current) else { return comparison.contains(.unrelated) }
       return !comparison.isDisjoint(with: relation(node, tables.literals + Int(literal)))
-    case .exists(let query):
-      return exists(query, current: current)
-    case .compare(let comparison, let left, let right):
-      return compare(comparison, left, right, current: current)
+    case .exists(let query): return exists(query, current: current)
+    case .compare(let comparison, let left, let right): return compare(comparison, left, right, current: current)
     case .pattern(let index, let value, let pattern):
       return matches(index, value: value, pattern: pattern, current: current)
     }
@@ -64,14 +62,10 @@ extension Evaluation {
 
   mutating func value(_ index: Int32, current: JSONView) -> QueryValue {
     switch tables.operands[Int(index)] {
-    case .literal(let literal):
-      return .literal(tables.literals + Int(literal))
-    case .query(let query):
-      return resolve(query, current: current).map(QueryValue.node) ?? .nothing
-    case .length(let operand):
-      return length(value(operand, current: current))
-    case .count(let query):
-      return count(query, current: current)
+    case .literal(let literal): return .literal(tables.literals + Int(literal))
+    case .query(let query): return resolve(query, current: current).map(QueryValue.node) ?? .nothing
+    case .length(let operand): return length(value(operand, current: current))
+    case .count(let query): return count(query, current: current)
     case .value(let query):
       return withNodes(query, current: current) { evaluation, nodes in
         guard let only = nodes.next(&evaluation), nodes.next(&evaluation) == nil else { return .nothing }
@@ -91,8 +85,7 @@ extension Evaluation {
   /// The number of scalars of a string, elements of an array or members of an object; nothing for other values.
   private mutating func length(_ value: QueryValue) -> QueryValue {
     switch value {
-    case .nothing, .integer:
-      return .nothing
+    case .nothing, .integer: return .nothing
     case .literal(let literal):
       return literal.pointee.kind == .string ? .integer(scalars(tables.slice(literal.pointee.bytes))) : .nothing
     case .node(let node):
@@ -100,12 +93,9 @@ extension Evaluation {
       case .string:
         charge(bytes: node.text.count)
         return .integer(node.withStringBytes(scalars))
-      case .array:
-        return .integer(node.count)
-      case .object:
-        return .integer(node.count &- ShadowedMembers.count(in: node, &self))
-      case .null, .false, .true, .number:
-        return .nothing
+      case .array: return .integer(node.count)
+      case .object: return .integer(node.count &- ShadowedMembers.count(in: node, &self))
+      case .null, .false, .true, .number: return .nothing
       }
     }
   }
@@ -125,8 +115,7 @@ extension Evaluation {
     let kind = node.kind
     guard kind == literal.pointee.kind else { return .unrelated }
     switch kind {
-    case .null, .false, .true:
-      return .equal
+    case .null, .false, .true: return .equal
     case .number:
       let isLong = chargeIfLong(node.text.count &+ Int(literal.pointee.bytes.count))
       if let right = literal.pointee.integer, let left = node.int {
@@ -134,10 +123,8 @@ extension Evaluation {
       }
       if !isLong { charge(bytes: node.text.count) }
       return Self.relation(JSONNumber.compare(node.text, tables.slice(literal.pointee.bytes)))
-    case .string:
-      return relation(string: node, tables.slice(literal.pointee.bytes))
-    case .array, .object:
-      return .unrelated
+    case .string: return relation(string: node, tables.slice(literal.pointee.bytes))
+    case .array, .object: return .unrelated
     }
   }
 

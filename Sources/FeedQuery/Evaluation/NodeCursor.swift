@@ -54,8 +54,7 @@ struct NodeCursor: ~Copyable {
       switch move {
       case .select(let child):
         if let result = enter(child, segment: frame.pointee.segment + 1, &evaluation) { return result }
-      case .descend(let child):
-        push(child, segment: frame.pointee.segment, &evaluation)
+      case .descend(let child): push(child, segment: frame.pointee.segment, &evaluation)
       case .finish:
         frame.pointee.notes?.release()
         depth -= 1
@@ -155,8 +154,7 @@ private struct NodeFrame {
   mutating func advance(_ evaluation: inout Evaluation) -> Move {
     while !evaluation.isExhausted {
       switch source {
-      case .idle:
-        if let move = begin(&evaluation) { return move }
+      case .idle: if let move = begin(&evaluation) { return move }
       case .children:
         if let child = nextChild(&evaluation) { return .select(child) }
         source = .idle
@@ -197,16 +195,14 @@ extension NodeFrame {
     let next = evaluation.tables.selectors + Int(selector)
     selector += 1
     switch next.pointee {
-    case .name, .index:
-      return evaluation.step(next, from: node).map(Move.select)
+    case .name, .index: return evaluation.step(next, from: node).map(Move.select)
     case .wildcard:
       children = NodeChildren(node)
       source = .children
     case .filter(let entry):
       children = NodeChildren(node)
       source = .filtered(entry)
-    case .slice(let bounds):
-      if node.kind == .array { begin(bounds, &evaluation) }
+    case .slice(let bounds): if node.kind == .array { begin(bounds, &evaluation) }
     }
     return nil
   }
@@ -240,9 +236,7 @@ extension NodeFrame {
   }
 
   private mutating func skip(_ count: Int, _ evaluation: inout Evaluation) {
-    for _ in 0..<count {
-      guard nextChild(&evaluation) != nil else { return }
-    }
+    for _ in 0..<count { guard nextChild(&evaluation) != nil else { return } }
   }
 }
 
@@ -293,7 +287,5 @@ private final class FrameNotes {
   /// The offsets of the values of shadowed members.
   let shadowed: Set<Int>
 
-  init(shadowed: Set<Int> = []) {
-    self.shadowed = shadowed
-  }
+  init(shadowed: Set<Int> = []) { self.shadowed = shadowed }
 }

@@ -14,9 +14,7 @@ struct ProgramBuilder {
   /// The largest ``size``. A larger program is refused before it is complete.
   private let largest: Int
 
-  init(atMost largest: Int = .max) {
-    self.largest = largest
-  }
+  init(atMost largest: Int = .max) { self.largest = largest }
 
   /// The memory of the program in bytes. Depends only on the syntax.
   var size: Int {
@@ -47,9 +45,7 @@ struct ProgramBuilder {
   mutating func add(_ syntax: QuerySyntax) throws(QueryError) -> Int32 {
     // Nested filters append selectors of their own. So the selectors of this query are compiled first and appended together.
     var made: [Selector] = []
-    for segment in syntax.segments {
-      for selector in segment.selectors { made.append(try compile(selector)) }
-    }
+    for segment in syntax.segments { for selector in segment.selectors { made.append(try compile(selector)) } }
     let query = Query(
       isAbsolute: syntax.isAbsolute, isSingular: syntax.isSingular, firstSegment: Int32(segments.count),
       segmentCount: Int32(syntax.segments.count), firstSelector: Int32(selectors.count))
@@ -102,9 +98,7 @@ struct ProgramBuilder {
     return Self.append(literal, to: &literals)
   }
 
-  private static func integer(_ text: [UInt8]) -> Int? {
-    text.withUnsafeBytes { JSONNumber($0).int }
-  }
+  private static func integer(_ text: [UInt8]) -> Int? { text.withUnsafeBytes { JSONNumber($0).int } }
 
   private mutating func put(_ value: [UInt8]) -> ByteRange {
     let range = ByteRange(offset: UInt32(bytes.count), count: UInt32(value.count))
@@ -128,9 +122,7 @@ extension ProgramBuilder {
   /// Adds the tests of `condition` from the last to the first, with their targets. Returns the index of the first one.
   ///
   /// `&&`, `||` and `!` are compiled to targets alone, so a filter runs in one loop without a stack.
-  private mutating func add(
-    _ condition: ConditionSyntax, onTrue: Int32, onFalse: Int32
-  ) throws(QueryError) -> Int32 {
+  private mutating func add(_ condition: ConditionSyntax, onTrue: Int32, onFalse: Int32) throws(QueryError) -> Int32 {
     if size > largest { throw .tooLarge(atMost: largest) }
     switch condition {
     case .any(let parts):
@@ -141,8 +133,7 @@ extension ProgramBuilder {
       var next = onTrue
       for part in parts.reversed() { next = try add(part, onTrue: next, onFalse: onFalse) }
       return next
-    case .not(let inner):
-      return try add(inner, onTrue: onFalse, onFalse: onTrue)
+    case .not(let inner): return try add(inner, onTrue: onFalse, onFalse: onTrue)
     case .comparison(let comparison, let left, let right):
       let check = try compile(comparison, left, right)
       return Self.append(Test(check: check, onTrue: onTrue, onFalse: onFalse), to: &tests)
@@ -163,8 +154,7 @@ extension ProgramBuilder {
       return .compareNode(comparison, query: try add(query), literal: add(literal))
     case (.literal(let literal), .query(let query)):
       return .compareNode(comparison.mirrored, query: try add(query), literal: add(literal))
-    default:
-      return .compare(comparison, try add(left), try add(right))
+    default: return .compare(comparison, try add(left), try add(right))
     }
   }
 

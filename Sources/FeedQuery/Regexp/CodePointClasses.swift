@@ -23,9 +23,7 @@ struct CodePointSet: Hashable, Sendable {
     checkInvariants()
   }
 
-  init(_ codePoint: UInt32) {
-    ranges = [codePoint...codePoint]
-  }
+  init(_ codePoint: UInt32) { ranges = [codePoint...codePoint] }
 
   /// The set of all other code points.
   var complement: CodePointSet {
@@ -72,9 +70,7 @@ struct CodePointClasses: Sendable {
   private(set) var work = 0
 
   /// Creates one class of all code points.
-  init() {
-    ascii = Array(repeating: 0, count: 128)
-  }
+  init() { ascii = Array(repeating: 0, count: 128) }
 
   /// Creates the smallest partition in which each set is a union of classes. O(ranges log ranges + classes).
   /// - Throws: a limit if there are too many classes.
@@ -203,9 +199,7 @@ struct GeneralCategories: Sendable {
       sets[name] = CodePointSet(union: list)
       ranges[String(name.prefix(1)), default: []].append(contentsOf: list)
     }
-    for group in ["L", "M", "N", "P", "Z", "S", "C"] {
-      sets[group] = CodePointSet(union: ranges[group] ?? [])
-    }
+    for group in ["L", "M", "N", "P", "Z", "S", "C"] { sets[group] = CodePointSet(union: ranges[group] ?? []) }
     self.sets = sets
   }
 

@@ -68,9 +68,7 @@ final class RegexpMatcher: Sendable {
   /// - Parameter pace: lets a long match stop now and then. Nobody else may then use the expression.
   func matches(
     _ text: UnsafeRawBufferPointer, isWhole: Bool, work: inout Int, _ pace: Unmanaged<EvaluationPace>? = nil
-  ) -> Bool? {
-    states.matches(text, isWhole: isWhole, work: &work, pace)
-  }
+  ) -> Bool? { states.matches(text, isWhole: isWhole, work: &work, pace) }
 }
 
 /// The two automata of a regular expression. Their states are computed as texts are matched.
@@ -157,9 +155,7 @@ final class RegexpCaches: Sendable {
   }
 
   /// Forgets the states of an expression that is gone.
-  func remove(_ states: RegexpStates) {
-    contents.withLock { Self.remove(states, from: &$0) }
-  }
+  func remove(_ states: RegexpStates) { contents.withLock { Self.remove(states, from: &$0) } }
 
   /// Discards states in order, except `kept` and those of matches that are under way.
   private static func shrink(_ contents: inout Contents, keeping kept: RegexpStates) {

@@ -256,7 +256,5 @@ struct RegexpClosure {
     }
   }
 
-  mutating func sort() {
-    instructions.sort()
-  }
+  mutating func sort() { instructions.sort() }
 }

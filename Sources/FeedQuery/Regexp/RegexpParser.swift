@@ -21,9 +21,7 @@ struct RegexpParser {
     return syntax
   }
 
-  private init(cursor: TextCursor) {
-    self.cursor = cursor
-  }
+  private init(cursor: TextCursor) { self.cursor = cursor }
 
   private mutating func alternatives() throws(RegexpFailure) -> RegexpSyntax {
     var branches = [try branch()]
@@ -52,10 +50,8 @@ struct RegexpParser {
     case UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "?"), UInt8(ascii: "{"):
       throw .syntax(
         cursor.error("\(cursor.found) has nothing before it to repeat; write `\\` before it for the character"))
-    case UInt8(ascii: "]"), UInt8(ascii: "}"):
-      throw .syntax(cursor.error("write `\\` before \(cursor.found)"))
-    default:
-      return .set(CodePointSet(cursor.nextScalar() ?? 0))
+    case UInt8(ascii: "]"), UInt8(ascii: "}"): throw .syntax(cursor.error("write `\\` before \(cursor.found)"))
+    default: return .set(CodePointSet(cursor.nextScalar() ?? 0))
     }
   }
 
@@ -104,10 +100,8 @@ extension RegexpParser {
     guard syntax.size <= QueryLimits.regexpInstructions else { throw tooLarge(at: start) }
     switch cursor.byte {
     case UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "?"), UInt8(ascii: "{"):
-      throw .syntax(
-        cursor.error("more than one quantifier; remove \(cursor.found) or use parentheses"))
-    default:
-      return syntax
+      throw .syntax(cursor.error("more than one quantifier; remove \(cursor.found) or use parentheses"))
+    default: return syntax
     }
   }
 
@@ -115,9 +109,7 @@ extension RegexpParser {
   private mutating func bounded(_ atom: RegexpSyntax, from start: Int) throws(RegexpFailure) -> RegexpSyntax {
     let least = try count()
     var most: Int? = least
-    if cursor.consume(",") {
-      most = cursor.byte == UInt8(ascii: "}") ? nil : try count()
-    }
+    if cursor.consume(",") { most = cursor.byte == UInt8(ascii: "}") ? nil : try count() }
     guard cursor.consume("}") else {
       throw .syntax(cursor.error("expected `}` after the number of repetitions, found \(cursor.found)"))
     }
@@ -170,9 +162,7 @@ extension RegexpParser {
       guard !cursor.isAtEnd else { throw .syntax(cursor.error(at: open, "this `[` is not closed; add `]`")) }
       let start = cursor.offset
       if cursor.consume("-") {
-        guard cursor.consume("]") else {
-          throw .syntax(cursor.error(at: start, "misplaced `-` in `[…]`; write `\\-`"))
-        }
+        guard cursor.consume("]") else { throw .syntax(cursor.error(at: start, "misplaced `-` in `[…]`; write `\\-`")) }
         ranges.append(0x2D...0x2D)
         break
       }
@@ -193,8 +183,7 @@ extension RegexpParser {
     case .category(let set):
       ranges.append(contentsOf: set.ranges)
       return
-    case .character(let codePoint):
-      first = codePoint
+    case .character(let codePoint): first = codePoint
     }
     guard cursor.byte == UInt8(ascii: "-"), cursor.byte(after: 1) != UInt8(ascii: "]") else {
       ranges.append(first...first)

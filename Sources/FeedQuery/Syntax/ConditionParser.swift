@@ -36,9 +36,7 @@ extension PathParser {
       let inner = try parenthesised(from: start)
       return isNegated ? .not(inner) : inner
     }
-    if isNegated, cursor.byte == UInt8(ascii: "!") {
-      throw cursor.error("repeated `!`; remove one or use parentheses")
-    }
+    if isNegated, cursor.byte == UInt8(ascii: "!") { throw cursor.error("repeated `!`; remove one or use parentheses") }
     let term = try term()
     guard let comparison = try comparisonOperator() else {
       let test = try test(term, at: start)
@@ -86,8 +84,7 @@ extension PathParser {
     switch term {
     case .query(let query): return .exists(query)
     case .pattern(let pattern): return .pattern(pattern)
-    case .literal:
-      throw cursor.error(at: start, "a value alone is not a condition; compare it, as in `@.a == 1`")
+    case .literal: throw cursor.error(at: start, "a value alone is not a condition; compare it, as in `@.a == 1`")
     case .function(let name, _):
       throw cursor.error(
         at: start, "`\(name)` yields a value, which is not a condition; compare it, as in `\(name)(…) > 1`")
@@ -155,16 +152,11 @@ enum Term {
 extension PathParser {
   mutating func term() throws(QueryError) -> Term {
     switch cursor.byte {
-    case UInt8(ascii: "@"), UInt8(ascii: "$"):
-      return .query(try query())
-    case UInt8(ascii: "'"), UInt8(ascii: "\""):
-      return .literal(.string(try quoted()))
-    case let byte? where startsNumber(byte):
-      return .literal(.number(try number()))
-    case let byte? where isNameFirst(byte):
-      return try word()
-    default:
-      throw notATerm()
+    case UInt8(ascii: "@"), UInt8(ascii: "$"): return .query(try query())
+    case UInt8(ascii: "'"), UInt8(ascii: "\""): return .literal(.string(try quoted()))
+    case let byte? where startsNumber(byte): return .literal(.number(try number()))
+    case let byte? where isNameFirst(byte): return try word()
+    default: throw notATerm()
     }
   }
 
@@ -224,8 +216,7 @@ extension PathParser {
     if QueryFunction(rawValue: word) != nil, ahead.byte == UInt8(ascii: "(") {
       return cursor.error("remove the blank space between `\(word)` and `(`")
     }
-    return cursor.error(
-      at: start, "unexpected word `\(word)`; write a member as `@.\(word)`, a string as `'\(word)'`")
+    return cursor.error(at: start, "unexpected word `\(word)`; write a member as `@.\(word)`, a string as `'\(word)'`")
   }
 }
 
@@ -271,8 +262,7 @@ extension PathParser {
       return
     case UInt8(ascii: "'"), UInt8(ascii: "\""):
       throw cursor.error(at: start, "remove this `\\`: only the quote that encloses the string is escaped")
-    default:
-      throw cursor.error(at: start, "`\\` before \(cursor.found) is not an escape; write `\\\\` for a backslash")
+    default: throw cursor.error(at: start, "`\\` before \(cursor.found) is not an escape; write `\\\\` for a backslash")
     }
     cursor.advance()
   }

@@ -6,9 +6,7 @@ struct PathParser {
   var cursor: TextCursor
   private var nesting = 0
 
-  private init(_ text: String) throws(QueryError) {
-    cursor = try TextCursor(text)
-  }
+  private init(_ text: String) throws(QueryError) { cursor = try TextCursor(text) }
 
   /// Parses a text that is a query beginning with `$`.
   static func query(_ text: String) throws(QueryError) -> QuerySyntax {
@@ -38,9 +36,7 @@ struct PathParser {
   /// Calls `body` one nesting level deeper.
   ///
   /// - Throws: the error of `body`, or an error if the nesting is too deep.
-  mutating func nested<Result>(
-    _ body: (inout PathParser) throws(QueryError) -> Result
-  ) throws(QueryError) -> Result {
+  mutating func nested<Result>(_ body: (inout PathParser) throws(QueryError) -> Result) throws(QueryError) -> Result {
     guard nesting < QueryLimits.nesting else {
       throw cursor.error("this is nested more than \(QueryLimits.nesting) levels deep; write a flatter query")
     }
@@ -114,8 +110,7 @@ extension PathParser {
       let value = try value(arguments[0], of: function)
       let pattern = try self.value(arguments[1], of: function)
       let offset = arguments[1].offset
-      return .pattern(
-        PatternSyntax(isWhole: function == .match, value: value, pattern: pattern, patternOffset: offset))
+      return .pattern(PatternSyntax(isWhole: function == .match, value: value, pattern: pattern, patternOffset: offset))
     }
   }
 
@@ -137,13 +132,11 @@ extension PathParser {
 
   private func notAfterArgument(of function: QueryFunction, at start: Int) -> QueryError {
     switch cursor.byte {
-    case nil:
-      cursor.error("the `(` of `\(function.rawValue)` at byte \(start) is not closed; add `)`")
+    case nil: cursor.error("the `(` of `\(function.rawValue)` at byte \(start) is not closed; add `)`")
     case UInt8(ascii: "="), UInt8(ascii: "!"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "&"),
       UInt8(ascii: "|"):
       conditionGiven(to: function)
-    default:
-      cursor.error("expected `,` or `)` here, found \(cursor.found)")
+    default: cursor.error("expected `,` or `)` here, found \(cursor.found)")
     }
   }
 

@@ -77,8 +77,7 @@ extension PathParser {
   /// Parses one selector of a bracketed selection (RFC 9535, section 2.3).
   mutating func selector() throws(QueryError) -> SelectorSyntax {
     switch cursor.byte {
-    case UInt8(ascii: "'"), UInt8(ascii: "\""):
-      return .name(try quoted())
+    case UInt8(ascii: "'"), UInt8(ascii: "\""): return .name(try quoted())
     case UInt8(ascii: "*"):
       cursor.advance()
       return .wildcard
@@ -86,10 +85,8 @@ extension PathParser {
       cursor.advance()
       cursor.skipBlanks()
       return .filter(try nested { parser throws(QueryError) in try parser.condition() })
-    case let byte? where byte == UInt8(ascii: ":") || startsNumber(byte):
-      return try indexOrSlice()
-    default:
-      throw notASelector()
+    case let byte? where byte == UInt8(ascii: ":") || startsNumber(byte): return try indexOrSlice()
+    default: throw notASelector()
     }
   }
 
@@ -135,10 +132,8 @@ extension PathParser {
       let value = try integer()
       cursor.skipBlanks()
       return value
-    case UInt8(ascii: "+"):
-      throw cursor.error("remove the `+`; a positive bound has no sign")
-    default:
-      return nil
+    case UInt8(ascii: "+"): throw cursor.error("remove the `+`; a positive bound has no sign")
+    default: return nil
     }
   }
 

@@ -22,9 +22,7 @@ struct TextCursor {
   var isAtEnd: Bool { offset == bytes.count }
   var byte: UInt8? { offset < bytes.count ? bytes[offset] : nil }
 
-  func byte(after distance: Int) -> UInt8? {
-    offset + distance < bytes.count ? bytes[offset + distance] : nil
-  }
+  func byte(after distance: Int) -> UInt8? { offset + distance < bytes.count ? bytes[offset + distance] : nil }
 
   /// Moves forward by `count` bytes, at most to the end.
   mutating func advance(by count: Int = 1) {
@@ -57,9 +55,7 @@ struct TextCursor {
     guard let lead = byte else { return nil }
     let length = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4
     var value = length == 1 ? UInt32(lead) : UInt32(lead) & (0x7F >> UInt32(length))
-    for index in 1..<max(length, 1) {
-      value = value << 6 | UInt32((byte(after: index) ?? 0) & 0x3F)
-    }
+    for index in 1..<max(length, 1) { value = value << 6 | UInt32((byte(after: index) ?? 0) & 0x3F) }
     advance(by: length)
     return value
   }

@@ -34,9 +34,7 @@ public enum FileCopy {
     if link(file, path) == 0 { return }
     let error = SystemError.last("create", path)
     guard [EPERM, EOPNOTSUPP, ENOSYS].contains(error.code) else { throw error }
-    guard clinux_rename_new(file, path) == 0 else {
-      throw currentErrno() == EEXIST ? .last("create", path) : error
-    }
+    guard clinux_rename_new(file, path) == 0 else { throw currentErrno() == EEXIST ? .last("create", path) : error }
   }
 
   /// Copies the rest of a pipe or file to a new file without a name in `directory`. Returns it, at its beginning.

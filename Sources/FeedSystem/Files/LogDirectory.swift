@@ -206,9 +206,7 @@ private final class SystemFile: LogFile, @unchecked Sendable {
     return done
   }
 
-  func sync() throws(SystemError) {
-    guard fdatasync(file.rawValue) == 0 else { throw .last("sync", path) }
-  }
+  func sync() throws(SystemError) { guard fdatasync(file.rawValue) == 0 else { throw .last("sync", path) } }
 }
 
 /// A CRC-32C (Castagnoli), the checksum of the log's files. It detects any changed bit.

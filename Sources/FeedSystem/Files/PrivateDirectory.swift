@@ -134,9 +134,7 @@ public struct FileLock: ~Copyable {
   deinit { if FileIdentity(of: handle.rawValue) == FileIdentity(at: path) { unlink(path) } }
 
   /// Removes the lock file at `path` if this process holds it, before the process ends without destroying the lock.
-  public static func remove(_ path: String) {
-    if holder(path) == getpid() { unlink(path) }
-  }
+  public static func remove(_ path: String) { if holder(path) == getpid() { unlink(path) } }
 
   /// Returns the pid in the lock file at `path`; nil if there is none.
   public static func holder(_ path: String) -> Int32? {

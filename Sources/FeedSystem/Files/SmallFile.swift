@@ -311,9 +311,7 @@ public final class LineLog {
     file = try place.replace(path) { temporary throws(SystemError) in
       try place.open(temporary, Self.access | O_CREAT | O_EXCL, path)
     } _: { next throws(SystemError) in
-      guard try Self.lock(next, path) == nil else {
-        throw SystemError(code: EBUSY, operation: "lock", path: path)
-      }
+      guard try Self.lock(next, path) == nil else { throw SystemError(code: EBUSY, operation: "lock", path: path) }
       try Descriptor.writeAll(bytes[...], to: next, "write", path)
       guard fsync(next) == 0 else { throw SystemError.last("sync", path) }
     }

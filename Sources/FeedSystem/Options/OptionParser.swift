@@ -104,11 +104,8 @@ struct OptionParser {
     if let exact = options.first(where: { $0.name == name }) { return exact }
     let candidates = name.isEmpty ? [] : options.filter { $0.name.hasPrefix(name) }
     if candidates.count == 1 { return candidates[0] }
-    if candidates.count > 1 {
-      throw UsageError("ambiguous option --\(name): it can be \(Self.list(candidates))")
-    }
-    throw UsageError(
-      "unknown option --\(name)" + Spelling.suggestion(for: name, in: options.map(\.name), prefix: "--"))
+    if candidates.count > 1 { throw UsageError("ambiguous option --\(name): it can be \(Self.list(candidates))") }
+    throw UsageError("unknown option --\(name)" + Spelling.suggestion(for: name, in: options.map(\.name), prefix: "--"))
   }
 
   private static func list(_ options: [OptionDescription]) -> String {

@@ -179,9 +179,7 @@ extension OptionTable {
     for (index, line) in usage.enumerated() {
       text += (index == 0 ? "Usage: " : "       ") + program + (line.isEmpty ? "" : " \(line)") + "\n"
     }
-    if !examples.isEmpty {
-      text += "\nExamples:\n" + examples.split(separator: "\n").map { "  \($0)\n" }.joined()
-    }
+    if !examples.isEmpty { text += "\nExamples:\n" + examples.split(separator: "\n").map { "  \($0)\n" }.joined() }
     text += "\n" + Self.wrap(about, width: width).joined(separator: "\n") + "\n"
     for group in groups where !group.options.isEmpty {
       text += "\n\(group.title):\n"

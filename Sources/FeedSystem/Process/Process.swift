@@ -14,9 +14,7 @@ public enum ProcessIdentity {
   /// run as if it had other arguments, so this ends the process instead.
   public static var arguments: [String] {
     let words = CommandLine.arguments
-    if words.isEmpty {
-      end(EX_OSERR, "cannot read the arguments: there is no /proc/self/cmdline; mount /proc")
-    }
+    if words.isEmpty { end(EX_OSERR, "cannot read the arguments: there is no /proc/self/cmdline; mount /proc") }
     for place in words.indices.dropFirst() {
       if let word = CommandLine.unsafeArgv[place], String(validatingCString: word) == nil {
         end(UsageError.exitStatus, "\(program): argument \(place) is not UTF-8: '\(words[place])'".inLine)

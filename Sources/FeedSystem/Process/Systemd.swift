@@ -152,9 +152,7 @@ private final class DatagramSender: Sendable {
   /// Sends one datagram. Returns false with `errno` if the receiver does not take it now.
   func send(_ text: String) -> Bool {
     address.withPointer { pointer, length in
-      retryingInterrupts {
-        sendto(handle.rawValue, text, text.utf8.count, Int32(MSG_NOSIGNAL), pointer, length)
-      }
+      retryingInterrupts { sendto(handle.rawValue, text, text.utf8.count, Int32(MSG_NOSIGNAL), pointer, length) }
     } >= 0
   }
 }

@@ -22,9 +22,7 @@ public final class UnixListener {
   }
 
   /// Removes the socket if this process created it and the path still refers to it.
-  deinit {
-    if let identity, FileIdentity(at: path) == identity { unlink(path) }
-  }
+  deinit { if let identity, FileIdentity(at: path) == identity { unlink(path) } }
 
   /// Removes the files of a socket that ``bind(path:mode:group:)`` created, before the process ends without deallocating it.
   public static func remove(_ path: String) {
@@ -93,9 +91,7 @@ extension UnixListener {
 
   private static func asListenError<Value: ~Copyable>(
     _ body: @autoclosure () throws(SystemError) -> Value
-  ) throws(ListenError) -> Value {
-    do throws(SystemError) { return try body() } catch { throw .system(error) }
-  }
+  ) throws(ListenError) -> Value { do throws(SystemError) { return try body() } catch { throw .system(error) } }
 
   private static func checkDirectory(of path: String) throws(SystemError) {
     let directory = FilePath.directory(of: path)
@@ -129,9 +125,7 @@ extension UnixListener {
         SystemError(
           code: code, operation: "check for a listener on", path: path, advice: "remove the file if it is not in use"))
     }
-    guard unlink(path) == 0 || currentErrno() == ENOENT else {
-      throw .system(.last("remove the stale socket", path))
-    }
+    guard unlink(path) == 0 || currentErrno() == ENOENT else { throw .system(.last("remove the stale socket", path)) }
   }
 
   /// The process that listens on the path; nil if none does or the kernel does not report it.

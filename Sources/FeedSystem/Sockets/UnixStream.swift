@@ -135,8 +135,7 @@ struct SocketAddress {
   init(path: String) throws(SystemError) {
     let name = Array(path.utf8)
     guard !name.isEmpty, !name.contains(0) else {
-      throw SystemError(
-        code: EINVAL, operation: "use socket path", path: "'\(path)'", advice: "pass a non-empty path")
+      throw SystemError(code: EINVAL, operation: "use socket path", path: "'\(path)'", advice: "pass a non-empty path")
     }
     guard name.count <= SocketPath.maximumLength else {
       throw SystemError(

@@ -47,9 +47,7 @@ public final class Thread: Sendable {
     self.number = number
   }
 
-  deinit {
-    if !isJoined.load(ordering: .relaxed) { pthread_detach(number) }
-  }
+  deinit { if !isJoined.load(ordering: .relaxed) { pthread_detach(number) } }
 
   /// Waits for the thread to end. A second call returns at once.
   public func join() {
