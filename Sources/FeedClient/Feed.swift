@@ -148,10 +148,7 @@ final class FeedWorker<Course: UpdateCourse>: Sendable {
   private let thread = WorkerThread("feed")
   private let state = Guarded(State())
 
-  init(path: String, options: WatchOptions) {
-    self.path = path
-    self.options = options
-  }
+  init(path: String, options: WatchOptions) { (self.path, self.options) = (path, options) }
 
   /// Returns the next update; nil if the task is cancelled or the iteration has ended.
   func next() async -> Answer {

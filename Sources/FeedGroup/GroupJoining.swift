@@ -49,11 +49,8 @@ struct GroupJoining: ~Copyable {
   init(
     _ settings: GroupSettings, _ transport: NatsTransport, _ inbox: GroupInbox, subject: String, limits: [String: Int]
   ) {
-    self.settings = settings
-    self.transport = transport
-    self.inbox = inbox
-    self.subject = subject
-    self.limits = limits
+    (self.settings, self.transport, self.inbox) = (settings, transport, inbox)
+    (self.subject, self.limits) = (subject, limits)
     deadline = Self.time(after: settings.timeout)
   }
 

@@ -111,11 +111,7 @@ public final class GroupLog: CommitLog {
     _ settings: GroupSettings, _ found: GroupJoining.Found, _ inbox: GroupInbox, _ notices: GroupNotices,
     _ transport: NatsTransport, _ subject: String
   ) {
-    self.settings = settings
-    self.found = found
-    self.inbox = inbox
-    self.notices = notices
-    self.transport = transport
+    (self.settings, self.found, self.inbox, self.notices, self.transport) = (settings, found, inbox, notices, transport)
     inboxSubject = subject
   }
 

@@ -54,12 +54,9 @@ final class GroupMachine {
     _ settings: GroupSettings, _ identity: StreamIdentity, _ table: MemberTable, readingFrom next: UInt64,
     inbox: String, _ transport: any GroupTransport, now: UInt64, makeOrigin: @escaping () -> UInt64
   ) {
-    self.settings = settings
-    self.identity = identity
-    self.table = table
+    (self.settings, self.identity, self.table) = (settings, identity, table)
     self.table.rules = identity.rules
-    self.inbox = inbox
-    self.transport = transport
+    (self.inbox, self.transport) = (inbox, transport)
     follower = StreamFollower(settings, identity, from: next, inbox: inbox, transport, report, now: now)
     own = OwnMessages(settings, inbox: inbox, transport, makeOrigin: makeOrigin)
     upkeep = Upkeep(settings, position: table.position, now: now)

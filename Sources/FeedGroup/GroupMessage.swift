@@ -84,12 +84,8 @@ struct GroupMessage: Equatable {
     _ kind: Kind, origin: UInt64, number: UInt64, time: UInt64, deadline: UInt64 = 0, isLast: Bool = true,
     round: UInt32 = 0, mark: LogRecords.Mark? = nil
   ) {
-    self.kind = kind
-    self.origin = origin
-    self.number = number
-    self.time = time
-    self.deadline = deadline
-    self.isLast = isLast
+    (self.kind, self.origin, self.number) = (kind, origin, number)
+    (self.time, self.deadline, self.isLast) = (time, deadline, isLast)
     self.round = round & UInt32.max &>> 1
     self.mark = mark
   }

@@ -33,13 +33,8 @@ public struct GroupSettings: Sendable, Equatable {
       }
     }
     guard isValid, (1...32).contains(name.utf8.count) else { throw .badName(name) }
-    self.name = name
-    self.nats = nats
-    self.host = host
-    self.member = member
-    self.version = version
-    self.pid = pid
-    self.timeout = timeout
+    (self.name, self.nats, self.host, self.member) = (name, nats, host, member)
+    (self.version, self.pid, self.timeout) = (version, pid, timeout)
   }
 
   /// The stream with the log, and the subject of its messages.

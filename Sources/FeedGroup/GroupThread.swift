@@ -21,11 +21,8 @@ final class GroupThread: @unchecked Sendable {
   init(
     _ machine: GroupMachine, _ transport: NatsTransport, _ inbox: GroupInbox, _ notices: GroupNotices, replicas: Int
   ) {
-    self.machine = machine
-    self.transport = transport
-    self.inbox = inbox
-    self.notices = notices
-    self.replicas = replicas
+    (self.machine, self.transport, self.inbox) = (machine, transport, inbox)
+    (self.notices, self.replicas) = (notices, replicas)
     wakeUp = try? WakeUp()
   }
 

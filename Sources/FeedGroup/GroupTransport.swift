@@ -34,10 +34,7 @@ final class NatsTransport: GroupTransport, @unchecked Sendable {
   private var isOver = false
 
   init(_ settings: NatsSettings, name: String, inboxSubject: String, _ inbox: GroupInbox) {
-    self.settings = settings
-    self.name = name
-    self.inboxSubject = inboxSubject
-    self.inbox = inbox
+    (self.settings, self.name, self.inboxSubject, self.inbox) = (settings, name, inboxSubject, inbox)
   }
 
   var isConnected: Bool { connection?.isConnected ?? false }

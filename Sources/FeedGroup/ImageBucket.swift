@@ -64,12 +64,8 @@ public struct WrittenImage: Sendable {
   public let note: String
 
   public init(path: String, bytes: Int, position: UInt64, from: UInt64, isShared: Bool, note: String) {
-    self.path = path
-    self.bytes = bytes
-    self.position = position
-    self.from = from
-    self.isShared = isShared
-    self.note = note
+    (self.path, self.bytes, self.position) = (path, bytes, position)
+    (self.from, self.isShared, self.note) = (from, isShared, note)
   }
 }
 
@@ -112,13 +108,8 @@ struct ImageUpload {
     id: String,
     _ transport: any GroupTransport, now: UInt64
   ) {
-    self.image = image
-    self.name = name
-    self.settings = settings
-    self.epoch = epoch
-    self.inbox = inbox
-    self.id = id
-    self.transport = transport
+    (self.image, self.name, self.settings, self.epoch) = (image, name, settings, epoch)
+    (self.inbox, self.id, self.transport) = (inbox, id, transport)
     heardAt = now
     chunks = ImageChunks(image.path, maxBytes: transport.room(for: PublishedImage.chunkBytes))
     let text = JetStream.bucketConfiguration(settings, replicas: replicas)

@@ -106,10 +106,7 @@ enum JetStream {
       guard parts.count >= first + 7, let stream = UInt64(parts[first + 3]), let consumer = UInt64(parts[first + 4]),
         let time = UInt64(parts[first + 5]), let pending = UInt64(parts[first + 6])
       else { return nil }
-      self.stream = stream
-      self.consumer = consumer
-      self.time = time
-      self.pending = pending
+      (self.stream, self.consumer, self.time, self.pending) = (stream, consumer, time, pending)
     }
   }
 }

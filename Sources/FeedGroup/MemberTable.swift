@@ -345,8 +345,7 @@ extension MemberTable {
   init?(text: String) {
     guard let facts = JSONObject(text), let position = facts.unsigned("position"), let moment = facts.unsigned("moment")
     else { return nil }
-    self.position = position
-    self.moment = moment
+    (self.position, self.moment) = (position, moment)
     records = facts.object("tail").flatMap(LogRecords.init) ?? LogRecords()
     needed = facts.unsigned("from")
     batchesSinceMark = facts.int("batchesSinceMark") ?? 0

@@ -28,10 +28,7 @@ public final class NatsMessage: @unchecked Sendable {
   /// The subject of the subscription if the message came with that of a consumer; nil for answers.
   let followed: String?
 
-  init(_ handle: OpaquePointer, followed: String?) {
-    self.handle = handle
-    self.followed = followed
-  }
+  init(_ handle: OpaquePointer, followed: String?) { (self.handle, self.followed) = (handle, followed) }
 
   deinit { cnats_message_destroy(handle) }
 

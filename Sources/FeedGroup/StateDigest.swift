@@ -17,10 +17,7 @@ struct StateDigest: ~Copyable {
   private var checksums: (first: UInt32, second: UInt32) = (0, 0x9e37_79b9)
   private var bytes: UInt64 = 0
 
-  init(_ image: CatalogImage, mark: UInt64) {
-    self.image = image
-    self.mark = mark
-  }
+  init(_ image: CatalogImage, mark: UInt64) { (self.image, self.mark) = (image, mark) }
 
   /// Reads rows for about `nanoseconds`. Returns the digest when it is complete.
   mutating func step(for nanoseconds: UInt64) -> String? {

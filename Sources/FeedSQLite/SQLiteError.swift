@@ -15,11 +15,7 @@ public struct SQLiteError: Error, Equatable, Sendable, CustomStringConvertible {
   public let systemCode: Int32
 
   public init(code: Int32, extended: Int32, message: String, sql: String, systemCode: Int32 = 0) {
-    self.code = code
-    self.extended = extended
-    self.message = message
-    self.sql = sql
-    self.systemCode = systemCode
+    (self.code, self.extended, self.message, self.sql, self.systemCode) = (code, extended, message, sql, systemCode)
   }
 
   public var description: String { "SQLite error \(extended) (\(message)) in: \(sql)" }

@@ -40,8 +40,7 @@ final class Source {
   private(set) var blindness: String?
 
   init(_ specification: SourceSpecification, _ mailbox: SourceMailbox, now: UInt64) {
-    self.specification = specification
-    self.mailbox = mailbox
+    (self.specification, self.mailbox) = (specification, mailbox)
     generation = mailbox.makeGeneration()
     nextLook = now
   }

@@ -83,8 +83,7 @@ struct SourceConnection {
     try Self.checkAreFiles(specification.database)
     if identity != self.identity || !isStillImmutable { close() }
     let database = try self.database ?? open(specification.database)
-    self.database = database
-    self.identity = identity
+    (self.database, self.identity) = (database, identity)
     let found = FileStamp(at: FilePath.resolved(specification.database) ?? specification.database)
     let current = try database.integer("PRAGMA data_version")
     if let version, version == current {

@@ -22,14 +22,8 @@ public struct SourceSpecification: Equatable, Sendable {
     name: String, database: String, query: String, id: String, section: String?, maxRows: Int, maxRowBytes: Int,
     maxBytes: Int
   ) {
-    self.name = name
-    self.database = database
-    self.query = query
-    self.id = id
-    self.section = section
-    self.maxRows = maxRows
-    self.maxRowBytes = maxRowBytes
-    self.maxBytes = maxBytes
+    (self.name, self.database, self.query, self.id) = (name, database, query, id)
+    (self.section, self.maxRows, self.maxRowBytes, self.maxBytes) = (section, maxRows, maxRowBytes, maxBytes)
   }
 
   /// Compares texts byte by byte, unlike `String`: two spellings of é are two files.

@@ -27,10 +27,7 @@ final class ClientWorker: Sendable {
   private let thread = WorkerThread("client")
   private let state = Guarded(State())
 
-  init(path: String, name: String) {
-    self.path = path
-    self.name = name
-  }
+  init(path: String, name: String) { (self.path, self.name) = (path, name) }
 
   /// Sends a request and returns the JSON text of its result.
   func call(_ method: String, _ params: [UInt8]) async throws -> [UInt8] {

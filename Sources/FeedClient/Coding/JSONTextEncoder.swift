@@ -97,10 +97,7 @@ private struct TreeEncoder: Encoder, SingleValueEncodingContainer, UnkeyedEncodi
   var isList = false
   var count: Int { slot.count }
 
-  init(slot: Slot, codingPath: [any CodingKey]) {
-    self.slot = slot
-    self.codingPath = codingPath
-  }
+  init(slot: Slot, codingPath: [any CodingKey]) { (self.slot, self.codingPath) = (slot, codingPath) }
 
   var userInfo: [CodingUserInfoKey: Any] { [:] }
 

@@ -108,10 +108,7 @@ private struct ViewDecoder: Decoder, SingleValueDecodingContainer {
     let codingPath: [any CodingKey]
     private(set) var currentIndex = 0
 
-    init(items: [JSONView], codingPath: [any CodingKey]) {
-      self.items = items
-      self.codingPath = codingPath
-    }
+    init(items: [JSONView], codingPath: [any CodingKey]) { (self.items, self.codingPath) = (items, codingPath) }
 
     var count: Int? { items.count }
     var isAtEnd: Bool { currentIndex == items.count }

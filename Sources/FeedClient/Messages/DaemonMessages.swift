@@ -23,12 +23,8 @@ public struct ServerHello: Equatable, Sendable {
     protocolVersion: Int = 1, server: String = "", epoch: String, revision: UInt64,
     maxFrame: Int = ServerHello.defaultMaxFrame, maxDepth: Int = ServerHello.defaultMaxDepth
   ) {
-    self.protocolVersion = protocolVersion
-    self.server = server
-    self.epoch = epoch
-    self.revision = revision
-    self.maxFrame = maxFrame
-    self.maxDepth = maxDepth
+    (self.protocolVersion, self.server, self.epoch) = (protocolVersion, server, epoch)
+    (self.revision, self.maxFrame, self.maxDepth) = (revision, maxFrame, maxDepth)
   }
 
   /// Reads the `result` of a response.
@@ -65,11 +61,7 @@ public struct WatchStart: Equatable, Sendable {
   public var sections: [SectionSummary]
 
   public init(feed: String, epoch: String, revision: UInt64, resumed: Bool, sections: [SectionSummary]) {
-    self.feed = feed
-    self.epoch = epoch
-    self.revision = revision
-    self.resumed = resumed
-    self.sections = sections
+    (self.feed, self.epoch, self.revision, self.resumed, self.sections) = (feed, epoch, revision, resumed, sections)
   }
 
   /// Reads the `result` of a response.
@@ -90,11 +82,7 @@ public struct SectionSummary: Equatable, Sendable {
   public var key: [UInt8]?
   public var count: Int
 
-  public init(name: String, key: [UInt8]? = nil, count: Int) {
-    self.name = name
-    self.key = key
-    self.count = count
-  }
+  public init(name: String, key: [UInt8]? = nil, count: Int) { (self.name, self.key, self.count) = (name, key, count) }
 }
 
 /// A position in a daemon's history from which a watch can resume.
@@ -104,10 +92,7 @@ public struct FeedPosition: Equatable, Sendable {
   /// The revision of the last commit that was received.
   public var revision: UInt64
 
-  public init(epoch: String, revision: UInt64) {
-    self.epoch = epoch
-    self.revision = revision
-  }
+  public init(epoch: String, revision: UInt64) { (self.epoch, self.revision) = (epoch, revision) }
 }
 
 /// A `bookmark` notification: the feed has not changed since `revision`, and the daemon is at `current`.
@@ -119,10 +104,7 @@ public struct Bookmark: Equatable, Sendable {
   public var current: UInt64
 
   public init(feed: String, epoch: String, revision: UInt64, current: UInt64) {
-    self.feed = feed
-    self.epoch = epoch
-    self.revision = revision
-    self.current = current
+    (self.feed, self.epoch, self.revision, self.current) = (feed, epoch, revision, current)
   }
 
   /// Reads the `params` of the notification.
@@ -144,9 +126,7 @@ public struct Selection: Equatable, Sendable {
   public var selected: [IndexPath]
 
   public init(feed: String, revision: UInt64, selected: [IndexPath]) {
-    self.feed = feed
-    self.revision = revision
-    self.selected = selected
+    (self.feed, self.revision, self.selected) = (feed, revision, selected)
   }
 
   /// Reads the `params` of the notification.
@@ -165,10 +145,7 @@ public struct Bye: Equatable, Sendable {
   /// A sentence for people.
   public var message: String
 
-  public init(reason: String, message: String) {
-    self.reason = reason
-    self.message = message
-  }
+  public init(reason: String, message: String) { (self.reason, self.message) = (reason, message) }
 
   /// Reads the `params` of the notification; missing members are empty.
   public init(_ params: JSONView) {
@@ -187,9 +164,7 @@ public struct RemoteError: Error, Equatable, Sendable {
   public var data: [UInt8]?
 
   public init(code: Int, message: String, data: [UInt8]? = nil) {
-    self.code = code
-    self.message = message
-    self.data = data
+    (self.code, self.message, self.data) = (code, message, data)
   }
 
   /// The feed is not defined.

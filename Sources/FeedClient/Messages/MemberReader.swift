@@ -7,10 +7,7 @@ package struct MemberReader {
   /// The message's name, for errors.
   let place: StaticString
 
-  package init(object: JSONView, place: StaticString) {
-    self.object = object
-    self.place = place
-  }
+  package init(object: JSONView, place: StaticString) { (self.object, self.place) = (object, place) }
 
   private func malformed(_ name: StaticString, _ expected: StaticString) -> MalformedMessage {
     MalformedMessage("\(place): \"\(name)\" is not \(expected)")

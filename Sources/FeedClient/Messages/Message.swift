@@ -119,15 +119,9 @@ public struct Delta: Equatable, Sendable {
     feed: String, from: UInt64, revision: UInt64, change: Change, elements: [[UInt8]], types: [String?]? = nil,
     animation: String? = nil, deletedIDs: [[UInt8]?]? = nil, deletedSectionIDs: [[[UInt8]?]]? = nil
   ) {
-    self.feed = feed
-    self.from = from
-    self.revision = revision
-    self.change = change
-    self.elements = elements
-    self.types = types
-    self.animation = animation
-    self.deletedIDs = deletedIDs
-    self.deletedSectionIDs = deletedSectionIDs
+    (self.feed, self.from, self.revision) = (feed, from, revision)
+    (self.change, self.elements, self.types) = (change, elements, types)
+    (self.animation, self.deletedIDs, self.deletedSectionIDs) = (animation, deletedIDs, deletedSectionIDs)
   }
 
   /// Reads the `params` of the notification. Does not validate the change. O(bytes).

@@ -20,13 +20,8 @@ public struct SnapshotPart: Equatable, Sendable {
     feed: String, revision: UInt64, at: IndexPath, elements: [[UInt8]], types: [String?]? = nil, isLast: Bool,
     resetSections: [SectionSummary]? = nil
   ) {
-    self.feed = feed
-    self.revision = revision
-    self.at = at
-    self.elements = elements
-    self.types = types
-    self.isLast = isLast
-    self.resetSections = resetSections
+    (self.feed, self.revision, self.at, self.elements) = (feed, revision, at, elements)
+    (self.types, self.isLast, self.resetSections) = (types, isLast, resetSections)
   }
 
   /// Reads the `params` of the notification. O(bytes).

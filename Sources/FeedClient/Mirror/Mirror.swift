@@ -20,9 +20,7 @@ public struct Mirror: Sendable {
     public var rows: ChunkedList<Row>
 
     public init(name: String, key: [UInt8]? = nil, rows: ChunkedList<Row>) {
-      self.name = name
-      self.key = key
-      self.rows = rows
+      (self.name, self.key, self.rows) = (name, key, rows)
     }
   }
 
@@ -48,8 +46,7 @@ public struct Mirror: Sendable {
   /// Creates a mirror of the state that an earlier watch had at `position`, to ``restart(_:)`` with a watch that was requested
   /// from there.
   public init(feed: String, position: FeedPosition, sections: [Section]) {
-    self.feed = feed
-    self.sections = sections
+    (self.feed, self.sections) = (feed, sections)
     let start = WatchStart(feed: feed, epoch: position.epoch, revision: position.revision, resumed: true, sections: [])
     progress = WatchProgress(start, since: position, initial: false)
     incoming = IncomingSnapshot(sections: [])
@@ -209,9 +206,6 @@ public struct Row: Equatable, Sendable {
   public var revision: UInt64
 
   public init(element: [UInt8], type: String? = nil, origin: Origin = .snapshot, revision: UInt64 = 0) {
-    self.element = element
-    self.type = type
-    self.origin = origin
-    self.revision = revision
+    (self.element, self.type, self.origin, self.revision) = (element, type, origin, revision)
   }
 }

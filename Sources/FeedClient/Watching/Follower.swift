@@ -57,8 +57,7 @@ public final class Follower {
   ///   - path: the path of the daemon's socket.
   ///   - keepsMirror: whether to keep the rows.
   public init(path: String, options: WatchOptions, keepsMirror: Bool) {
-    self.path = path
-    self.keepsMirror = keepsMirror
+    (self.path, self.keepsMirror) = (path, keepsMirror)
     watcher = Watcher(options)
   }
 

@@ -215,7 +215,9 @@ public enum SocketPath {
   /// several directories, separated by colons; the first one counts.
   public static func daemonDefault(_ environment: Environment) -> String {
     if let path = environment.nonEmpty("FEEDD_SOCKET") { return path }
-    if let first = environment.nonEmpty("RUNTIME_DIRECTORY")?.split(separator: ":").first { return "\(first)/feedd.sock" }
+    if let first = environment.nonEmpty("RUNTIME_DIRECTORY")?.split(separator: ":").first {
+      return "\(first)/feedd.sock"
+    }
     return sessionPath(environment) ?? system
   }
 
