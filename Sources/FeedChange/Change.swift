@@ -186,7 +186,6 @@ extension IndexPath: CustomStringConvertible {
   @usableFromInline static var byValue: UInt32 { @inlinable get { 1 << 31 } }
 
   /// Creates the insertion of the section `name` at index `at`.
-  ///
   /// - Parameters:
   ///   - name: UTF-8.
   ///   - isByValue: whether it is a section by value, whose name tells the value.

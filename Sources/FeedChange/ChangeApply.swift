@@ -1,6 +1,5 @@
 extension Change {
   /// Removes and inserts the sections of the change in a list with one entry for each section. Rows are not changed.
-  ///
   /// - Precondition: the change fits the list.
   public func applySections<Section>(to sections: inout [Section], make: (SectionAddition) -> Section) {
     for section in sectionsDeleted.reversed() { sections.remove(at: Int(section)) }
@@ -23,7 +22,6 @@ extension Array where Element == IndexPath {
 
 extension Change {
   /// Checks the invariant of the change, and that it fits a feed with these row counts.
-  ///
   /// - Throws: the first violation. O(size of the change + sections).
   public func validate(rowCounts: [Int]) throws(ChangeError) {
     try checkAscending(deleted, .deleted)

@@ -7,7 +7,6 @@
 ///
 /// The empty change is the identity, and composition is associative. A row that moves through a section that is deleted later
 /// keeps its pair if each change knows its rows of deleted sections; those of a history and of clients don't.
-///
 /// - Precondition: both changes are well formed and `second` fits the feed after `first` (`Change.validate(rowCounts:)`).
 ///
 /// O(size of both changes), independent of the length of the feed.
@@ -66,7 +65,6 @@ public struct ChangeAccumulator: Sendable {
 
   /// Adds a change that follows the one added last. Amortised O(log n) for each entry of `change`, and O(1) if only rows
   /// are added, each behind the ones before.
-  ///
   /// - Parameter step: called after about each thousand composed entries.
   public mutating func add(_ change: Change, step: () -> Void = {}) {
     if change.isEmpty { return }

@@ -1,5 +1,4 @@
 /// Maps index paths from before a change to after it, or back.
-///
 /// - Precondition: paths are mapped in ascending order; the same path may be mapped repeatedly.
 ///
 /// All calls together cost O(size of the change + calls), independent of the length of the feed.
@@ -70,7 +69,6 @@ public struct ChangeMap {
 }
 
 /// Maps section indexes across a change.
-///
 /// - Precondition: sections are mapped in ascending order; the same section may be mapped repeatedly.
 struct SectionMap {
   private let removed: [UInt32]

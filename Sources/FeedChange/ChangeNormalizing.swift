@@ -9,7 +9,6 @@ extension Change {
   /// move keeps its element; then the row is not listed.
   ///
   /// O(size + m log m) for m moves.
-  ///
   /// - Parameters:
   ///   - inOrderAfter: whether the rows that stay are searched in their order after the change. Of several largest sets, another
   ///     one is found then: of two rows that change places, the one that is last after the change, and not before it.
@@ -103,7 +102,6 @@ extension Change {
 
 extension Array where Element == IndexPath {
   /// For each of these ascending rows, the number of rows of its section before it that are not in this list.
-  ///
   /// - Parameter step: called after about a microsecond of work.
   package func gaps(_ step: () -> Void = {}) -> [UInt32] {
     var gaps: [UInt32] = []
@@ -132,7 +130,6 @@ extension Array where Element == IndexPath {
 }
 
 /// Returns the indexes of a longest strictly increasing subsequence of `values`. O(n log n).
-///
 /// - Parameter step: called after each eight values. Each takes about a microsecond; none grows or fills a large array.
 @inlinable package func longestIncreasing<Value: Comparable>(_ values: [Value], step: () -> Void = {}) -> [Int] {
   /// `tails[k]` is the index of the smallest value that ends an increasing subsequence of length k + 1.

@@ -3,7 +3,6 @@ import FeedJSON
 /// Conversions between the change of a feed and the changes of its sections.
 extension Change {
   /// Stores in `part` the effect of this change on one section, as the change of a feed of that section alone.
-  ///
   /// - Parameters:
   ///   - before: the section's index before the change.
   ///   - after: its index after the change.
@@ -34,7 +33,6 @@ extension Change {
   package var withoutRows: Change { Change(sectionsDeleted: sectionsDeleted, sectionsAdded: sectionsAdded) }
 
   /// Whether the change lists rows of a section that it keeps. O(log size).
-  ///
   /// - Parameters:
   ///   - before: the section's index before the change.
   ///   - after: its index after the change.
@@ -63,10 +61,8 @@ extension Change {
 }
 
 extension Array where Element == IndexPath {
-  /// Returns the indexes of the paths in one section.
+  /// Returns the indexes of the paths in one section. O(log n).
   /// - Precondition: the paths are ascending.
-  ///
-  /// O(log n).
   package func range(of section: UInt32) -> Range<Int> {
     let start = indices.partitionPoint { self[$0].section < section }
     return start..<(start..<count).partitionPoint { self[$0].section == section }
@@ -76,7 +72,6 @@ extension Array where Element == IndexPath {
 /// Composing the change of a parent feed from the changes of its children.
 extension Change {
   /// Appends the change of a child whose first section has index `before` and then `after`.
-  ///
   /// - Precondition: the sections of the child follow all sections listed so far, in both coordinates.
   ///
   /// O(size of the change of the child).

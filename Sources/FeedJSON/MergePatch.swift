@@ -9,7 +9,6 @@ public enum MergePatch {
   ///
   /// Of several members with one name the last counts, in the target and in the patch. A name that the patch contains occurs
   /// at most once in the result, where its last member was.
-  ///
   /// - Parameters:
   ///   - target: nil if there is no value to be patched.
   ///   - step: called after each 64 members.

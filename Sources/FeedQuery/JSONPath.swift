@@ -17,7 +17,6 @@ public struct JSONPath: Sendable {
   let syntax: QuerySyntax
 
   /// Parses a path.
-  ///
   /// - Parameter largest: the most bytes of memory that the compiled path may take, about.
   /// - Throws: if the text is not well-formed and valid by RFC 9535, or exceeds `QueryLimits` or `largest`.
   public init(parsing text: String, atMost largest: Int = .max) throws(QueryError) {
@@ -43,7 +42,6 @@ public struct JSONPath: Sendable {
   /// Like `evaluate(_:_:)`, with at most `steps` steps, about one for each node visited.
   ///
   /// `steps` is decremented by the steps taken. If it is below zero afterwards, the steps ran out and nodes are missing.
-  ///
   /// - Parameter pace: lets the evaluation stop now and then; nil if it does not.
   public func evaluate(
     _ root: JSONView, steps: inout Int, pace: EvaluationPace? = nil, _ emit: (JSONView) throws -> Void
@@ -125,7 +123,6 @@ public struct Filter: Sendable {
   private static let textFactor = 8
 
   /// Parses a filter.
-  ///
   /// - Parameter largest: the largest ``size``.
   /// - Throws: if the text is not well-formed and valid by RFC 9535, or exceeds `QueryLimits` or `largest`.
   public init(parsing text: String, atMost largest: Int = .max) throws(QueryError) {
@@ -154,7 +151,6 @@ public struct Filter: Sendable {
   ///
   /// `steps` is decremented by the steps taken. If it is below zero afterwards, the steps ran out and the result is invalid.
   /// The same element always takes the same steps.
-  ///
   /// - Parameter pace: lets the evaluation stop now and then; nil if it does not.
   public func accepts(_ element: JSONView, steps: inout Int, pace: EvaluationPace? = nil) -> Bool {
     withExtendedLifetime(program) {
@@ -166,9 +162,7 @@ public struct Filter: Sendable {
   }
 
   /// An upper bound for the steps of an evaluation over an element of `bytes` bytes. It is larger than usual evaluations
-  /// take, because it supposes the worst element.
-  ///
-  /// O(program).
+  /// take, because it supposes the worst element. O(program).
   public func mostSteps(over bytes: Int) -> Int {
     withExtendedLifetime(program) { StepEstimate(program.tables, bytes: bytes).steps(ofFilter: entry) }
   }
@@ -184,7 +178,6 @@ public struct SingularPath: Sendable {
   private let member: [UInt8]?
 
   /// Parses a singular query.
-  ///
   /// - Throws: if the text is not a path, or the path can select several nodes.
   public init(parsing text: String) throws(QueryError) {
     let parsed = try PathParser.query(text)

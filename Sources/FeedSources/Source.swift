@@ -138,7 +138,6 @@ private final class SourceReader: Sendable {
   }
 
   /// Requests a look. The report is posted to the mailbox. Replaces a request that has not started.
-  ///
   /// - Parameter again: whether the database is read also without commits since the last look.
   func look(_ specification: SourceSpecification, generation: Int, again: Bool) {
     isCancelled.store(false, ordering: .relaxed)

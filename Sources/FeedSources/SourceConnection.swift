@@ -47,7 +47,6 @@ struct SourceConnection {
   init(timeLimit: Duration = .seconds(30)) { self.timeLimit = timeLimit.clampedNanoseconds }
 
   /// Reads the database if there were commits since the last look.
-  ///
   /// - Parameters:
   ///   - again: whether it is opened again, and read also without commits.
   ///   - isCancelled: whether the report is no longer wanted. It is called from time to time while the query runs.

@@ -58,7 +58,6 @@ extension ByteBuffer {
 /// Writing changes ("The change" in `Protocol/README.md`).
 extension ByteBuffer {
   /// Appends the members of a change: `deleted`, `added`, `updated`, and if they are not empty `sections` and `moves`. O(size).
-  ///
   /// - Parameters:
   ///   - namesSections: false to write empty names of added sections.
   ///   - step: called after each thousand rows.

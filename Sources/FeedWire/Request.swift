@@ -11,7 +11,6 @@ public struct Request {
   public let params: JSONView?
 
   /// Reads a request.
-  ///
   /// - Parameter found: set to the valid id, also if an error is thrown, so that the error can be sent as a response.
   /// - Throws: `invalidRequest`, `invalidParams`.
   public init(reading message: JSONView, id found: inout JSONView?) throws(FeedError) {

@@ -13,7 +13,6 @@ final class WorkerThread: Sendable {
   init(_ name: String) { self.name = name }
 
   /// Starts the thread, unless it was started before, and wakes it.
-  ///
   /// - Throws: if the thread cannot be started; the next call tries again.
   func wake(running body: @escaping @Sendable () -> Void) throws(ClientError) {
     let mustStart = isStarted.withLock { isStarted in

@@ -72,7 +72,6 @@ import Glibc
   }
 
   /// Replaces the memory by a block of `capacity` bytes, the first `count` of which were written.
-  ///
   /// - Parameter block: allocated by `malloc` or `realloc`. From now on the buffer is its owner.
   public mutating func replace(by block: UnsafeMutableRawPointer, count: Int, capacity: Int) {
     assert(count >= 0 && count <= capacity && capacity > 0)

@@ -226,7 +226,6 @@ extension JSONNumber {
   }
 
   /// Appends the canonical text of 0.d₁d₂…dₙ × 10^exponent; of 0 if there are no digits.
-  ///
   /// - Parameter digits: the values of the digits, 0–9. The first and the last are not zero.
   static func appendCanonicalText(
     _ digits: some Sequence<UInt8>, count: Int, exponent: Int, isNegative: Bool, to buffer: inout ByteBuffer

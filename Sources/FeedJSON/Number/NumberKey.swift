@@ -58,7 +58,6 @@ extension JSONNumber {
   }
 
   /// Appends the ``canonicalText`` of the number with a key.
-  ///
   /// - Parameters:
   ///   - key: the bytes that `appendOrderedKey(of:to:)` appended.
   ///   - isInverted: whether all bytes of the key are inverted.

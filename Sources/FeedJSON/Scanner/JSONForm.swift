@@ -51,7 +51,6 @@ public struct JSONForm: ~Copyable {
   fileprivate var tokenCount: Int { tokens.count / MemoryLayout<Token>.stride }
 
   /// Records the form of an object.
-  ///
   /// - Parameters:
   ///   - value: a value in the object.
   ///   - integer: another one outside `value`; nil for none. If it is not a short integer, or the form is long, nothing is
@@ -165,7 +164,6 @@ public struct JSONForm: ~Copyable {
 
   /// Writes the tokens around a value, which is on the tape after room for those before it. The form takes the lengths of this
   /// text: the next one often has the same, and then its tokens are copies.
-  ///
   /// - Parameter span: the number of tokens of the value.
   @inline(__always)
   fileprivate mutating func write(to tape: UnsafeMutablePointer<JSONToken>, _ holes: Holes, span: Int) {

@@ -21,7 +21,6 @@ public struct JSONScanner: ~Copyable {
   deinit { tape?.deallocate() }
 
   /// Scans a text of exactly one JSON value, with optional white space around it.
-  ///
   /// - Returns: the value. It is valid until the next scan by this scanner, and while `bytes` stay in place.
   /// - Throws: the first error of the text.
   public mutating func scan(_ bytes: UnsafeRawBufferPointer) throws(JSONError) -> JSONView { try scan(bytes, after: 0) }

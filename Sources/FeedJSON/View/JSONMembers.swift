@@ -132,7 +132,6 @@ extension JSONView {
   @inlinable public var elements: Elements { Elements(self) }
 
   /// The elements of an array from a place on; empty for other kinds. O(1).
-  ///
   /// - Parameter place: ``Elements/start``, or what ``Elements/place(in:)`` returned for this array or a copy of it.
   public func elements(from place: Int) -> Elements {
     var elements = Elements(self)

@@ -176,7 +176,6 @@ final class Pattern: Sendable {
   }
 
   /// Creates a pattern from a literal at `offset` in the query.
-  ///
   /// - Throws: if the literal is an I-Regexp that exceeds a limit.
   init(isWhole: Bool, constant text: [UInt8], at offset: Int) throws(QueryError) {
     self.isWhole = isWhole
@@ -205,7 +204,6 @@ final class Pattern: Sendable {
   }
 
   /// Whether `value` matches; nil if `work` runs out. `pattern` is ignored if the pattern is a literal.
-  ///
   /// - Parameter pace: lets a long match stop now and then. Nobody else may then use the query.
   func matches(
     _ value: UnsafeRawBufferPointer, pattern: UnsafeRawBufferPointer, work: inout Int,

@@ -204,7 +204,6 @@ struct GeneralCategories: Sendable {
   }
 
   /// Adds the code points of `part` to the ranges of their categories.
-  ///
   /// - Precondition: `part` has no surrogates.
   private static func collect(_ part: ClosedRange<UInt32>, into ranges: inout [String: [ClosedRange<UInt32>]]) {
     assert(!part.overlaps(0xD800...0xDFFF), "the range has surrogates")

@@ -13,7 +13,6 @@ public struct IRegexp: Sendable {
   private let matcher: RegexpMatcher
 
   /// Parses an expression.
-  ///
   /// - Throws: if the text is not an I-Regexp, or exceeds `QueryLimits`, such as `a{1000}{1000}`.
   public init(parsing text: String) throws(QueryError) {
     do { matcher = try RegexpMatcher(parsing: text) } catch { throw error.error }
@@ -64,7 +63,6 @@ final class RegexpMatcher: Sendable {
   static func mostWorkOverByte(_ instructions: Int) -> Double { Double(2 * instructions / 8 + 1) }
 
   /// Whether all of `text` matches, or a part of it if `isWhole` is false. Nil if `work` runs out first.
-  ///
   /// - Parameter pace: lets a long match stop now and then. Nobody else may then use the expression.
   func matches(
     _ text: UnsafeRawBufferPointer, isWhole: Bool, work: inout Int, _ pace: Unmanaged<EvaluationPace>? = nil

@@ -9,7 +9,6 @@ struct TextCursor {
   private(set) var offset = 0
 
   /// Creates a cursor at the start of `text`.
-  ///
   /// - Throws: if the text exceeds `QueryLimits.textLength`, so that everything compiled from it is counted in 32 bits.
   init(_ text: String) throws(QueryError) {
     guard text.utf8.count <= QueryLimits.textLength else {
