@@ -2,7 +2,7 @@
 import PackageDescription
 
 /// scripts/test sets FEEDD_SANITIZER to address or thread. The thread sanitizer must see the mutexes
-/// (Sources/FeedJSON/Guarded.swift); memory is not measured under either.
+/// (Sources/FeedJSON/Helpers.swift); memory is not measured under either.
 let sanitizer: [SwiftSetting] =
   Context.environment["FEEDD_SANITIZER"].map { [.define("\($0.uppercased())_SANITIZER")] } ?? []
 

@@ -1,4 +1,6 @@
+import FeedJSON
 import FeedModel
+import FeedSystem
 
 /// A group, and this host as a member of it.
 public struct GroupSettings: Sendable, Equatable {
@@ -91,6 +93,180 @@ extension StreamIdentity {
   func differences(from own: [String: Int]) -> [String] {
     limits.keys.sorted().filter { own[$0] != limits[$0] }.map { name in
       "\(name) is \(own[name].map { "\($0)" } ?? "unknown") here and \(limits[name] ?? 0) in the group"
+    }
+  }
+}
+
+/// What a member knows of its group, for people.
+public struct GroupStatus: Sendable, Equatable {
+  public struct Member: Sendable, Equatable {
+    public var host: String
+    public var member: String
+    public var version: String
+    public var pid: Int
+    /// When its last message was stored, in nanoseconds since 1970.
+    public var seen: UInt64
+    public var isSelf: Bool
+    /// Whether its digest at the last mark is the one of most members; nil if it did not take part.
+    public var agrees: Bool?
+  }
+
+  public var name = ""
+  public var epoch = ""
+  /// The URL of the connected server; empty if there is none.
+  public var server = ""
+  /// Since when the log is unreachable, in nanoseconds since 1970, and why; nil if it is reachable.
+  public var unreachable: (since: UInt64, reason: String)?
+  /// Whether this member left the group until it is told to join again.
+  public var hasLeft = false
+  /// The last message that was read, the last one of the stream, and the bytes of batches that wait for their execution.
+  public var position: UInt64 = 0
+  public var last: UInt64 = 0
+  public var waitingBytes = 0
+  public var streamBytes = 0
+  public var replicas = 0
+  public var leader = ""
+  public var members: [Member] = []
+  /// The newest image: its position, bytes, moment and host.
+  public var image: (position: UInt64, bytes: Int, moment: UInt64, host: String)?
+  /// The newest mark whose digest is known, and the digest.
+  public var digest: (mark: UInt64, value: String)?
+
+  public init() {}
+
+  public static func == (a: GroupStatus, b: GroupStatus) -> Bool { a.text == b.text }
+
+  /// The messages that this member has not read.
+  public var lag: UInt64 { last > position ? last - position : 0 }
+
+  /// `connected`, or since when the log is unreachable.
+  public func logText(_ time: (UInt64) -> String) -> String {
+    if hasLeft { return "left" }
+    return unreachable.map { "unreachable since \(time($0.since))" } ?? "connected"
+  }
+
+  private var text: String { ByteBuffer.text { append(to: &$0) { "\($0)" } } }
+
+  /// Appends the status as members of a JSON object.
+  /// - Parameter time: the text of a time in nanoseconds since 1970.
+  public func append(to out: inout ByteBuffer, _ time: (UInt64) -> String) {
+    out.append("\"group\":", quoted: name)
+    out.append(",\"log\":", quoted: logText(time))
+    if let unreachable, !unreachable.reason.isEmpty { out.append(",\"reason\":", quoted: unreachable.reason) }
+    out.append(",\"server\":", quoted: server)
+    out.append(",\"position\":", integer: position)
+    out.append(",\"last\":", integer: max(last, position))
+    out.append(",\"lag\":", integer: lag)
+    out.append(",\"waitingBytes\":", integer: waitingBytes)
+    out.append(",\"streamBytes\":", integer: streamBytes)
+    out.append(",\"replicas\":", integer: replicas)
+    if !leader.isEmpty { out.append(",\"leader\":", quoted: leader) }
+    out.append(",\"members\":[")
+    for (place, member) in members.enumerated() {
+      if place > 0 { out.append(UInt8(ascii: ",")) }
+      append(member, to: &out, time)
+    }
+    out.append(UInt8(ascii: "]"))
+    if let image {
+      out.append(",\"image\":{\"position\":", integer: image.position)
+      out.append(",\"bytes\":", integer: image.bytes)
+      out.append(",\"time\":", quoted: time(image.moment))
+      out.append(",\"host\":", quoted: image.host)
+      out.append(UInt8(ascii: "}"))
+    }
+    if let digest {
+      out.append(",\"digest\":{\"position\":", integer: digest.mark)
+      out.append(",\"value\":", quoted: digest.value)
+      out.append(UInt8(ascii: "}"))
+    }
+  }
+
+  private func append(_ member: Member, to out: inout ByteBuffer, _ time: (UInt64) -> String) {
+    out.append("{\"host\":", quoted: member.host)
+    out.append(",\"member\":", quoted: member.member)
+    out.append(",\"version\":", quoted: member.version)
+    out.append(",\"pid\":", integer: member.pid)
+    out.append(",\"seen\":", quoted: time(member.seen))
+    if let agrees = member.agrees {
+      out.append(",\"agrees\":")
+      out.append(agrees ? "true" : "false")
+    }
+    out.append(member.isSelf ? ",\"self\":true}" : "}")
+  }
+}
+
+/// An error of a group: what failed, and what the operator can do.
+public enum GroupError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// libnats cannot be used.
+  case noLibrary(String)
+  /// A server refused the connection, or the settings are wrong.
+  case refused(servers: String, reason: String)
+  /// No server answered, and there is no copy of the state on this host.
+  case unreachable(servers: String, reason: String)
+  /// JetStream refused a request.
+  case jetStream(what: String, reason: String, remedy: String? = nil)
+  /// The stream has the name of the group's, but belongs to something else.
+  case foreignStream(String, reason: String)
+  /// The stream was written by another version of the format.
+  case otherVersion(stream: String, found: String)
+  /// The limits that decide over requests differ from those of the group.
+  case otherLimits(group: String, differences: [String])
+  /// Messages that are needed are missing in the stream.
+  case gap(stream: String, from: UInt64, to: UInt64)
+  /// An image does not verify.
+  case badImage(String, reason: String)
+  /// JetStream does not answer: the servers have no leader, or JetStream is not enabled.
+  case silent(String)
+  /// A name cannot be used.
+  case badName(String)
+  /// A system call failed.
+  case system(String)
+  /// The configuration cannot be used in a group.
+  case configuration(String)
+
+  /// Whether the servers do not answer, so that a member with an image begins cut off.
+  var isAbsence: Bool {
+    switch self {
+    case .unreachable, .silent: true
+    default: false
+    }
+  }
+
+  /// The reason of a failed connection, without the remedy.
+  var cause: String {
+    switch self {
+    case .noLibrary(let reason), .refused(_, let reason), .unreachable(_, let reason): reason
+    default: description
+    }
+  }
+
+  public var description: String {
+    switch self {
+    case .noLibrary(let reason): "cannot join a group: \(reason); install it with: apt-get install libnats3.4"
+    case .refused(let servers, let reason):
+      "cannot connect to \(servers): \(reason); check the URL of --log and the credentials in the configuration"
+    case .unreachable(let servers, let reason):
+      "cannot reach \(servers): \(reason), and this host has no copy of the group's state; start nats-server or correct "
+        + "--log"
+    case .jetStream(let what, let reason, let remedy): "\(what): \(reason); \(remedy ?? JetStream.Failure.access)"
+    case .silent(let reason):
+      "JetStream does not answer: \(reason); check that it is enabled (nats-server --jetstream), that the user may use it, and that a "
+        + "majority of the servers runs"
+    case .foreignStream(let name, let reason):
+      "stream \(name) does not belong to this group: \(reason); choose another name with --group, or delete the stream"
+    case .otherVersion(let stream, let found):
+      "stream \(stream) was written by another version (\(found)); run the same version of feedd on all hosts"
+    case .otherLimits(let group, let differences):
+      "the limits of group \(group) are others: \(differences.joined(separator: ", ")); start feedd with the limits of the "
+        + "group"
+    case .gap(let stream, let first, let last):
+      "messages \(first) to \(last) of stream \(stream) are missing and no image covers them; publish one with 'feedclient group "
+        + "image' on a member that has the state, or remove the stream and begin anew"
+    case .badImage(let name, let reason):
+      "image \(name) does not verify: \(reason); publish another one with: feedclient group image"
+    case .badName(let name): "group name '\(name)': expected 1 to 32 letters, digits, '-' or '_'"
+    case .system(let reason): reason
+    case .configuration(let reason): reason
     }
   }
 }

@@ -30,11 +30,7 @@ struct OptionParser {
       }
       next += 1
       if word == "--" { break }
-      if word.hasPrefix("--") {
-        try readLong(word.dropFirst(2))
-      } else {
-        try readLetters(word.dropFirst())
-      }
+      if word.hasPrefix("--") { try readLong(word.dropFirst(2)) } else { try readLetters(word.dropFirst()) }
     }
     parsed.operands += arguments[next...]
     return parsed
