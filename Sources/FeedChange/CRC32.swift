@@ -21,7 +21,6 @@ public struct CRC32: Sendable, Equatable {
   /// The digest as the protocol writes it: eight lower-case hexadecimal digits.
   public var hex8: String { padded(value, to: 8, radix: 16) }
 
-  /// Appends one byte.
   public mutating func update(_ byte: UInt8) {
     state = (state >> 8) ^ CRC32Tables.shared.base[Int((state ^ UInt32(byte)) & 0xFF)]
   }

@@ -42,7 +42,6 @@ public struct Change: Equatable, Sendable {
     transfers = []
   }
 
-  /// The empty change.
   public static let empty = Change()
 
   /// Whether the change lists no row and no section. O(1).
@@ -150,7 +149,6 @@ public struct IndexPath: Hashable, Comparable, Sendable {
   @inlinable
   public init(packed: UInt64) { self.packed = packed }
 
-  /// Creates the path of `row` in `section`.
   @inlinable
   public init(section: UInt32, row: UInt32) { packed = UInt64(section) << 32 | UInt64(row) }
 

@@ -109,7 +109,6 @@ extension Change {
 
 /// The reason why a change is malformed or does not fit a feed.
 public enum ChangeError: Error, Equatable, Sendable {
-  /// One of the lists of a change.
   public enum List: String, Sendable {
     case deleted
     case added
@@ -124,7 +123,6 @@ public enum ChangeError: Error, Equatable, Sendable {
   case rowOutOfRange(List, place: Int, IndexPath)
   /// A section of the list does not exist, or would be inserted past the end.
   case sectionOutOfRange(List, place: Int, section: UInt32)
-  /// A row of `deleted` belongs to a deleted section.
   case rowOfDeletedSection(place: Int, IndexPath)
   /// A row of `updated` is also in `added`.
   case addedAndUpdated(place: Int, IndexPath)

@@ -119,7 +119,6 @@ extension IndexPath {
 public struct ChangeMap {
   /// The result of mapping a row.
   public enum Destination: Equatable, Sendable {
-    /// The row has this path.
     case at(IndexPath)
     /// The row is the entry with this index of the list that removes rows: of `deleted` forward, of `added` backward.
     case listed(Int)

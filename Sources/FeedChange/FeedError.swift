@@ -3,7 +3,6 @@
 /// Each case has the values of its message. FeedWire maps the cases to codes and messages ("Errors" in
 /// `Protocol/README.md`). A function that throws one has changed nothing.
 public enum FeedError: Error, Equatable, Sendable {
-  /// There is no feed with this name.
   case unknownFeed(String)
   /// The definition contradicts the existing one.
   case definitionConflict(feed: String, reason: String)
@@ -36,7 +35,6 @@ public enum FeedError: Error, Equatable, Sendable {
   case parseError(offset: Int, reason: String)
   /// The JSON value is not a JSON-RPC request.
   case invalidRequest(reason: String)
-  /// There is no method with this name.
   case methodNotFound(String)
   /// The parameter `member` is missing or invalid; `reason` follows its name.
   case invalidParams(member: String, reason: String)

@@ -72,13 +72,11 @@ final class FeedHandle<Course: UpdateCourse>: Sendable {
 
 /// An event of a ``Feed`` and the rows after it.
 public struct FeedUpdate: Sendable {
-  /// The event.
   public enum Cause: Sendable {
     /// All rows were received again: at the start, or because the watch could not resume.
     case snapshot
     /// Rows changed.
     case delta(Delta)
-    /// The selection changed.
     case selection
     /// The daemon or the feed is not available, for this reason. The rows are the last known ones; the sequence
     /// retries.
@@ -198,7 +196,6 @@ final class FeedWorker<Course: UpdateCourse>: Sendable {
     waiter?.resume(returning: answer)
   }
 
-  /// Runs the thread.
   private func run() {
     let follower = Follower(path: path, options: options, keepsMirror: Course.keepsMirror)
     var course = Course()
@@ -219,7 +216,6 @@ final class FeedWorker<Course: UpdateCourse>: Sendable {
   }
 }
 
-/// The updates of a ``Feed``.
 struct FeedCourse: UpdateCourse {
   static let keepsMirror = true
   private var isInterrupted = false
@@ -251,7 +247,6 @@ struct FeedCourse: UpdateCourse {
   }
 }
 
-/// The updates of a ``CountSequence``.
 struct CountCourse: UpdateCourse {
   static let keepsMirror = false
   private var last: FeedCounts?

@@ -59,7 +59,6 @@ struct GroupJoining: ~Copyable {
     return isEndless ? .max : time
   }
 
-  /// Connects to a server.
   private mutating func connect() throws(GroupError) {
     while true {
       do throws(GroupError) {

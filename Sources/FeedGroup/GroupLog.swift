@@ -19,7 +19,6 @@ public final class GroupLog: CommitLog {
     case none
     /// The one in the state directory.
     case cached
-    /// One that was loaded into this file.
     case loaded(String)
   }
 
@@ -73,7 +72,6 @@ public final class GroupLog: CommitLog {
   private var pendingImage: PendingImage?
   /// Whether this member was told to leave the group and not to join again.
   private var hasLeft = false
-  /// The number of announcements.
   private var announcements = 0
 
   /// Connects to the servers, finds or creates the stream, and loads the newest image if the state directory has none that
@@ -131,7 +129,6 @@ public final class GroupLog: CommitLog {
   /// Whether joining waited for the servers in vain, so that the member begins cut off.
   public var hasWaited: Bool { found.hasWaited }
 
-  /// Follows the stream.
   /// - Parameter note: that of the image that was restored; nil without one.
   public func start(_ note: String?) throws(GroupError) {
     guard let table = note.map({ MemberTable(text: $0) }) ?? found.table else {
@@ -184,7 +181,6 @@ public final class GroupLog: CommitLog {
   /// Whether the log takes nothing from this member now: it is unreachable, or the member has left the group.
   public var isAway: Bool { status.unreachable != nil || hasLeft }
 
-  /// What is known of the group.
   public var status: GroupStatus {
     var status = notices.status
     // The answer to a leave tells of it.
@@ -213,7 +209,6 @@ public final class GroupLog: CommitLog {
   public func didWrite(_ image: WrittenImage) { inbox.post(.image(image)) }
   public func didFailToWriteImage() { inbox.post(.imageFailed) }
 
-  /// Publishes an image for all members.
   public func requestImage() { inbox.post(.sharedImage) }
 
   /// Reads nothing more from the stream. A last image follows the batches that were read.

@@ -190,7 +190,6 @@ final class GroupMachine {
     fail("this member joins its group again", now)
   }
 
-  /// Adds a line for the daemon's log.
   func note(_ text: String, isWarning: Bool) { report.note(text, isWarning: isWarning) }
 
   private func add(_ mark: UInt64?) { if let mark { events.append(.mark(mark)) } }
@@ -204,7 +203,6 @@ final class GroupMachine {
 
   func didDisconnect(_ reason: String, now: UInt64) { follower.didDisconnect(reason, now: now) }
 
-  /// Handles a message.
   func receive(_ input: GroupInput, now: UInt64) {
     if reading != .on { return }
     if input.subject == follower.subject {
@@ -268,7 +266,6 @@ final class GroupMachine {
     flush(now)
   }
 
-  /// The stream has the leave of this member.
   private func didLeave() {
     guard let batches = own.didLeave() else { return }
     events.append(.failed(from: batches.lowerBound, through: batches.upperBound, reason: Self.leftText))
@@ -360,7 +357,6 @@ final class GroupMachine {
     }
   }
 
-  /// The message had no effect.
   private func didSkip(_ message: GroupMessage, _ reason: MemberTable.Skip, _ place: JetStream.Place, _ now: UInt64) {
     guard message.origin == own.origin else { return }
     switch reason {
@@ -443,7 +439,6 @@ final class GroupMachine {
 }
 
 extension GroupMachine {
-  /// What is known of the group.
   /// - Parameters:
   ///   - wall: the time of day, in nanoseconds since 1970.
   ///   - server: the URL of the connected server.

@@ -197,13 +197,11 @@ public struct GroupStatus: Sendable, Equatable {
 
 /// An error of a group: what failed, and what the operator can do.
 public enum GroupError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// libnats cannot be used.
   case noLibrary(String)
   /// A server refused the connection, or the settings are wrong.
   case refused(servers: String, reason: String)
   /// No server answered, and there is no copy of the state on this host.
   case unreachable(servers: String, reason: String)
-  /// JetStream refused a request.
   case jetStream(what: String, reason: String, remedy: String? = nil)
   /// The stream has the name of the group's, but belongs to something else.
   case foreignStream(String, reason: String)
@@ -213,13 +211,10 @@ public enum GroupError: Error, Equatable, Sendable, CustomStringConvertible {
   case otherLimits(group: String, differences: [String])
   /// Messages that are needed are missing in the stream.
   case gap(stream: String, from: UInt64, to: UInt64)
-  /// An image does not verify.
   case badImage(String, reason: String)
   /// JetStream does not answer: the servers have no leader, or JetStream is not enabled.
   case silent(String)
-  /// A name cannot be used.
   case badName(String)
-  /// A system call failed.
   case system(String)
   /// The configuration cannot be used in a group.
   case configuration(String)

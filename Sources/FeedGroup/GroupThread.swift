@@ -145,7 +145,6 @@ final class GroupInbox: Sendable {
     case nats(NatsEvent)
     case append(LogBatch)
     case digest(mark: UInt64, String)
-    /// An image was written to a file.
     case image(WrittenImage)
     case imageFailed
     case announce([String: UInt32], number: Int)
@@ -251,7 +250,6 @@ final class GroupNotices: Sendable {
     if !events.isEmpty || !lines.isEmpty || isNews { wakeUp.signal() }
   }
 
-  /// Removes and returns the next event.
   func next() -> (LogEvent, Upkeep.Purpose?)? {
     state.withLock { state in
       guard state.next < state.events.count else {

@@ -118,7 +118,6 @@ struct ImageUpload {
       Array(text.utf8))
   }
 
-  /// Ends the upload, complete or not.
   func close() { chunks.close() }
 
   func isLate(_ now: UInt64) -> Bool { now &- heardAt > Self.patience }

@@ -39,7 +39,6 @@ enum JetStream {
       + "\"num_replicas\":1}}"
   }
 
-  /// The error in an answer.
   struct Failure: Error, Equatable {
     let code: Int
     let error: Int

@@ -129,7 +129,6 @@ struct LogAudit {
     transport.request(JetStream.message(settings.stream), reply: "\(inbox).audit.\(sequence)", "{\"seq\":\(sequence)}")
   }
 
-  /// Handles a message of the servers.
   mutating func receive(_ answer: JSONObject?, _ sequence: UInt64, _ records: LogRecords, now: UInt64) -> Finding {
     guard asked.contains(sequence) else { return .nothing }
     if let checksum = JetStream.checksum(answer) {
@@ -204,7 +203,6 @@ struct LogRecords: Equatable {
     return Int(sequence - first)
   }
 
-  /// The record of a message; nil if there is none.
   func record(of sequence: UInt64) -> Record? { place(of: sequence).map { records[$0] } }
 
   /// The newest records, at most `count`, of messages that are not before `first`.

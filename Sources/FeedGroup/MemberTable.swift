@@ -72,7 +72,6 @@ struct MemberTable: Equatable {
     func value(of member: String) -> String? { entries.first { $0.member == member }?.value }
   }
 
-  /// The effect of a message.
   enum Effect {
     /// A batch of requests is complete.
     case batch(Requests, at: UInt64)
@@ -85,7 +84,6 @@ struct MemberTable: Equatable {
     case configured
     /// The configurations of two members define a feed differently: the later one is not accepted.
     case conflict(feed: String, host: String)
-    /// None: why.
     case none(Skip)
   }
 
@@ -103,7 +101,6 @@ struct MemberTable: Equatable {
   private(set) var members: [UInt64: Member] = [:]
   /// The last message that was looked at.
   private(set) var position: UInt64 = 0
-  /// The last messages that were read.
   private(set) var records = LogRecords()
   /// The moment of the newest batch. It never decreases.
   private(set) var moment: UInt64 = 0
@@ -113,7 +110,6 @@ struct MemberTable: Equatable {
   /// The newest image of the other name.
   private(set) var formerImage: Image?
   private(set) var digests: Digests?
-  /// The newest mark.
   private(set) var mark: UInt64 = 0
   /// The version of the rules that the stream names; nil in a table of an older version. A member that begins cut off needs it.
   var rules: Int?
@@ -279,7 +275,6 @@ extension MemberTable.Image {
     self.init(facts, host: facts.string("host") ?? "", moment: facts.unsigned("moment") ?? 0)
   }
 
-  /// Appends the image as a JSON object.
   func append(to out: inout ByteBuffer) {
     out.append("{\"position\":", integer: position)
     out.append(",\"from\":", integer: from)

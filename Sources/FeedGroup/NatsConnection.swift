@@ -44,7 +44,6 @@ public final class NatsMessage: @unchecked Sendable {
   func header(_ name: String) -> String? { cnats_message_header(handle, name).map { String(cString: $0) } }
 }
 
-/// What happened to a connection.
 public enum NatsEvent: Sendable {
   case message(NatsMessage)
   case connected
@@ -207,7 +206,6 @@ extension GroupTransport {
     return maxPayload == 0 ? wanted : min(wanted, max(maxPayload - headers - overhead, 1024))
   }
 
-  /// Sends a request to JetStream.
   func request(_ subject: String, reply: String?, _ text: String) {
     _ = publish(subject, reply: reply, identity: nil, Array(text.utf8))
   }
@@ -234,7 +232,6 @@ final class NatsTransport: GroupTransport, @unchecked Sendable {
   /// Whether libnats does not try to connect.
   var needsConnection: Bool { connection == nil || isOver }
 
-  /// Connects anew.
   func connect() throws(GroupError) {
     connection?.close()
     connection = nil
@@ -272,7 +269,6 @@ struct GroupInput {
   let owner: AnyObject
 }
 
-/// Lines for the daemon's log.
 final class GroupReport {
   private var lines: [(isWarning: Bool, text: String)] = []
 

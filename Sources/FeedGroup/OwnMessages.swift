@@ -41,7 +41,6 @@ struct OwnMessages {
   private var refusal: (reason: String, at: UInt64)?
   /// The feeds that the configuration of this host defines; nil until it was read.
   private(set) var configured: [String: UInt32]?
-  /// What became of the last announcement of them.
   private(set) var announcement = Announcement(number: 0)
 
   init(_ settings: GroupSettings, inbox: String, _ transport: any GroupTransport, makeOrigin: @escaping () -> UInt64) {
@@ -170,7 +169,6 @@ struct OwnMessages {
 
   // MARK: In the stream
 
-  /// The stream has the first message of the origin.
   mutating func didJoin(at time: UInt64, now: UInt64) {
     isJoined = true
     clockOffset = time &- now

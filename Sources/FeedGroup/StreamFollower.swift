@@ -69,7 +69,6 @@ struct StreamFollower {
   /// Since when the log is unreachable, and why; nil if it is reachable.
   var unreachableSince: UInt64? { reach.unreachableSince }
   var reason: String { reach.reason }
-  /// The subject that the consumer delivers to.
   var subject: String { consumer.subject }
 
   // MARK: The connection
@@ -154,7 +153,6 @@ struct StreamFollower {
     isFollowing && audit.beginDispute(records, first: state?.first ?? 1, now: now)
   }
 
-  /// Whether this member should tell what it has read.
   mutating func isTellingDue(_ records: LogRecords, rank: UInt64, now: UInt64) -> Bool {
     isFollowing && audit.isTellingDue(records, rank: rank, now: now)
   }
@@ -165,7 +163,6 @@ struct StreamFollower {
     consumer.create(from: next)
   }
 
-  /// Handles the answer to the request for a consumer.
   mutating func didCreateConsumer(_ input: GroupInput, generation: UInt64?, now: UInt64) -> Step {
     guard case .creating = stage, generation == consumer.generation else { return .nothing }
     let answer = JSONObject(input.bytes)
@@ -250,7 +247,6 @@ struct StreamFollower {
 ///
 /// Invariant: the messages of one consumer are accepted in order, each once.
 struct StreamConsumer {
-  /// What was delivered.
   enum Delivery {
     case nothing
     case heartbeat
@@ -274,12 +270,10 @@ struct StreamConsumer {
     (self.settings, self.inbox, self.transport) = (settings, inbox, transport)
   }
 
-  /// The subject that the consumer delivers to.
   var subject: String { "\(inbox)-log.\(generation)" }
   /// Whether something is to be done soon.
   var isWaiting: Bool { pendingFlow != nil }
 
-  /// Asks for another consumer.
   mutating func create(from next: UInt64) {
     if !name.isEmpty { transport.request(JetStream.deleteConsumer(settings.stream, name), reply: nil, "") }
     (name, delivered, pendingFlow) = ("", 0, nil)
@@ -292,7 +286,6 @@ struct StreamConsumer {
 
   mutating func didCreate(_ answer: JSONObject?) { name = answer?.string("name") ?? "" }
 
-  /// Handles what was delivered.
   /// - Parameter isBusy: whether more is read than is executed.
   mutating func accept(_ input: GroupInput, isBusy: Bool) -> Delivery {
     if input.status == "100" {

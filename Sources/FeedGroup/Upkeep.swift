@@ -86,7 +86,6 @@ struct Upkeep {
     scheduleImage(rank: rank, now: now)
   }
 
-  /// Whether the mark that was proposed is due.
   func isMarkDue(_ now: UInt64) -> Bool { markDueAt.map { $0 <= now } ?? false }
 
   /// The stream has a mark. Returns a mark for the engine, where the digest is computed; nil while another one is.
@@ -115,7 +114,6 @@ struct Upkeep {
 
   // MARK: Images
 
-  /// A batch was read.
   mutating func didRead(bytes: Int, now: UInt64) {
     readAt = now
     ownImage.log += bytes
@@ -140,26 +138,22 @@ struct Upkeep {
   /// Makes a mark for the last image of this host.
   mutating func requestLastImage(_ table: MemberTable) -> UInt64 { makeMark(.image(table, isShared: false)) }
 
-  /// An image of this host was written.
   mutating func didWriteImage(_ position: UInt64, bytes: Int, isShared: Bool, now: UInt64) {
     if !isShared { imageIsUnderWay = false }
     writes = Retries()
     ownImage = (position, bytes, 0, now)
   }
 
-  /// An image was published, or could not be.
   mutating func didPublishImage() {
     imageIsUnderWay = false
     publications = Retries()
   }
 
-  /// An image could not be published.
   mutating func didFailImage(now: UInt64) {
     imageIsUnderWay = false
     imageDueAt = publications.next(after: now)
   }
 
-  /// An image could not be written.
   mutating func didFailToWriteImage(now: UInt64) {
     imageIsUnderWay = false
     writesResumeAt = writes.next(after: now)

@@ -163,6 +163,5 @@ public enum Spelling {
     }
   }
 #else
-  /// A value that a mutex guards.
   public typealias Guarded = Mutex
 #endif

@@ -5,7 +5,6 @@ import FeedJSON
 ///     let path = try JSONPath(parsing: "$[?@.priority >= 8].title")
 ///     path.evaluate(root) { node in … }
 public struct JSONPath: Sendable {
-  /// The source text.
   public let text: String
   /// Whether the path is a singular query (RFC 9535, section 2.3.5.1): it selects at most one node of any value.
   public let isSingular: Bool
@@ -107,7 +106,6 @@ public enum QueryLimits {
 ///     let filter = try Filter(parsing: "@.priority >= 8")
 ///     filter.accepts(element)
 public struct Filter: Sendable {
-  /// The source text.
   public let text: String
   private let program: Program
   /// The index of the first test.
@@ -170,7 +168,6 @@ public struct Filter: Sendable {
 
 /// A singular query of RFC 9535: names and indexes only, so that it selects at most one node.
 public struct SingularPath: Sendable {
-  /// The source text.
   public let text: String
   private let program: Program
   private let query: Int32

@@ -60,13 +60,11 @@ public final class Database {
     guard result == SQLITE_OK else { throw SQLiteError(handle, result: result, sql: sql) }
   }
 
-  /// Compiles one statement.
   /// - Parameter isKept: whether it is used many times, which lets SQLite choose its memory.
   public func prepare(_ sql: String, isKept: Bool = true) throws(SQLiteError) -> Statement {
     try Statement(sql, in: self, isKept: isKept)
   }
 
-  /// Whether a transaction is open.
   public var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
   /// The file name to open. Only an immutable file needs a URI, in which %, ? and # are escaped.
@@ -113,7 +111,6 @@ extension Database {
   }
 }
 
-/// Transactions.
 extension Database {
   /// Calls `body` in one read transaction: all its statements see the same rows and the same schema.
   public func snapshot<Result>(_ body: () throws -> Result) throws -> Result {

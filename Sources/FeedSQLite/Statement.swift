@@ -51,13 +51,11 @@ public final class Statement {
     try value.bind(to: self, at: place)
   }
 
-  /// Resets the statement, so that it can run again. Parameters keep their values.
   public func reset() {
     // The result repeats the error of the last step, which was thrown then.
     sqlite3_reset(handle)
   }
 
-  /// The text of the statement.
   public var sql: String { sqlite3_sql(handle).map { String(cString: $0) } ?? "" }
 
   /// Whether the statement does not write to the database file.
@@ -89,7 +87,6 @@ extension UInt64: SQLValue {
 }
 
 extension String: SQLValue {
-  /// Binds a copy.
   public func bind(to statement: Statement, at place: Int32) throws(SQLiteError) {
     var value = self
     let result = value.withUTF8 { bytes in
@@ -103,7 +100,6 @@ extension String: SQLValue {
 }
 
 extension Optional: SQLValue where Wrapped: SQLValue {
-  /// Binds NULL for nil.
   public func bind(to statement: Statement, at place: Int32) throws(SQLiteError) {
     guard let self else { return try statement.check(sqlite3_bind_null(statement.handle, place)) }
     try statement.bind(self, at: place)
@@ -147,7 +143,6 @@ extension Statement {
 
 /// Columns of the current row, which count from 0.
 extension Statement {
-  /// The type of a value.
   public enum ValueType: Sendable {
     case integer
     case real
@@ -266,13 +261,10 @@ extension SQLiteError {
   public static let corrupt = SQLITE_CORRUPT
   /// The disk, a quota or the page limit is full.
   public static let full = SQLITE_FULL
-  /// The file cannot be opened.
   public static let cannotOpen = SQLITE_CANTOPEN
-  /// The file is not a database.
   public static let notADatabase = SQLITE_NOTADB
   /// The statement cannot be compiled, or failed while it was executed.
   public static let badStatement = SQLITE_ERROR
-  /// The statement was interrupted.
   public static let interrupted = SQLITE_INTERRUPT
   /// The program lacks the permission to read or write the file.
   public static let permission = SQLITE_PERM

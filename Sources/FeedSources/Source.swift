@@ -77,7 +77,6 @@ final class Source {
     touch(now: now)
   }
 
-  /// Starts a look.
   /// - Parameter blindness: why changes of the files may have no events; nil if all have.
   func look(blindness: String?) {
     assert(running == nil, "one look at a time")
@@ -177,18 +176,15 @@ private final class SourceReader: Sendable {
   }
 }
 
-/// The result of a look.
 public struct SourceReport: Sendable {
   public enum Outcome: Sendable {
     /// There were no commits since the last read.
     case unchanged
-    /// All rows of the query.
     case rows(ManagedRows)
     /// The reason and the next step, as one text.
     case failed(String)
   }
 
-  /// The feed's name.
   public let name: String
   /// The generation of the specification that was used. Reports of earlier generations are discarded.
   let generation: Int

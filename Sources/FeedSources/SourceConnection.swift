@@ -26,7 +26,6 @@ struct SourceConnection {
   private static let rowMemory = 64 << 20
   /// The number of longest values that the execution may hold in memory.
   private static let heldValues = 16
-  /// Reads the schema.
   fileprivate static let schemaQuery = "SELECT count(*) FROM sqlite_schema"
   /// The suffixes of the files that SQLite opens.
   private static let suffixes = ["", "-wal", "-shm", "-journal"]

@@ -176,7 +176,6 @@ extension ByteBuffer {
 
 /// The input of a managed feed: a database, a query and limits.
 public struct SourceSpecification: Equatable, Sendable {
-  /// The feed's name.
   public let name: String
   /// The absolute path of the database file.
   public let database: String

@@ -49,7 +49,6 @@ public final class SourceSet {
   /// When to call `attend`; nil if nothing is scheduled.
   public var nextDeadline: UInt64? { sources.values.compactMap(\.nextLook).min() }
 
-  /// Starts the looks that are due.
   public func attend(now: UInt64) {
     for (name, source) in sources {
       guard let moment = source.nextLook, moment <= now else { continue }
@@ -82,7 +81,6 @@ private struct FileWatches {
   private var events: FileEvents?
   /// For each feed, the names whose events matter, by the number of their directory.
   private var names: [String: [Int32: Set<String>]] = [:]
-  /// The feeds of each directory.
   private var feeds: [Int32: Set<String>] = [:]
 
   /// - Parameter makeEvents: creates the queue of events; tests pass their own.
@@ -117,7 +115,6 @@ private struct FileWatches {
     return reason
   }
 
-  /// Stops watching for a feed.
   mutating func forget(_ feed: String) { replace([:], for: feed) }
 
   private mutating func replace(_ found: [Int32: Set<String>], for feed: String) {

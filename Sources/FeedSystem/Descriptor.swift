@@ -164,7 +164,6 @@ extension SystemError: CustomStringConvertible {
 }
 
 extension SystemError {
-  /// Whether there is no such file.
   public var isMissing: Bool { code == ENOENT || code == ENOTDIR }
 }
 

@@ -181,7 +181,6 @@ extension NamedElement {
   }
 }
 
-/// A member of `data`.
 private typealias DataMember = (name: StaticString, value: DataValue)
 
 private enum DataValue {

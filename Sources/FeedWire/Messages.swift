@@ -86,7 +86,6 @@ extension ByteBuffer {
     append(UInt8(ascii: "}"))
   }
 
-  /// Appends the members of the change of one row.
   public mutating func append(_ row: ChangeOfOne) {
     switch row {
     case .updated(let path):

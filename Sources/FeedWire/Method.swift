@@ -18,7 +18,6 @@ public enum Method: UInt8, CaseIterable, Sendable {
 extension Method {
   /// The properties of a method that the daemon checks before it executes a request.
   public struct Rules: Sendable {
-    /// The name in requests.
     public let name: StaticString
     public let effect: Effect
     /// The right that the access rules must grant. Nil if every client can call the method, and for `transaction`, whose
@@ -102,7 +101,6 @@ extension Method {
     }
   }
 
-  /// The name in requests.
   public var name: String { "\(rules.name)" }
 
   /// Whether a request may define feeds.
@@ -180,7 +178,6 @@ public enum Right: String, CaseIterable, Sendable {
 public enum Metrics {
   /// One member of `stats`.
   struct Metric: Sendable {
-    /// The name of the member.
     let member: String
     /// The name without `feedd_`.
     let name: String

@@ -236,7 +236,6 @@ public struct Parameters {
   /// The reason to refuse a parameter that is given together with another one.
   public static func exclusion(of other: String) -> String { "cannot be combined with \(other); give one of them" }
 
-  /// Returns an array.
   public func array(_ name: StaticString, _ what: StaticString) throws(FeedError) -> JSONView {
     let value = try required(name, what)
     guard value.kind == .array else { throw Self.refuse(name, "must be \(what)") }

@@ -162,7 +162,6 @@ public enum ElementCondition: Sendable {
   /// There is no element of these identities.
   case absent
 
-  /// The parameters of a request with a condition.
   fileprivate static func parameters(_ condition: ElementCondition?) -> [(String, any Encodable)] {
     switch condition {
     case nil: []
@@ -299,10 +298,8 @@ public struct Transaction {
     operations.append((method, Array(text.bytes)))
   }
 
-  /// The first operation.
   fileprivate var first: (method: String, params: [UInt8]) { operations.first ?? ("ping", Array("{}".utf8)) }
 
-  /// The parameters of `transaction`.
   fileprivate func parameters() throws -> [UInt8] {
     var text = ByteBuffer()
     text.append("{")

@@ -57,7 +57,6 @@ final class ClientWorker: Sendable {
     return try received.get()
   }
 
-  /// Ends the thread.
   func stop() {
     state.withLock { $0.isStopped = true }
     thread.wake()
@@ -71,7 +70,6 @@ final class ClientWorker: Sendable {
     waiter?.resume(returning: answer)
   }
 
-  /// Fails all queued and waiting requests.
   private func failAll(_ error: any Error) {
     let waiting = state.withLock { state in
       defer { (state.waiting, state.queue) = ([:], []) }
@@ -84,7 +82,6 @@ final class ClientWorker: Sendable {
     do throws(ClientError) { try thread.wake { self.run() } } catch { failAll(error) }
   }
 
-  /// Runs the thread.
   private func run() {
     var connection: Connection?
     // The tickets of the requests that were sent, by their ids.

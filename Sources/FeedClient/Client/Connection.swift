@@ -36,7 +36,6 @@ public final class Connection {
     try stream.setNonblocking(true)
   }
 
-  /// Connects to the daemon at `path`.
   /// - Parameter timeout: the time to wait for a daemon that does not accept.
   public static func open(path: String, timeout: Duration? = nil) throws(ClientError) -> Connection {
     do throws(SystemError) {
@@ -86,7 +85,6 @@ public final class Connection {
     return queue(frame)
   }
 
-  /// The frame of the next request.
   private func frame(_ method: String, _ params: (inout ByteBuffer) -> Void) -> ByteBuffer {
     var frame = ByteBuffer()
     let start = frame.beginFrame()
@@ -229,7 +227,6 @@ extension Connection {
     return hello
   }
 
-  /// Appends the parameters of `hello`.
   static func appendHello(client: String, to params: inout ByteBuffer) {
     params.append("{\"protocol\":1,\"client\":", quoted: client)
     params.append(UInt8(ascii: "}"))
@@ -250,7 +247,6 @@ struct FrameBuffer: ~Copyable {
     self.limit = limit
   }
 
-  /// The number of buffered bytes.
   var count: Int { queue.count }
 
   /// Returns memory to read into; invalidates frames returned before. The buffer grows with the bytes that arrive, not
@@ -260,7 +256,6 @@ struct FrameBuffer: ~Copyable {
   /// Adds the first `count` bytes of the last ``room()``.
   mutating func didFill(_ count: Int) { queue.didFill(count) }
 
-  /// Adds a frame.
   mutating func append(_ json: UnsafeRawBufferPointer) {
     withUnsafeBytes(of: UInt32(truncatingIfNeeded: json.count).bigEndian) { queue.append($0) }
     queue.append(json)
@@ -294,7 +289,6 @@ package struct ByteQueue: ~Copyable {
 
   deinit { block.deallocate() }
 
-  /// The number of bytes in the queue.
   package var count: Int { tail - head }
 
   /// The bytes in the queue; valid until the next ``room(atLeast:)``, even if they are consumed.
@@ -326,6 +320,5 @@ package struct ByteQueue: ~Copyable {
   /// Adds the first `count` bytes of the last ``room(atLeast:)``.
   package mutating func didFill(_ count: Int) { tail += count }
 
-  /// Removes the first `count` bytes.
   package mutating func consume(_ count: Int) { head += count }
 }

@@ -61,7 +61,6 @@ public struct ItemUpdate<Item: Decodable>: Sendable {
     try mirror.sections.flatMap { section in try section.rows.map { try $0.decode(Item.self) } }
   }
 
-  /// The elements of a section.
   public func items(ofSection section: Int) throws -> [Item] {
     guard mirror.sections.indices.contains(section) else { return [] }
     return try mirror.sections[section].rows.map { try $0.decode(Item.self) }

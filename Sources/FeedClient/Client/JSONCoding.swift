@@ -29,13 +29,11 @@ private final class Slot {
     content = .object([])
   }
 
-  /// Makes the content an array, unless it is one.
   func beginArray() {
     if case .array = content { return }
     content = .array([])
   }
 
-  /// The number of items of an array.
   var count: Int {
     guard case .array(let items) = content else { return 0 }
     return items.count
@@ -183,7 +181,6 @@ private struct TreeEncoder: Encoder, SingleValueEncodingContainer, UnkeyedEncodi
   }
 }
 
-/// Decodes values from JSON.
 enum JSONViewDecoder {
   /// Decodes the JSON text of an element.
   /// - Throws: `DecodingError` if the text does not match the type.

@@ -15,9 +15,7 @@ public struct ServerHello: Equatable, Sendable {
   /// The maximum levels of nested arrays and objects in a frame that the daemon accepts.
   public var maxDepth: Int
 
-  /// The default `maxFrame` of a daemon.
   public static let defaultMaxFrame = 16 << 20
-  /// The default `maxDepth` of a daemon.
   public static let defaultMaxDepth = 512
 
   public init(
@@ -28,7 +26,6 @@ public struct ServerHello: Equatable, Sendable {
     (self.revision, self.maxFrame, self.maxDepth) = (revision, maxFrame, maxDepth)
   }
 
-  /// Reads the `result` of a response.
   public init(_ result: JSONView) throws(MalformedMessage) {
     let reader = MemberReader(object: result, place: "hello")
     guard let version = result.member("protocol")?.int else {
@@ -65,7 +62,6 @@ public struct WatchStart: Equatable, Sendable {
     (self.feed, self.epoch, self.revision, self.resumed, self.sections) = (feed, epoch, revision, resumed, sections)
   }
 
-  /// Reads the `result` of a response.
   public init(_ result: JSONView) throws(MalformedMessage) {
     let reader = MemberReader(object: result, place: "watch")
     feed = try reader.string("feed")
@@ -108,7 +104,6 @@ public struct Bookmark: Equatable, Sendable {
     (self.feed, self.epoch, self.revision, self.current) = (feed, epoch, revision, current)
   }
 
-  /// Reads the `params` of the notification.
   public init(_ params: JSONView) throws(MalformedMessage) {
     let reader = MemberReader(object: params, place: "bookmark")
     feed = try reader.string("feed")
@@ -130,7 +125,6 @@ public struct Selection: Equatable, Sendable {
     (self.feed, self.revision, self.selected) = (feed, revision, selected)
   }
 
-  /// Reads the `params` of the notification.
   public init(_ params: JSONView) throws(MalformedMessage) {
     let reader = MemberReader(object: params, place: "selection")
     feed = try reader.string("feed")
@@ -168,7 +162,6 @@ public struct RemoteError: Error, Equatable, Sendable {
     (self.code, self.message, self.data) = (code, message, data)
   }
 
-  /// The feed is not defined.
   public static let unknownFeed = -32000
   /// A condition of the request does not hold. `data.revision` is the current revision of `data.feed`; for a condition on
   /// an element, `data.id` is its identity.
@@ -179,7 +172,6 @@ public struct RemoteError: Error, Equatable, Sendable {
   public static let storageFailed = -32008
   /// The method does not exist.
   public static let unknownMethod = -32601
-  /// The element has no identity.
   public static let noIdentity = -32003
   /// A filter or path cannot be parsed. `data.offset` is the position of the error.
   public static let badQuery = -32004
@@ -187,7 +179,6 @@ public struct RemoteError: Error, Equatable, Sendable {
   public static let limitExceeded = -32007
 }
 
-/// An error of a client.
 public enum ClientError: Error, Equatable, Sendable {
   /// No daemon listens at the socket's path.
   case noDaemon(SystemError)

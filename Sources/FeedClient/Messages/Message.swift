@@ -5,7 +5,6 @@ import FeedJSON
 public enum Message {
   /// The response to a request that this connection sent.
   case response(id: Int, Result<JSONView, RemoteError>)
-  /// A notification.
   case notification(Notification)
 }
 
@@ -41,7 +40,6 @@ public struct Notification {
     }
   }
 
-  /// Whether the notification is about a feed.
   public func concerns(_ feed: String) -> Bool {
     var feed = feed
     return feed.withUTF8 { name in params.member("feed")?.stringEquals(utf8: UnsafeRawBufferPointer(name)) ?? false }
@@ -49,7 +47,6 @@ public struct Notification {
 }
 
 extension Message {
-  /// Reads the JSON of a frame.
   init(_ view: JSONView) throws(MalformedMessage) {
     if let method = view.member("method") {
       guard let params = view.member("params") else { throw MalformedMessage("a notification without \"params\"") }
@@ -85,7 +82,6 @@ extension Notification.Kind {
 }
 
 extension RemoteError {
-  /// Reads the `error` of a response.
   init(_ error: JSONView) {
     self.init(
       code: error.member("code")?.int ?? -32603, message: error.member("message")?.string ?? "request refused",

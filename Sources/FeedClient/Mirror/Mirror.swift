@@ -114,13 +114,11 @@ extension Mirror {
     carryOut(delta)
   }
 
-  /// Applies a bookmark.
   public mutating func apply(_ bookmark: Bookmark) throws(FeedFault) {
     guard bookmark.feed == feed else { throw .foreign(bookmark.feed) }
     try progress.record(bookmark)
   }
 
-  /// Applies a selection.
   public mutating func apply(_ selection: Selection) throws(FeedFault) {
     guard selection.feed == feed else { throw .foreign(selection.feed) }
     selected = selection.selected
@@ -182,7 +180,6 @@ extension Mirror {
   }
 }
 
-/// One row of a mirror.
 public struct Row: Equatable, Sendable {
   /// The origin of a row's current content and place.
   public enum Origin: UInt8, Sendable {

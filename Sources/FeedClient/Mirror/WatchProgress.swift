@@ -68,7 +68,6 @@ public struct WatchProgress: Equatable, Sendable {
   /// Whether the copy equals the feed at `revision`.
   public func holds(at revision: UInt64) -> Bool { isLive && self.revision <= revision && revision <= current }
 
-  /// Records a part of a snapshot.
   public mutating func record(snapshot revision: UInt64, isReset: Bool, isLast: Bool) throws(FeedFault) {
     if isReset {
       complete = lastComplete
@@ -83,7 +82,6 @@ public struct WatchProgress: Equatable, Sendable {
     phase = isLast ? .live : .snapshot(revision: revision)
   }
 
-  /// Records a delta.
   public mutating func record(deltaFrom from: UInt64, to revision: UInt64) throws(FeedFault) {
     guard isLive else { throw .deltaInsideSnapshot(revision: revision) }
     guard holds(at: from) else { throw .gap(expected: self.revision, found: from) }
@@ -91,7 +89,6 @@ public struct WatchProgress: Equatable, Sendable {
     (self.revision, current) = (revision, revision)
   }
 
-  /// Records a bookmark.
   public mutating func record(_ bookmark: Bookmark) throws(FeedFault) {
     guard bookmark.epoch == epoch else { throw .foreign("epoch \(bookmark.epoch)") }
     // A bookmark during a snapshot has no effect.
@@ -111,7 +108,6 @@ public struct FeedCounts: Equatable, Sendable {
   public private(set) var sections: [SectionSummary]
   public private(set) var revision: UInt64
 
-  /// The number of rows of all sections.
   public var total: Int { sections.reduce(0) { $0 + $1.count } }
 
   /// Creates the counts at the start of a watch.
@@ -167,7 +163,6 @@ public struct SnapshotPart: Equatable, Sendable {
   public var elements: [[UInt8]]
   /// The type of each of the elements; nil if rows have no types.
   public var types: [String?]?
-  /// Whether this is the last part.
   public var isLast: Bool
   /// The sections of a snapshot that resets the watch, in its first part; otherwise nil.
   public var resetSections: [SectionSummary]?

@@ -7,11 +7,9 @@ import FeedSystem
 /// Does not block: poll ``descriptor`` for ``interest`` until ``deadline``, then call ``advance(_:)``, which reports
 /// the events in order. Not thread-safe.
 public final class Follower {
-  /// An event of the watch.
   public enum Event {
     /// The daemon or the feed is not available, for this reason. The follower retries.
     case waiting(ClientError)
-    /// A watch has started.
     case started(WatchStart)
     /// A notification about the feed, or `bye`. The mirror has already applied it; if there is a mirror, a delta is
     /// decoded. Valid until the handler returns.
@@ -79,7 +77,6 @@ public final class Follower {
   /// Whether the last watch was requested with a snapshot, unless it resumes.
   public var asksForSnapshot: Bool { watcher.asksForSnapshot }
 
-  /// Whether the watch is running.
   public var isWatching: Bool { watcher.isWatching && !hasEnded }
 
   /// Sends another request over the connection of the watch. Its response is reported as an event.
@@ -134,7 +131,6 @@ public final class Follower {
 }
 
 extension Follower {
-  /// Executes an action of the watcher.
   /// - Parameter cause: the error to report if the action is to wait.
   private func perform(_ action: Watcher.Action, cause: ClientError? = nil, _ handle: Handler) throws(ClientError) {
     let options = watcher.options
@@ -197,7 +193,6 @@ extension Follower {
 }
 
 extension WatchOptions {
-  /// Appends the parameters of `watch`.
   fileprivate func appendWatch(since: FeedPosition?, initial: Bool, ids: Bool, to params: inout ByteBuffer) {
     params.append("{\"feed\":", quoted: feed)
     if let since {
@@ -215,7 +210,6 @@ extension WatchOptions {
 }
 
 extension Follower {
-  /// Processes a message and passes it to the handler.
   private func process(_ message: Message, _ handle: Handler) throws(ClientError) -> Verdict {
     switch message {
     // An error without an id means that the daemon could not parse the request.
@@ -259,7 +253,6 @@ extension Follower {
     return .proceed
   }
 
-  /// Updates progress and mirror.
   /// - Returns: the delta that the mirror applied.
   private func record(_ notification: Notification) throws(ClientError) -> Delta? {
     let params = notification.params

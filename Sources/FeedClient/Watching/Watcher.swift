@@ -1,6 +1,5 @@
 import Glibc
 
-/// The options of a watch.
 public struct WatchOptions: Equatable, Sendable {
   public var feed: String
   /// The position of an earlier watch to resume from; nil starts with a snapshot.
@@ -33,7 +32,6 @@ public struct WatchOptions: Equatable, Sendable {
 /// While the feed is not defined, the watcher watches `$feeds` on the same connection, and requests the watch again
 /// when the feed appears there. Only connecting is retried.
 public struct Watcher: Sendable {
-  /// The next action.
   public enum Action: Equatable, Sendable {
     /// Connect to the daemon, then call ``connected()`` or ``failedToConnect(_:)``.
     case connect
@@ -50,7 +48,6 @@ public struct Watcher: Sendable {
     case rest(UInt64)
     /// Continue reading.
     case read
-    /// The watch has failed.
     case fail(ClientError)
   }
 
@@ -168,12 +165,10 @@ public struct Watcher: Sendable {
     try progress?.record(snapshot: revision, isReset: isReset, isLast: isLast)
   }
 
-  /// Records a delta.
   public mutating func took(deltaFrom from: UInt64, to revision: UInt64) throws(FeedFault) {
     try progress?.record(deltaFrom: from, to: revision)
   }
 
-  /// Records a bookmark.
   public mutating func took(_ bookmark: Bookmark) throws(FeedFault) { try progress?.record(bookmark) }
 
   /// Whether messages about the feed are expected.
@@ -226,9 +221,7 @@ public struct Watcher: Sendable {
 
 /// The delay before the next attempt: doubled after each failure, up to a maximum.
 struct Backoff: Equatable, Sendable {
-  /// 50 ms.
   static let first: UInt64 = 50_000_000
-  /// 5 s.
   static let longest: UInt64 = 5_000_000_000
 
   private var upcoming = Backoff.first

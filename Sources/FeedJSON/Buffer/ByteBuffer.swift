@@ -40,7 +40,6 @@ import Glibc
   /// The number of bytes written.
   @inlinable public var count: Int { used }
 
-  /// Whether `count` is 0.
   @inlinable public var isEmpty: Bool { used == 0 }
 
   /// The bytes written. Valid until the next mutation.

@@ -15,7 +15,6 @@ public struct DecimalText {
   /// The text of 0.
   public init() {}
 
-  /// Sets the number.
   @inline(__always)
   public mutating func set(_ number: UInt64) {
     if number == value { return }

@@ -220,7 +220,6 @@ extension JSONNumber {
     }
   }
 
-  /// Appends the ``canonicalText``.
   public func appendCanonicalText(to buffer: inout ByteBuffer) {
     Self.appendCanonicalText(digits, count: digitCount, exponent: exponent, isNegative: isNegative, to: &buffer)
   }

@@ -109,7 +109,6 @@ public struct JSONScanner: ~Copyable {
   /// The size of a tape, in tokens, that `releaseUnused()` keeps in any case: 1 MiB.
   private static let keptCapacity = 1 << 16
 
-  /// The bytes of a token.
   public static let tokenSize = MemoryLayout<JSONToken>.stride
 
   /// The number of tokens that fit without allocating.
@@ -164,10 +163,8 @@ public struct JSONError: Error, Equatable, Sendable {
 
   /// The offset of the offending byte; the length of the text if it is truncated.
   public var offset: Int
-  /// The kind of the error.
   public var kind: Kind
 
-  /// Creates an error of `kind` at `offset`.
   public init(offset: Int, kind: Kind) {
     self.offset = offset
     self.kind = kind
@@ -264,7 +261,6 @@ public enum ByteOrderMark {
 
 /// The memory of a tape, not owned. A text has less than one token a byte, so indexes fit in 32 bits.
 struct Tape {
-  /// The first token.
   let start: UnsafeMutablePointer<JSONToken>
   /// The last position with room for two more tokens.
   let lastPair: UnsafeMutablePointer<JSONToken>

@@ -16,7 +16,6 @@ struct ScanPass {
   /// The position of the last white space. A container is compact if this is before its first byte.
   var lastSpace: UnsafePointer<UInt8>
   var tape: Tape
-  /// The position of the next token.
   var next: UnsafeMutablePointer<JSONToken>
   /// The last position at which a value is begun without a look at ``growOrPause()``.
   private var last: UnsafeMutablePointer<JSONToken>
@@ -33,7 +32,6 @@ struct ScanPass {
     var container = 0
     /// The number of children of that container so far.
     var children: UInt32 = 0
-    /// Whether that container is an object.
     var inObject = false
   }
 

@@ -2,7 +2,6 @@
 struct NumberTail {
   /// The end of the number, or the position of the error.
   private(set) var end: UnsafePointer<UInt8>
-  /// The flags of the token.
   private(set) var flags = JSONToken.isPlainInteger
   private(set) var isWrong = false
   /// The error, if `isWrong`.
@@ -42,7 +41,6 @@ struct NumberTail {
     skipDigits(limit)
   }
 
-  /// Skips one digit or more.
   private mutating func skipDigits(_ limit: UnsafePointer<UInt8>) {
     let start = end
     while limit - end >= 8 {
@@ -66,7 +64,6 @@ struct NumberTail {
 struct StringTail {
   /// The position after the closing quote, or that of the error.
   private(set) var end: UnsafePointer<UInt8>
-  /// The flags of the token.
   private(set) var flags: UInt32 = 0
   private(set) var isWrong = false
   /// The error, if `isWrong`.

@@ -27,7 +27,6 @@ extension JSONView {
   @frozen public struct Member {
     /// The name, a string.
     public let key: JSONView
-    /// The value.
     public let value: JSONView
 
     @inlinable init(key: JSONView, value: JSONView) {

@@ -38,7 +38,6 @@ struct Evaluation {
   @inline(__always)
   var isExhausted: Bool { mutating get { steps < 0 && !refill() } }
 
-  /// All remaining steps.
   var allSteps: Int { steps &+ reserve }
 
   /// The steps that ``pace`` holds.
@@ -169,7 +168,6 @@ public final class EvaluationPace {
 enum ShadowedMembers {
   static let few = 16
 
-  /// Whether one of `later` has the name `key`.
   static func isShadowed(_ key: JSONView, by later: JSONView.Members, _ evaluation: inout Evaluation) -> Bool {
     var later = later
     while let other = later.next() { if sameName(key, other.key, &evaluation) { return true } }

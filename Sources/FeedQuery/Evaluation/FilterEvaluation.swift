@@ -144,7 +144,6 @@ extension Evaluation {
     return true
   }
 
-  /// The relation of two values.
   mutating func relation(_ left: QueryValue, _ right: QueryValue) -> ComparisonOperator {
     switch (left, right) {
     case (.nothing, .nothing): .equal

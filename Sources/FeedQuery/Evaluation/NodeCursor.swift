@@ -105,7 +105,6 @@ struct NodeCursor: ~Copyable {
 private struct NodeFrame {
   /// The result of a step of a frame.
   enum Move {
-    /// This child is selected.
     case select(JSONView)
     /// A descendant segment continues with this child.
     case descend(JSONView)

@@ -76,7 +76,6 @@ struct ByteRange {
   var count: UInt32
 }
 
-/// A literal of a comparison.
 struct Literal {
   var kind: JSONKind
   /// The text of a number or the decoded string; empty for other kinds.
@@ -85,7 +84,6 @@ struct Literal {
   var integer: Int?
 }
 
-/// A selector of a segment.
 enum Selector {
   case name(ByteRange)
   case wildcard
@@ -119,7 +117,6 @@ enum Operand {
   case literal(Int32)
   /// A singular query.
   case query(Int32)
-  /// `length` of an operand.
   case length(Int32)
   case count(Int32)
   case value(Int32)

@@ -25,7 +25,6 @@ struct CodePointSet: Hashable, Sendable {
 
   init(_ codePoint: UInt32) { ranges = [codePoint...codePoint] }
 
-  /// The set of all other code points.
   var complement: CodePointSet {
     var result: [ClosedRange<UInt32>] = []
     var next: UInt32 = 0

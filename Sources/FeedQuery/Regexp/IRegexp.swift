@@ -8,7 +8,6 @@ import Synchronization
 ///
 /// Values can be shared between threads, which match one at a time.
 public struct IRegexp: Sendable {
-  /// The source text.
   public let text: String
   private let matcher: RegexpMatcher
 
@@ -276,7 +275,6 @@ struct RegexpProgram: Sendable {
 
 /// The syntax tree of a regular expression (RFC 9485, section 4).
 indirect enum RegexpSyntax: Equatable, Sendable {
-  /// One code point of a set.
   case set(CodePointSet)
   /// `^`: the beginning of the text.
   case start

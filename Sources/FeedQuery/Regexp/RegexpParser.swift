@@ -151,7 +151,6 @@ private enum RegexpEscape {
 }
 
 extension RegexpParser {
-  /// Parses a class, `[…]`.
   private mutating func characterClass() throws(RegexpFailure) -> CodePointSet {
     let open = cursor.offset
     cursor.advance()

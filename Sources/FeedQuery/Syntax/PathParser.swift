@@ -214,7 +214,6 @@ extension PathParser {
     }
   }
 
-  /// Parses `[selector, …]`.
   private mutating func bracketed() throws(QueryError) -> [SelectorSyntax] {
     let open = cursor.offset
     cursor.advance()

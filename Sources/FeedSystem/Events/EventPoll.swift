@@ -12,7 +12,6 @@ public struct EventPoll: ~Copyable {
   private let handle: Descriptor
   private let events: UnsafeMutableBufferPointer<epoll_event>
 
-  /// Creates an empty set.
   /// - Parameter batch: the maximum number of events that one wait returns. The next wait returns the others.
   public init(batch: Int = 256) throws(SystemError) {
     handle = try Descriptor("create an event queue") { epoll_create1(Int32(EPOLL_CLOEXEC)) }
@@ -135,7 +134,6 @@ public struct WaitList: Sendable {
   }
 }
 
-/// The kinds of readiness of a descriptor.
 public struct Readiness: OptionSet, Sendable {
   public let rawValue: Int16
   public init(rawValue: Int16) { self.rawValue = rawValue }

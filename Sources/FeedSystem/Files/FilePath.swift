@@ -1,7 +1,6 @@
 import CLinux
 import Glibc
 
-/// Operations on paths.
 public enum FilePath {
   /// Returns the directory of `path`; `.` for a name without a slash.
   public static func directory(of path: String) -> String {
@@ -135,7 +134,6 @@ public struct FileIdentity: Equatable, Sendable {
     type = status.st_mode & S_IFMT
   }
 
-  /// Whether the status is that of the same file.
   func isFile(of status: stat) -> Bool { device == UInt(status.st_dev) && inode == UInt(status.st_ino) }
 
   public var isRegularFile: Bool { type == S_IFREG }

@@ -74,7 +74,6 @@ public final class SystemDirectory: LogDirectory {
     identity = try? FileIdentity(following: path)
   }
 
-  /// Returns the path of a file.
   /// - Throws: `ENOENT` if another directory has the path now.
   private func place(_ name: String) throws(SystemError) -> String {
     if let identity, let present = try? FileIdentity(following: path), present != identity {

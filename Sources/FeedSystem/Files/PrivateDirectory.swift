@@ -86,7 +86,6 @@ public struct DirectoryLock: ~Copyable {
 
 /// The reason why other users control a directory.
 public enum DirectoryExposure: Equatable, Sendable {
-  /// The user that owns it.
   case owned(by: UInt32)
   /// The group or all users may write to it.
   case writable(mode: UInt32)

@@ -179,7 +179,6 @@ public final class RecordFile {
     retryingInterrupts { pwrite(file.rawValue, bytes.baseAddress, bytes.count, off_t(offset)) } == bytes.count
   }
 
-  /// Truncates the file to `count` bytes.
   public func truncate(to count: Int) { _ = ftruncate(file.rawValue, off_t(count)) }
 
   /// Syncs the written bytes to the disk. Returns whether that succeeded.
@@ -187,7 +186,6 @@ public final class RecordFile {
   public func sync() -> Bool { fsync(file.rawValue) == 0 }
 }
 
-/// A file that is opened for reading.
 public final class InputFile: Sendable {
   private let file: Descriptor
 
@@ -217,7 +215,6 @@ public final class LineLog {
     case program
   }
 
-  /// Returns the error for a file that another process uses.
   public static func inUse(_ path: String, by pid: Int32) -> SystemError {
     SystemError(code: EBUSY, operation: "use", path: path, advice: "process \(pid) uses it")
   }
@@ -270,7 +267,6 @@ public final class LineLog {
   /// The descriptor of the file. A program that inherits it keeps the file locked until it ends.
   public var descriptor: Int32 { file.rawValue }
 
-  /// Returns the bytes of the file.
   public func read() throws(SystemError) -> [UInt8] {
     var status = stat()
     guard fstat(file.rawValue, &status) == 0 else { throw .last("examine", path) }

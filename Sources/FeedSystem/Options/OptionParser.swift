@@ -17,7 +17,6 @@ struct OptionParser {
     (self.options, self.arguments, self.stopsAtOperand) = (options, arguments, stopsAtOperand)
   }
 
-  /// Parses all arguments.
   /// - Throws: the first error.
   mutating func parse() throws(UsageError) -> ParsedOptions {
     while next < arguments.count {

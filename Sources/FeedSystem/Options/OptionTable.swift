@@ -25,7 +25,6 @@ public struct OptionTable: Equatable, Sendable {
     assert(Set(options.map(\.name)).count == options.count, "two options have the same name")
   }
 
-  /// All options, in the order of the help.
   public var options: [OptionDescription] { groups.flatMap(\.options) }
 }
 
@@ -59,9 +58,7 @@ public struct OptionDescription: Equatable, Sendable {
     self.repeats = repeats
   }
 
-  /// `-h`, `--help`
   public static let help = OptionDescription("help", letter: "h", help: "print this text and exit")
-  /// `-V`, `--version`
   public static let version = OptionDescription("version", letter: "V", help: "print the version and exit")
 }
 
@@ -70,7 +67,6 @@ public enum OptionValue: Equatable, Sendable {
   case none
   /// Non-empty text. The word is its placeholder in the help, such as `PATH`.
   case text(String)
-  /// A decimal integer in this range.
   case integer(ClosedRange<Int>)
   /// A number of bytes in this range, with an optional unit that is a power of 1024: `64K`, `16MiB`, `1G`.
   case bytes(ClosedRange<Int>)
@@ -108,7 +104,6 @@ public enum OptionValue: Equatable, Sendable {
     }
   }
 
-  /// Whether `text` is a value of this type.
   func accepts(_ text: String) -> Bool {
     switch self {
     case .none: false
@@ -130,13 +125,11 @@ public struct ParsedOptions: Equatable, Sendable {
   public internal(set) var operands: [String] = []
   private var values: [String: [String]] = [:]
 
-  /// Whether the option was given, with or without a value.
   public func contains(_ name: String) -> Bool { values[name] != nil }
 
   /// The value of an option; the last one if it was repeated; nil if the option was not given.
   public func text(_ name: String) -> String? { values[name]?.last }
 
-  /// All values of an option, in order.
   public func texts(_ name: String) -> [String] { values[name] ?? [] }
 
   /// The value of an option of kind ``OptionValue/integer(_:)``.
@@ -216,7 +209,6 @@ extension OptionTable {
   }
 }
 
-/// The notation of counts.
 public enum Count {
   /// Parses an integer, also one in groups of three digits as the help shows it: `20000000`, `20,000,000`.
   /// - Returns: nil for other text and for numbers that do not fit.

@@ -74,7 +74,6 @@ public enum FreePages {
   public static func returnAll() { clinux_return_free_pages() }
 }
 
-/// The version of the programs of this package, as reported by `--version`, `hello` and the log.
 public enum ProgramVersion {
   public static let text = "0.1.0"
 }
@@ -89,7 +88,6 @@ public struct Environment: Sendable {
     "NOTIFY_SOCKET",
   ]
 
-  /// Creates an environment of exactly these variables.
   public init(_ values: [String: String]) { self.values = values }
 
   /// Reads the variables from `/proc/PID/environ`: `NAME=VALUE`, each with a final zero.

@@ -55,7 +55,6 @@ public struct Notify: Sendable {
     watchdogInterval = period > 0 && (owner ?? pid) == pid ? .microseconds(Int64(clamping: period)) : nil
   }
 
-  /// A notification.
   public enum Message: Equatable, Sendable {
     case ready
     case stopping

@@ -37,7 +37,6 @@ public final class UnixListener {
 }
 
 extension UnixListener {
-  /// The outcome of one ``accept()``.
   public enum Accepted: Equatable, Sendable {
     /// A connection. Its descriptor is nonblocking and closed on exec, and the caller owns it.
     case connection(Int32)
@@ -47,7 +46,6 @@ extension UnixListener {
     case retry
     /// The process or the system has no descriptors or memory left. The connection still waits.
     case exhausted(SystemError)
-    /// The listener failed.
     case failed(SystemError)
   }
 

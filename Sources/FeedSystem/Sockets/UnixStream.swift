@@ -14,7 +14,6 @@ public final class UnixStream: Sendable {
   /// Takes ownership of a connected stream socket.
   public init(owning descriptor: consuming Descriptor) { handle = descriptor }
 
-  /// The directions to end.
   public enum Direction: Int32, Sendable {
     case reading = 0
     case writing = 1
@@ -27,10 +26,8 @@ public final class UnixStream: Sendable {
   /// Makes ``read(into:)`` and ``write(_:)`` return nil instead of waiting, or the reverse.
   public func setNonblocking(_ on: Bool) throws(SystemError) { try handle.setNonblocking(on) }
 
-  /// Returns the credentials of the listener.
   public func peerCredentials() throws(SystemError) -> PeerCredentials { try PeerCredentials(of: descriptor) }
 
-  /// Waits for readiness; see ``Readiness/wait(on:timeout:)``.
   public func wait(for readiness: Readiness, timeout: Duration? = nil) throws(SystemError) -> Readiness {
     try readiness.wait(on: descriptor, timeout: timeout)
   }

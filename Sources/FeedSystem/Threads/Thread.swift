@@ -111,11 +111,9 @@ public enum MonotonicClock {
 
 /// The clock for ages: nanoseconds since an unspecified start. It never goes backwards, and advances while the machine is suspended.
 public enum BootClock {
-  /// The present time in nanoseconds.
   public static var now: UInt64 { nanoseconds(CLOCK_BOOTTIME) }
 }
 
-/// The date and time of day.
 public enum WallClock {
   /// Nanoseconds since 1970-01-01 00:00 UTC. This clock can be set back.
   public static var now: UInt64 { nanoseconds(CLOCK_REALTIME) }
@@ -135,7 +133,6 @@ public enum WallClock {
   }
 }
 
-/// What the scheduler did to the calling thread.
 public enum ThreadScheduling {
   /// How often another thread took the processor from this one. One system call.
   public static var involuntarySwitches: Int { clinux_involuntary_switches() }
