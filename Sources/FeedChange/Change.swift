@@ -243,7 +243,6 @@ extension IndexPath: CustomStringConvertible {
   @inlinable init(_ bytes: UnsafeRawBufferPointer) { withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: bytes) } }
 
   @usableFromInline static func == (left: ShortText, right: ShortText) -> Bool { left.words == right.words }
-
   @usableFromInline func hash(into hasher: inout Hasher) { withUnsafeBytes(of: words) { hasher.combine(bytes: $0) } }
 }
 

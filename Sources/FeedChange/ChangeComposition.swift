@@ -290,7 +290,6 @@ struct ChangeComposer {
     var isNowhere: Bool { bits == .max }
     var added: UInt32 { bits >> 1 }
     var keepsElement: Bool { bits & 1 == 1 }
-
     func keepingElement(_ keeps: Bool) -> Target { keeps || isNowhere ? self : Target(bits: bits & ~1) }
   }
 

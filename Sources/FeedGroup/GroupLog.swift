@@ -149,7 +149,6 @@ public final class GroupLog: CommitLog {
   // MARK: Batches
 
   public var descriptor: Int32? { notices.descriptor }
-
   public func append(_ batch: LogBatch) { inbox.post(.append(batch)) }
 
   public func nextEvent() -> LogEvent? {
@@ -208,7 +207,6 @@ public final class GroupLog: CommitLog {
   /// The image was written to a file, which must stay until ``isPublishing`` is false.
   public func didWrite(_ image: WrittenImage) { inbox.post(.image(image)) }
   public func didFailToWriteImage() { inbox.post(.imageFailed) }
-
   public func requestImage() { inbox.post(.sharedImage) }
 
   /// Reads nothing more from the stream. A last image follows the batches that were read.

@@ -191,7 +191,6 @@ final class GroupMachine {
   }
 
   func note(_ text: String, isWarning: Bool) { report.note(text, isWarning: isWarning) }
-
   private func add(_ mark: UInt64?) { if let mark { events.append(.mark(mark)) } }
 
   // MARK: The connection

@@ -133,7 +133,6 @@ public struct GroupStatus: Sendable, Equatable {
   public var digest: (mark: UInt64, value: String)?
 
   public init() {}
-
   public static func == (a: GroupStatus, b: GroupStatus) -> Bool { a.text == b.text }
 
   /// The messages that this member has not read.

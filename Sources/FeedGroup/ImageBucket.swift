@@ -119,7 +119,6 @@ struct ImageUpload {
   }
 
   func close() { chunks.close() }
-
   func isLate(_ now: UInt64) -> Bool { now &- heardAt > Self.patience }
 
   /// Handles the answer to a message whose reply subject ended with `name`.
@@ -189,7 +188,6 @@ private struct ImageChunks {
   }
 
   var isOpen: Bool { file >= 0 }
-
   func close() { if isOpen { Glibc.close(file) } }
 
   /// Returns the next chunk, an empty one at the end; nil if it cannot be read.

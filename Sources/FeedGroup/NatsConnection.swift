@@ -285,7 +285,6 @@ final class ByteCounter: Sendable {
   private let count = Atomic<Int>(0)
 
   var value: Int { count.load(ordering: .relaxed) }
-
   fileprivate func add(_ bytes: Int) { count.add(bytes, ordering: .relaxed) }
 }
 

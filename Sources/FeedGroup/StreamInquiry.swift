@@ -106,7 +106,6 @@ struct StreamReach {
   private var heardAt: UInt64
 
   init(now: UInt64) { (heardAt, unreachableSince) = (now, now) }
-
   mutating func didFail(_ reason: String) { self.reason = reason }
 
   mutating func becomeUnreachable(_ reason: String, since time: UInt64) {

@@ -66,11 +66,8 @@ public enum MergePatch {
     }
 
     private static func name(_ key: JSONView) -> [UInt8] { key.withDecodedUTF8 { Array($0) } ?? [] }
-
     subscript(key: JSONView) -> Int? { indices[Self.name(key)] }
-
     func value(_ change: Int) -> JSONView { members[change].value }
-
     func lastPlace(_ change: Int) -> Int? { places[change] }
 
     mutating func findPlaces(in target: JSONView, _ step: () -> Void) {

@@ -167,7 +167,6 @@ extension Statement {
   }
 
   public func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
-
   public func real(_ column: Int32) -> Double { sqlite3_column_double(handle, column) }
 
   /// The value of a column that was bound as unsigned.

@@ -196,8 +196,7 @@ public enum Metrics {
     Metric(member: "definitionBytes", name: "definition_bytes", help: "Bytes of all definitions."),
     Metric(member: "selected", name: "selected_rows", help: "Selected rows of feeds that show others."),
     Metric(member: "viewRows", name: "view_rows", help: "Rows that views keep."),
-    Metric(
-      member: "historyBytes", name: "history_bytes", help: "Bytes of changes kept for watches that resume."),
+    Metric(member: "historyBytes", name: "history_bytes", help: "Bytes of changes kept for watches that resume."),
     Metric(member: "watches", name: "watches", help: "Watches of all connections."),
     Metric(member: "queuedBytes", name: "queued_bytes", help: "Bytes queued for connections."),
     Metric(member: "memoryBytes", name: "memory_bytes", help: "Memory of the daemon that is in use (resident set)."),

@@ -94,9 +94,7 @@ private struct TreeEncoder: Encoder, SingleValueEncodingContainer, UnkeyedEncodi
   /// Whether each value is an item of an array.
   var isList = false
   var count: Int { slot.count }
-
   init(slot: Slot, codingPath: [any CodingKey]) { (self.slot, self.codingPath) = (slot, codingPath) }
-
   var userInfo: [CodingUserInfoKey: Any] { [:] }
 
   func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
@@ -112,9 +110,7 @@ private struct TreeEncoder: Encoder, SingleValueEncodingContainer, UnkeyedEncodi
   }
 
   func singleValueContainer() -> any SingleValueEncodingContainer { self }
-
   private func next() -> Slot { isList ? slot.append() : slot }
-
   mutating func encodeNil() { next().content = .scalar("null") }
   mutating func encode(_ value: Bool) { next().content = .scalar(value ? "true" : "false") }
   mutating func encode(_ value: String) { next().content = .string(value) }
@@ -289,7 +285,6 @@ private struct ViewDecoder: Decoder, SingleValueDecodingContainer {
     private(set) var currentIndex = 0
 
     init(items: [JSONView], codingPath: [any CodingKey]) { (self.items, self.codingPath) = (items, codingPath) }
-
     var count: Int? { items.count }
     var isAtEnd: Bool { currentIndex == items.count }
 

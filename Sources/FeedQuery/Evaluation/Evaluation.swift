@@ -37,7 +37,6 @@ struct Evaluation {
   /// Whether the steps have run out.
   @inline(__always)
   var isExhausted: Bool { mutating get { steps < 0 && !refill() } }
-
   var allSteps: Int { steps &+ reserve }
 
   /// The steps that ``pace`` holds.
@@ -214,6 +213,5 @@ private struct MemberName: Hashable {
   let key: JSONView
 
   static func == (left: MemberName, right: MemberName) -> Bool { left.key.compareString(right.key) == 0 }
-
   func hash(into hasher: inout Hasher) { _ = key.withDecodedUTF8 { hasher.combine(bytes: $0) } }
 }

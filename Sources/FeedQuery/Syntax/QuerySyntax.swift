@@ -172,7 +172,6 @@ struct TextCursor {
 
   var isAtEnd: Bool { offset == bytes.count }
   var byte: UInt8? { offset < bytes.count ? bytes[offset] : nil }
-
   func byte(after distance: Int) -> UInt8? { offset + distance < bytes.count ? bytes[offset + distance] : nil }
 
   /// Moves forward by `count` bytes, at most to the end.
@@ -225,7 +224,6 @@ struct TextCursor {
   }
 
   func error(_ message: String) -> QueryError { QueryError(offset: offset, message: message) }
-
   func error(at offset: Int, _ message: String) -> QueryError { QueryError(offset: offset, message: message) }
 }
 

@@ -135,7 +135,6 @@ public struct FileIdentity: Equatable, Sendable {
   }
 
   func isFile(of status: stat) -> Bool { device == UInt(status.st_dev) && inode == UInt(status.st_ino) }
-
   public var isRegularFile: Bool { type == S_IFREG }
   public var isDirectory: Bool { type == S_IFDIR }
   public var isSocket: Bool { type == S_IFSOCK }

@@ -143,7 +143,6 @@ public struct ParsedOptions: Equatable, Sendable {
 
   public var wantsHelp: Bool { contains("help") }
   public var wantsVersion: Bool { contains("version") }
-
   mutating func record(_ name: String, _ value: String) { values[name, default: []].append(value) }
 }
 
@@ -153,7 +152,6 @@ public struct UsageError: Error, Equatable, Sendable, CustomStringConvertible {
   public var message: String
 
   public init(_ message: String) { self.message = message }
-
   public var description: String { message }
 
   /// The exit status of a program with a wrong command line.
