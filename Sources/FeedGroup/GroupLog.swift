@@ -76,9 +76,6 @@ public final class GroupLog: CommitLog {
 
   /// Connects to the servers, finds or creates the stream, and loads the newest image if the state directory has none that
   /// continues. Without a connection, a member with a cached image begins cut off.
-  /// - Parameters:
-  ///   - limits: all limits of the daemon.
-  ///   - path: where an image is loaded to.
   public static func join(
     _ settings: GroupSettings, limits: Limits, image path: String, cached: Cached?, freshEpoch: String
   ) throws(GroupError) -> GroupLog {

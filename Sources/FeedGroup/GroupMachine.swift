@@ -438,9 +438,7 @@ final class GroupMachine {
 }
 
 extension GroupMachine {
-  /// - Parameters:
-  ///   - wall: the time of day, in nanoseconds since 1970.
-  ///   - server: the URL of the connected server.
+  /// - Parameter wall: the time of day, in nanoseconds since 1970.
   func status(_ now: UInt64, wall: UInt64, server: String) -> GroupStatus {
     var status = GroupStatus()
     status.name = settings.name

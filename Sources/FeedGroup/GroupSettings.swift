@@ -68,7 +68,6 @@ struct StreamIdentity: Equatable {
 }
 
 extension StreamIdentity {
-  /// - Parameter text: the description of the stream.
   init(_ text: String, stream: String) throws(GroupError) {
     guard let facts = JSONObject(text), let format = facts.int("feedd"), let epoch = facts.string("epoch") else {
       throw .foreignStream(stream, reason: "its description is not that of a group")

@@ -28,7 +28,6 @@ struct PublishedImage: Equatable {
     "$O.\(settings.bucket).M.\(Base64.encode(Array(name.utf8)))"
   }
 
-  /// - Parameter chunkBytes: the maximum bytes of a chunk.
   func text(_ settings: GroupSettings, chunkBytes: Int, time: String) -> String {
     "{\"name\":\"\(name)\",\"bucket\":\"\(settings.bucket)\",\"nuid\":\"\(id)\",\"size\":\(size),\"chunks\":\(chunks),"
       + "\"mtime\":\"\(time)\",\"digest\":\"\(digest)\",\"options\":{\"max_chunk_size\":\(chunkBytes)},"

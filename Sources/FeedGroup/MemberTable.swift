@@ -140,9 +140,7 @@ struct MemberTable: Equatable {
   }
 
   /// Returns the effect of a message.
-  /// - Parameters:
-  ///   - sequence: its place in the stream.
-  ///   - time: when the stream stored it, in nanoseconds since 1970.
+  /// - Parameter time: when the stream stored it, in nanoseconds since 1970.
   mutating func receive(
     _ message: GroupMessage, _ payload: UnsafeRawBufferPointer, sequence: UInt64, time: UInt64
   ) -> Effect {

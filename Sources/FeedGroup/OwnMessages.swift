@@ -116,9 +116,7 @@ struct OwnMessages {
   // MARK: Sending
 
   /// Sends what was not sent yet or was not acknowledged for a while.
-  /// - Parameters:
-  ///   - mark: what was read last.
-  ///   - isNamed: whether the servers are to discard a message that is sent again. Otherwise the members do.
+  /// - Parameter isNamed: whether the servers are to discard a message that is sent again. Otherwise the members do.
   mutating func flush(_ now: UInt64, after mark: LogRecords.Mark?, isNamed: Bool) {
     // What follows a leave has no effect: it is refused when the member has left.
     let end = outgoing.messages.firstIndex { $0.kind == .leave } ?? .max
@@ -198,9 +196,7 @@ struct OwnMessages {
   }
 
   /// Sends messages anew that are not where the servers had stored them. Returns whether there are any.
-  /// - Parameters:
-  ///   - position: the last message that was read.
-  ///   - state: what the servers told last of the stream, and when.
+  /// - Parameter state: what the servers told last of the stream, and when.
   mutating func renewLost(after position: UInt64, _ state: StreamState?, answeredAt: UInt64) -> Bool {
     let last = state?.last ?? .max
     for message in outgoing.messages {

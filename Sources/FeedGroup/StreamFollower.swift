@@ -180,7 +180,6 @@ struct StreamFollower {
   // MARK: Delivery
 
   /// Handles what the consumer delivers. Returns the place of a message that is to be read now.
-  /// - Parameter isBusy: whether more is read than is executed.
   mutating func deliver(_ input: GroupInput, isBusy: Bool, now: UInt64) -> Step {
     switch consumer.accept(input, isBusy: isBusy) {
     case .nothing: return .nothing
@@ -286,7 +285,6 @@ struct StreamConsumer {
 
   mutating func didCreate(_ answer: JSONObject?) { name = answer?.string("name") ?? "" }
 
-  /// - Parameter isBusy: whether more is read than is executed.
   mutating func accept(_ input: GroupInput, isBusy: Bool) -> Delivery {
     if input.status == "100" {
       if let reply = input.reply ?? input.stalled {

@@ -9,9 +9,7 @@ public enum MergePatch {
   ///
   /// Of several members with one name the last counts, in the target and in the patch. A name that the patch contains occurs
   /// at most once in the result, where its last member was.
-  /// - Parameters:
-  ///   - target: nil if there is no value to be patched.
-  ///   - step: called after each 64 members.
+  /// - Parameter step: called after each 64 members.
   public static func apply(_ patch: JSONView, to target: JSONView?, into out: inout ByteBuffer, step: () -> Void = {}) {
     guard patch.kind == .object else { return out.append(compact: patch) }
     var changes = Changes(patch, step)

@@ -41,7 +41,6 @@ public struct JSONPath: Sendable {
   /// Like `evaluate(_:_:)`, with at most `steps` steps, about one for each node visited.
   ///
   /// `steps` is decremented by the steps taken. If it is below zero afterwards, the steps ran out and nodes are missing.
-  /// - Parameter pace: lets the evaluation stop now and then; nil if it does not.
   public func evaluate(
     _ root: JSONView, steps: inout Int, pace: EvaluationPace? = nil, _ emit: (JSONView) throws -> Void
   ) rethrows {
@@ -121,7 +120,6 @@ public struct Filter: Sendable {
   private static let textFactor = 8
 
   /// Parses a filter.
-  /// - Parameter largest: the largest ``size``.
   /// - Throws: if the text is not well-formed and valid by RFC 9535, or exceeds `QueryLimits` or `largest`.
   public init(parsing text: String, atMost largest: Int = .max) throws(QueryError) {
     let least = text.utf8.count * Self.textFactor
@@ -149,7 +147,6 @@ public struct Filter: Sendable {
   ///
   /// `steps` is decremented by the steps taken. If it is below zero afterwards, the steps ran out and the result is invalid.
   /// The same element always takes the same steps.
-  /// - Parameter pace: lets the evaluation stop now and then; nil if it does not.
   public func accepts(_ element: JSONView, steps: inout Int, pace: EvaluationPace? = nil) -> Bool {
     withExtendedLifetime(program) {
       var evaluation = Evaluation(program, root: element, steps: steps, isRepeatable: true, pace: pace)

@@ -30,9 +30,7 @@ public final class Database {
   private var cancellation: Cancellation?
 
   /// Opens a file. Symbolic links in `path` are followed.
-  /// - Parameters:
-  ///   - busyTimeout: milliseconds to wait for a lock of another connection before `SQLiteError.busy`.
-  ///   - vfs: the name of the VFS; nil for the default.
+  /// - Parameter busyTimeout: milliseconds to wait for a lock of another connection before `SQLiteError.busy`.
   public init(path: String, access: Access, busyTimeout: Int32 = 0, vfs: String? = nil) throws(SQLiteError) {
     var opened: OpaquePointer?
     let flags = access.flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_URI

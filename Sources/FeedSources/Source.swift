@@ -77,7 +77,6 @@ final class Source {
     touch(now: now)
   }
 
-  /// - Parameter blindness: why changes of the files may have no events; nil if all have.
   func look(blindness: String?) {
     assert(running == nil, "one look at a time")
     running = generation

@@ -46,9 +46,7 @@ struct SourceConnection {
   init(timeLimit: Duration = .seconds(30)) { self.timeLimit = timeLimit.clampedNanoseconds }
 
   /// Reads the database if there were commits since the last look.
-  /// - Parameters:
-  ///   - again: whether it is opened again, and read also without commits.
-  ///   - isCancelled: whether the report is no longer wanted. It is called from time to time while the query runs.
+  /// - Parameter again: whether it is opened again, and read also without commits.
   mutating func look(
     _ specification: SourceSpecification, again: Bool = false, unless isCancelled: @escaping () -> Bool = { false }
   ) -> SourceReport.Outcome {
@@ -219,7 +217,6 @@ struct SourceFault: Error, Equatable {
 
   init(_ reason: String) { self.reason = reason }
 
-  /// - Parameter path: the path of the database.
   init(any error: any Error, _ path: String) {
     switch error {
     case let error as SQLiteError: self.init(error, path)
@@ -230,7 +227,6 @@ struct SourceFault: Error, Equatable {
     }
   }
 
-  /// - Parameter path: the path of the database.
   init(_ error: SQLiteError, _ path: String) {
     reason =
       switch error.code {

@@ -83,7 +83,6 @@ private struct FileWatches {
   private var names: [String: [Int32: Set<String>]] = [:]
   private var feeds: [Int32: Set<String>] = [:]
 
-  /// - Parameter makeEvents: creates the queue of events; tests pass their own.
   init(makeEvents: @escaping () throws(FileEventsError) -> FileEvents) { self.makeEvents = makeEvents }
 
   /// Readable after an event; nil while there is no queue.

@@ -16,10 +16,7 @@ public struct Descriptor: ~Copyable, Sendable {
   }
 
   /// Takes ownership of the descriptor that a system call returns. An interrupted call is repeated.
-  /// - Parameters:
-  ///   - operation: the words after "cannot" in an error.
-  ///   - path: the file in an error.
-  ///   - advice: returns the next step for an `errno`.
+  /// - Parameter operation: the words after "cannot" in an error.
   init(
     _ operation: String, _ path: String? = nil, advice: (Int32) -> String? = { _ in nil }, _ call: () -> Int32
   ) throws(SystemError) {
@@ -45,9 +42,7 @@ public struct Descriptor: ~Copyable, Sendable {
   /// - Parameters:
   ///   - deadline: the time of ``MonotonicClock`` at which to stop, even if bytes are available; nil for no limit.
   ///   - operation: the words after "cannot" in an error.
-  ///   - path: the file in an error.
   /// - Returns: the number of bytes; 0 at the end of the stream.
-  /// - Throws: `ETIMEDOUT` at the deadline.
   static func readSome(
     into buffer: UnsafeMutableRawBufferPointer, from number: Int32, until deadline: UInt64? = nil,
     _ operation: String, _ path: String? = nil
@@ -74,9 +69,7 @@ public struct Descriptor: ~Copyable, Sendable {
   }
 
   /// Writes all of the bytes to the descriptor `number`. Waits for room, also if the descriptor is nonblocking.
-  /// - Parameters:
-  ///   - operation: the words after "cannot" in an error.
-  ///   - path: the file in an error.
+  /// - Parameter operation: the words after "cannot" in an error.
   static func writeAll(
     _ bytes: UnsafeRawBufferPointer, to number: Int32, _ operation: String, _ path: String? = nil
   ) throws(SystemError) {
@@ -205,7 +198,6 @@ public enum StandardStreams {
   /// Reads the available bytes, after waiting for at least one.
   /// - Parameter deadline: the time of ``MonotonicClock`` at which to stop, even if bytes are available; nil for no limit.
   /// - Returns: the number of bytes; 0 at the end of the stream.
-  /// - Throws: `ETIMEDOUT` at the deadline.
   public static func read(
     into buffer: UnsafeMutableRawBufferPointer, from descriptor: Int32 = input, until deadline: UInt64? = nil
   ) throws(SystemError) -> Int {

@@ -12,7 +12,6 @@ public struct Request {
 
   /// Reads a request.
   /// - Parameter found: set to the valid id, also if an error is thrown, so that the error can be sent as a response.
-  /// - Throws: `invalidRequest`, `invalidParams`.
   public init(reading message: JSONView, id found: inout JSONView?) throws(FeedError) {
     guard message.kind == .object else { throw .invalidRequest(reason: "a request must be an object") }
     var version: JSONView?
@@ -208,7 +207,6 @@ public struct Parameters {
 
   /// Returns a parameter of any kind.
   /// - Parameter what: the expected value in words, for the error.
-  /// - Throws: if it is absent.
   public func required(_ name: StaticString, _ what: StaticString) throws(FeedError) -> JSONView {
     guard let value = member(name) else { throw Self.refuse(name, "is missing: give \(what)") }
     return value

@@ -204,13 +204,11 @@ public struct Transaction {
   }
 
   /// Inserts an element into a collection or an array with identity, or updates the element with its identity.
-  /// - Parameter condition: what must hold for the present element with this identity.
   public mutating func push(
     _ element: some Encodable, to feed: String, if condition: ElementCondition? = nil
   ) throws { try push([element], to: feed, if: condition) }
 
   /// Inserts or updates elements of a collection or an array with identity.
-  /// - Parameter condition: what must hold for the present elements with these identities.
   public mutating func push(
     _ elements: [some Encodable], to feed: String, if condition: ElementCondition? = nil
   ) throws { try add("update", feed, [("elements", elements)] + ElementCondition.parameters(condition)) }
@@ -236,19 +234,16 @@ public struct Transaction {
   public mutating func delete(where filter: String, from feed: String) { try? add("delete", feed, [("where", filter)]) }
 
   /// Merges members into the element with an identity (RFC 7396); a null member is removed.
-  /// - Parameter filter: a condition that the element must match.
   public mutating func patch(
     _ id: some Encodable, in feed: String, with patch: some Encodable, where filter: String? = nil
   ) throws { try add("patch", feed, [("id", id), ("patch", patch)] + ElementCondition.matches(filter)) }
 
   /// Merges members into the element at a row of an array.
-  /// - Parameter filter: a condition that the element must match.
   public mutating func patch(
     row: Int, of feed: String, with patch: some Encodable, where filter: String? = nil
   ) throws { try add("patch", feed, [("at", row), ("patch", patch)] + ElementCondition.matches(filter)) }
 
   /// Merges members into the element of a single.
-  /// - Parameter filter: a condition that the element must match.
   public mutating func patch(single feed: String, with patch: some Encodable, where filter: String? = nil) throws {
     try add("patch", feed, [("patch", patch)] + ElementCondition.matches(filter))
   }
@@ -264,13 +259,11 @@ public struct Transaction {
   }
 
   /// Moves a row of an array. The new row is counted after the move.
-  /// - Parameter filter: a condition that the element must match.
   public mutating func move(row: Int, to destination: Int, in feed: String, where filter: String? = nil) {
     try? add("move", feed, [("from", row), ("to", destination)] + ElementCondition.matches(filter))
   }
 
   /// Moves the element with an identity in an array. The new row is counted after the move.
-  /// - Parameter filter: a condition that the element must match.
   public mutating func move(
     id: some Encodable, to destination: Int, in feed: String, where filter: String? = nil
   ) throws { try add("move", feed, [("id", id), ("to", destination)] + ElementCondition.matches(filter)) }

@@ -87,7 +87,6 @@ public final class ObservedMirror {
   public init(_ feed: Feed) { self.feed = feed }
 
   /// Follows the feed until the task is cancelled.
-  /// - Parameter note: called with every update after the rows have changed.
   public func run(_ note: (FeedUpdate) -> Void = { _ in }) async throws {
     for try await update in feed {
       if case .interrupted(let reason) = update.cause { interruption = reason } else { interruption = nil }

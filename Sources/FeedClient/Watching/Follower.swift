@@ -51,9 +51,6 @@ public final class Follower {
   public private(set) var counts: FeedCounts?
 
   /// Creates a follower that has not connected yet.
-  /// - Parameters:
-  ///   - path: the path of the daemon's socket.
-  ///   - keepsMirror: whether to keep the rows.
   public init(path: String, options: WatchOptions, keepsMirror: Bool) {
     (self.path, self.keepsMirror) = (path, keepsMirror)
     watcher = Watcher(options)
@@ -131,7 +128,6 @@ public final class Follower {
 }
 
 extension Follower {
-  /// - Parameter cause: the error to report if the action is to wait.
   private func perform(_ action: Watcher.Action, cause: ClientError? = nil, _ handle: Handler) throws(ClientError) {
     let options = watcher.options
     switch action {

@@ -58,9 +58,7 @@ extension JSONNumber {
   }
 
   /// Appends the ``canonicalText`` of the number with a key.
-  /// - Parameters:
-  ///   - key: the bytes that `appendOrderedKey(of:to:)` appended.
-  ///   - isInverted: whether all bytes of the key are inverted.
+  /// - Parameter isInverted: whether all bytes of the key are inverted.
   public static func appendCanonicalText(
     ofKey key: UnsafeRawBufferPointer, isInverted: Bool, to buffer: inout ByteBuffer
   ) {

@@ -51,10 +51,8 @@ public struct JSONForm: ~Copyable {
   fileprivate var tokenCount: Int { tokens.count / MemoryLayout<Token>.stride }
 
   /// Records the form of an object.
-  /// - Parameters:
-  ///   - value: a value in the object.
-  ///   - integer: another one outside `value`; nil for none. If it is not a short integer, or the form is long, nothing is
-  ///     recorded.
+  /// - Parameter integer: another one outside `value`; nil for none. If it is not a short integer, or the form is long, nothing is
+  ///   recorded.
   public mutating func record(_ object: JSONView, value: JSONView, integer: JSONView?) {
     tokens.removeAll(keepingCapacity: true)
     text.removeAll(keepingCapacity: true)
@@ -164,7 +162,6 @@ public struct JSONForm: ~Copyable {
 
   /// Writes the tokens around a value, which is on the tape after room for those before it. The form takes the lengths of this
   /// text: the next one often has the same, and then its tokens are copies.
-  /// - Parameter span: the number of tokens of the value.
   @inline(__always)
   fileprivate mutating func write(to tape: UnsafeMutablePointer<JSONToken>, _ holes: Holes, span: Int) {
     let digits = UInt32(truncatingIfNeeded: holes.integer) &- integer.length

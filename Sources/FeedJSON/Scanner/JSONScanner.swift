@@ -24,7 +24,6 @@ public struct JSONScanner: ~Copyable {
 
   /// Scans a text of exactly one JSON value, with optional white space around it.
   /// - Returns: the value. It is valid until the next scan by this scanner, and while `bytes` stay in place.
-  /// - Throws: the first error of the text.
   public mutating func scan(_ bytes: UnsafeRawBufferPointer) throws(JSONError) -> JSONView { try scan(bytes, after: 0) }
 
   /// Scans a text like ``scan(_:)``, and keeps the first `kept` tokens of earlier texts on the tape.
@@ -96,7 +95,6 @@ public struct JSONScanner: ~Copyable {
 
   /// Returns the value at a position of the tape.
   /// - Parameter bytes: the text that was scanned to this position, or a copy of it.
-  /// - Precondition: `place` is the position of a value.
   public func view(at place: Int, of bytes: UnsafeRawBufferPointer) -> JSONView {
     guard let tape, let start = bytes.baseAddress, place < tokenCount else {
       preconditionFailure("there is no value at position \(place)")
@@ -187,7 +185,6 @@ public struct JSONError: Error, Equatable, Sendable {
   }
 
   /// The reason in words, which names a byte order mark and a zero byte: a terminal shows neither.
-  /// - Parameter bytes: the text with the error.
   public func message(in bytes: UnsafeRawBufferPointer) -> String {
     guard kind == .unexpectedByte || kind == .trailingBytes, offset < bytes.count else { return message }
     let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])

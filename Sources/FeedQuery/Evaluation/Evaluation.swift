@@ -125,9 +125,7 @@ public final class EvaluationPace {
   /// Whether the evaluation ends as if its steps had run out.
   private(set) var isCancelled = false
 
-  /// - Parameters:
-  ///   - interval: the steps between two stops.
-  ///   - stop: called at each stop. Returns whether the evaluation goes on; otherwise its results are invalid.
+  /// - Parameter stop: called at each stop. Returns whether the evaluation goes on; otherwise its results are invalid.
   public init(every interval: Int, stop: @escaping () -> Bool) {
     self.interval = interval
     self.stop = stop

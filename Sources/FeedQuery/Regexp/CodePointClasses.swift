@@ -72,7 +72,6 @@ struct CodePointClasses: Sendable {
   init() { ascii = Array(repeating: 0, count: 128) }
 
   /// Creates the smallest partition in which each set is a union of classes. O(ranges log ranges + classes).
-  /// - Throws: a limit if there are too many classes.
   init(distinguishing sets: [CodePointSet]) throws(RegexpFailure) {
     self.init()
     let edges = Self.edges(of: sets)
@@ -203,7 +202,6 @@ struct GeneralCategories: Sendable {
   }
 
   /// Adds the code points of `part` to the ranges of their categories.
-  /// - Precondition: `part` has no surrogates.
   private static func collect(_ part: ClosedRange<UInt32>, into ranges: inout [String: [ClosedRange<UInt32>]]) {
     assert(!part.overlaps(0xD800...0xDFFF), "the range has surrogates")
     var (name, first): (String?, UInt32) = (nil, part.lowerBound)

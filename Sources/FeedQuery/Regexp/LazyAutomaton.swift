@@ -81,7 +81,6 @@ final class LazyAutomaton {
   private static let bytesPerStop = 64 << 10
 
   /// Matches UTF-8. Returns nil if `work` runs out.
-  /// - Parameter pace: lets a long match stop now and then.
   func run(_ text: UnsafeRawBufferPointer, work: inout Int, _ pace: Unmanaged<EvaluationPace>?) -> Bool? {
     if states.isEmpty { begin() }
     var state = Self.first

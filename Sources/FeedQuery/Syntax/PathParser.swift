@@ -34,7 +34,6 @@ struct PathParser {
   }
 
   /// Calls `body` one nesting level deeper.
-  /// - Throws: the error of `body`, or an error if the nesting is too deep.
   mutating func nested<Result>(_ body: (inout PathParser) throws(QueryError) -> Result) throws(QueryError) -> Result {
     guard nesting < QueryLimits.nesting else {
       throw cursor.error("this is nested more than \(QueryLimits.nesting) levels deep; write a flatter query")

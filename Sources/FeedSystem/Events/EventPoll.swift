@@ -44,7 +44,6 @@ public struct EventPoll: ~Copyable {
   }
 
   /// Returns one event of the last wait.
-  /// - Precondition: `index` is less than the result of that wait.
   @inline(__always)
   public func event(at index: Int) -> Event {
     let event = events[index]
@@ -145,8 +144,6 @@ public struct Readiness: OptionSet, Sendable {
 
   /// Waits for one of these kinds on `descriptor`. A hang-up or an error counts as all of them, because the next call
   /// reports it.
-  /// - Parameter timeout: nil for none, zero to return at once.
-  /// - Returns: the kinds that are ready; empty after a timeout.
   public func wait(on descriptor: Int32, timeout: Duration? = nil) throws(SystemError) -> Readiness {
     let deadline = timeout.map { MonotonicClock.now &+ $0.clampedNanoseconds }
     while true {

@@ -154,9 +154,7 @@ public enum DirectoryEntries {
 
   /// Calls `visit` for each entry before it is examined, so that what changes afterwards can be noticed. Stops at an entry
   /// that does not exist or cannot be examined.
-  /// - Parameters:
-  ///   - path: an absolute path.
-  ///   - visit: gets a directory without symbolic links, the name of the entry, and whether the path ends with it.
+  /// - Parameter visit: gets a directory without symbolic links, the name of the entry, and whether the path ends with it.
   public static func walk(_ path: String, _ visit: (_ directory: String, _ name: String, _ isLast: Bool) -> Void) {
     assert(path.hasPrefix("/"), "a relative path has no root")
     var directory = "/"

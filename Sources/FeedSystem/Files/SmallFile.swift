@@ -4,7 +4,6 @@ import Glibc
 /// Reads and replaces whole files that fit in memory, such as configuration, lock and bookmark files.
 public enum SmallFile {
   /// Returns the bytes of the regular file at `path`. Never blocks on a FIFO or a device. Symbolic links are followed.
-  /// - Parameter limit: the maximum size of the file in bytes.
   /// - Throws: `EISDIR` for a directory, `EINVAL` for any other file that is not regular, `EFBIG` for a larger file.
   public static func read(_ path: String, limit: Int = 16 << 20) throws(SystemError) -> [UInt8] {
     let file = try Descriptor("open", path) { clinux_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0) }
@@ -68,9 +67,7 @@ struct FilePlace: ~Copyable {
   }
 
   /// Makes a new file and gives it the name of the place. Nothing is left of it after an error.
-  /// - Parameters:
-  ///   - create: creates the file under a temporary name.
-  ///   - fill: writes it, and checks that it may be used.
+  /// - Parameter fill: writes it, and checks that it may be used.
   func replace(
     _ path: String, create: (_ temporary: String) throws(SystemError) -> Descriptor,
     _ fill: (_ file: Int32) throws(SystemError) -> Void
@@ -90,7 +87,6 @@ struct FilePlace: ~Copyable {
   }
 
   /// Opens a file of the directory, or creates it with mode 0600. Follows no symbolic link.
-  /// - Parameter path: that of the place, for an error.
   func open(_ name: String, _ flags: Int32, _ path: String) throws(SystemError) -> Descriptor {
     let advice = { $0 == ELOOP ? "pass the path of the file that the symbolic link names" : nil }
     return try Descriptor("open", path, advice: advice) {
@@ -115,7 +111,6 @@ public final class ReplaceableFile {
   }
 
   /// Returns the bytes of the file; nil if there is none.
-  /// - Parameter limit: the maximum size of the file in bytes.
   /// - Throws: `ELOOP` for a symbolic link, and the errors of ``SmallFile/read(_:limit:)``.
   public func read(limit: Int) throws(SystemError) -> [UInt8]? {
     let file: Descriptor
@@ -172,8 +167,8 @@ public final class RecordFile {
     file = try Descriptor("create", path) { clinux_open(path, O_WRONLY | O_CREAT, 0o600) }
   }
 
-  /// Writes `bytes` at an offset in one system call, so that the end of this process cannot leave a part of them.
-  /// - Returns: whether all bytes were written.
+  /// Writes `bytes` at an offset in one system call, so that the end of this process cannot leave a part of them. Returns whether all
+  /// were written.
   @discardableResult
   public func write(_ bytes: UnsafeRawBufferPointer, at offset: Int = 0) -> Bool {
     retryingInterrupts { pwrite(file.rawValue, bytes.baseAddress, bytes.count, off_t(offset)) } == bytes.count

@@ -17,7 +17,6 @@ struct OptionParser {
     (self.options, self.arguments, self.stopsAtOperand) = (options, arguments, stopsAtOperand)
   }
 
-  /// - Throws: the first error.
   mutating func parse() throws(UsageError) -> ParsedOptions {
     while next < arguments.count {
       let word = arguments[next]
@@ -112,7 +111,6 @@ extension OptionTable {
   /// Parses the arguments after the name of the program; see ``OptionParser`` for the syntax. An option with a value can be
   /// given only once, unless it repeats.
   /// - Parameter stopsAtOperand: whether the first operand ends the options. Otherwise options and operands can be mixed.
-  /// - Throws: the first error.
   public func parse(_ arguments: [String], stopsAtOperand: Bool = false) throws(UsageError) -> ParsedOptions {
     var parser = OptionParser(options, arguments, stopsAtOperand: stopsAtOperand)
     return try parser.parse()

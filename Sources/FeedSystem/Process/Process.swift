@@ -154,7 +154,6 @@ public enum BootIdentity {
 /// The maximum number of open descriptors of this process.
 public enum OpenFileLimit {
   /// Raises the soft limit to `wanted`, at most to the hard limit. Never lowers it.
-  /// - Returns: the resulting limit.
   public static func raise(to wanted: Int) -> Int {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }
@@ -198,7 +197,6 @@ public struct ChildProgram: Sendable {
   /// input, in a file, so that it need not read it.
   /// - Parameters:
   ///   - words: the name of the program, which is sought in `PATH`, and its arguments.
-  ///   - variables: variables added to the environment.
   ///   - inherited: a descriptor that the program inherits with the same number; nil for none.
   public init(
     _ words: [String], input: [UInt8], variables: [(name: String, value: String)], inherited: Int32?

@@ -237,7 +237,6 @@ public enum SocketIO {
   }
 
   /// Reads at most `space.count` bytes. Never blocks.
-  /// - Precondition: `space` is not empty.
   @inline(__always)
   public static func read(_ descriptor: Int32, _ space: UnsafeMutableRawBufferPointer) -> Transfer {
     assert(!space.isEmpty, "a read of 0 bytes looks like the end of the stream")
