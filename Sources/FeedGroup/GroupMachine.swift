@@ -331,14 +331,9 @@ final class GroupMachine {
   }
 
   private func hand(
-    over requests: MemberTable.Requests, _ payload: UnsafeRawBufferPointer, _ owner: AnyObject, _ number: UInt64,
-    _ moment: UInt64
+    over requests: [UInt8]?, _ payload: UnsafeRawBufferPointer, _ owner: AnyObject, _ number: UInt64, _ moment: UInt64
   ) {
-    let held: HeldFrames
-    switch requests {
-    case .payload: held = HeldFrames(payload, owner, counter)
-    case .joined(let bytes): held = HeldFrames(copying: bytes, counter)
-    }
+    let held = requests.map { HeldFrames(copying: $0, counter) } ?? HeldFrames(payload, owner, counter)
     events.append(
       .received(
         LogBatch(number: number, at: Instant(nanoseconds: moment), revision: nil, frames: held.frames, owner: held)))

@@ -62,8 +62,7 @@ struct StreamIdentity: Equatable {
   var rules = ExecutionRules.current
 
   var text: String {
-    let limits = limits.sorted { $0.key < $1.key }.map { "\"\($0.key)\":\($0.value)" }.joined(separator: ",")
-    return "{\"feedd\":\(Self.format),\"rules\":\(rules),\"epoch\":\"\(epoch)\",\"limits\":{\(limits)}}"
+    "{\"feedd\":\(Self.format),\"rules\":\(rules),\"epoch\":\"\(epoch)\",\"limits\":{\(limits.membersAsJSON)}}"
   }
 }
 
@@ -148,48 +147,28 @@ public struct GroupStatus: Sendable, Equatable {
   /// Appends the status as members of a JSON object.
   /// - Parameter time: the text of a time in nanoseconds since 1970.
   public func append(to out: inout ByteBuffer, _ time: (UInt64) -> String) {
-    out.append("\"group\":", quoted: name)
-    out.append(",\"log\":", quoted: logText(time))
+    out.append(string: "\"group\":\(name.quotedAsJSON),\"log\":\(logText(time).quotedAsJSON)")
     if let unreachable, !unreachable.reason.isEmpty { out.append(",\"reason\":", quoted: unreachable.reason) }
-    out.append(",\"server\":", quoted: server)
-    out.append(",\"position\":", integer: position)
-    out.append(",\"last\":", integer: max(last, position))
-    out.append(",\"lag\":", integer: lag)
-    out.append(",\"waitingBytes\":", integer: waitingBytes)
-    out.append(",\"streamBytes\":", integer: streamBytes)
-    out.append(",\"replicas\":", integer: replicas)
+    out.append(
+      string: ",\"server\":\(server.quotedAsJSON),\"position\":\(position),\"last\":\(max(last, position)),"
+        + "\"lag\":\(lag),\"waitingBytes\":\(waitingBytes),\"streamBytes\":\(streamBytes),\"replicas\":\(replicas)")
     if !leader.isEmpty { out.append(",\"leader\":", quoted: leader) }
-    out.append(",\"members\":[")
-    for (place, member) in members.enumerated() {
-      if place > 0 { out.append(UInt8(ascii: ",")) }
-      append(member, to: &out, time)
-    }
-    out.append(UInt8(ascii: "]"))
+    out.append(string: ",\"members\":[\(members.map { $0.text(time) }.joined(separator: ","))]")
     if let image {
-      out.append(",\"image\":{\"position\":", integer: image.position)
-      out.append(",\"bytes\":", integer: image.bytes)
-      out.append(",\"time\":", quoted: time(image.moment))
-      out.append(",\"host\":", quoted: image.host)
-      out.append(UInt8(ascii: "}"))
+      out.append(
+        string: ",\"image\":{\"position\":\(image.position),\"bytes\":\(image.bytes),"
+          + "\"time\":\(time(image.moment).quotedAsJSON),\"host\":\(image.host.quotedAsJSON)}")
     }
     if let digest {
-      out.append(",\"digest\":{\"position\":", integer: digest.mark)
-      out.append(",\"value\":", quoted: digest.value)
-      out.append(UInt8(ascii: "}"))
+      out.append(string: ",\"digest\":{\"position\":\(digest.mark),\"value\":\(digest.value.quotedAsJSON)}")
     }
   }
+}
 
-  private func append(_ member: Member, to out: inout ByteBuffer, _ time: (UInt64) -> String) {
-    out.append("{\"host\":", quoted: member.host)
-    out.append(",\"member\":", quoted: member.member)
-    out.append(",\"version\":", quoted: member.version)
-    out.append(",\"pid\":", integer: member.pid)
-    out.append(",\"seen\":", quoted: time(member.seen))
-    if let agrees = member.agrees {
-      out.append(",\"agrees\":")
-      out.append(agrees ? "true" : "false")
-    }
-    out.append(member.isSelf ? ",\"self\":true}" : "}")
+extension GroupStatus.Member {
+  fileprivate func text(_ time: (UInt64) -> String) -> String {
+    "{\"host\":\(host.quotedAsJSON),\"member\":\(member.quotedAsJSON),\"version\":\(version.quotedAsJSON),\"pid\":\(pid),"
+      + "\"seen\":\(time(seen).quotedAsJSON)\(agrees.map { ",\"agrees\":\($0)" } ?? "")\(isSelf ? ",\"self\":true" : "")}"
   }
 }
 

@@ -106,9 +106,7 @@ final class GroupThread: @unchecked Sendable {
       guard let outcome = upload?.receive(JSONObject(message.bytes), name, now: now) else { return }
       return endUpload(outcome, now)
     }
-    var input = GroupInput(
-      subject: subject, reply: message.reply, bytes: message.bytes, status: nil, lastConsumer: nil, stalled: nil,
-      owner: message)
+    var input = GroupInput(subject: subject, reply: message.reply, bytes: message.bytes, owner: message)
     if message.bytes.isEmpty, let status = message.header("Status") {
       input.status = status
       input.lastConsumer = message.header("Nats-Last-Consumer").flatMap { UInt64($0) }

@@ -209,7 +209,16 @@ struct JSONObject {
   func integers(_ name: String) -> [Int] { if case .numbers(let numbers) = values[name] { numbers } else { [] } }
 
   /// The members of an object that are numbers.
-  func numbers(_ name: String) -> [String: Int] { object(name)?.allNumbers ?? [:] }
+  func numbers(_ name: String) -> [String: Int] {
+    object(name)?.values.compactMapValues { if case .number(let number) = $0 { number } else { nil } } ?? [:]
+  }
 
-  var allNumbers: [String: Int] { values.compactMapValues { if case .number(let number) = $0 { number } else { nil } } }
+  func checksums(_ name: String) -> [String: UInt32] { numbers(name).mapValues { UInt32(truncatingIfNeeded: $0) } }
+}
+
+extension Dictionary where Key == String, Value: FixedWidthInteger {
+  /// The members of a JSON object, by name.
+  var membersAsJSON: String {
+    sorted { $0.key < $1.key }.map { "\($0.key.quotedAsJSON):\($0.value)" }.joined(separator: ",")
+  }
 }

@@ -214,26 +214,18 @@ struct LogRecords: Equatable {
 
 extension LogRecords {
   /// The last message and the checksums of those before it as a JSON object.
-  var text: String { ByteBuffer.text { append(to: &$0) } }
-
-  func append(to out: inout ByteBuffer) {
-    guard let last = records.last else { return out.append("{}") }
+  var text: String {
+    guard let last = records.last else { return "{}" }
     let before = records.dropLast().suffix(Self.storedCount)
-    out.append("{\"sequence\":", integer: last.sequence)
-    out.append(",\"checksum\":", integer: last.checksum)
-    out.append(",\"chain\":", integer: last.chain)
-    if let first = before.first {
-      // The checksums of the others continue the first chain.
-      out.append(",\"first\":{\"checksum\":", integer: first.checksum)
-      out.append(",\"chain\":", integer: first.chain)
-      out.append("},\"between\":\"")
-      out.append(string: Base64.encode(before.dropFirst().flatMap(\.bytes)))
-      out.append(UInt8(ascii: "\""))
+    // The checksums of the others continue the first chain.
+    let others = before.first.map { first in
+      ",\"first\":{\"checksum\":\(first.checksum),\"chain\":\(first.chain)},"
+        + "\"between\":\"\(Base64.encode(before.dropFirst().flatMap(\.bytes)))\""
     }
-    out.append(UInt8(ascii: "}"))
+    return "{\"sequence\":\(last.sequence),\"checksum\":\(last.checksum),\"chain\":\(last.chain)\(others ?? "")}"
   }
 
-  /// Reads what ``append(to:)`` wrote. Images of old versions have the last message only.
+  /// Reads ``text``. Images of old versions have the last message only.
   init?(_ facts: JSONObject) {
     guard let sequence = facts.unsigned("sequence"), let (checksum, chain) = Self.sums(facts) else { return nil }
     let between = facts.string("between").flatMap(Base64.decode) ?? []

@@ -73,25 +73,12 @@ struct MemberTable: Equatable {
   }
 
   enum Effect {
-    /// A batch of requests is complete.
-    case batch(Requests, at: UInt64)
-    case part
-    case joined(replaced: UInt64?)
-    case left(host: String)
-    case mark
-    case digest
-    case image(Image)
-    case configured
+    /// A batch is complete: the requests of several messages; nil for the payload of this one.
+    case batch([UInt8]?, at: UInt64)
+    case part, joined, left, mark, digest, image, configured
     /// The configurations of two members define a feed differently: the later one is not accepted.
     case conflict(feed: String, host: String)
     case none(Skip)
-  }
-
-  enum Requests {
-    /// The payload of the message.
-    case payload
-    /// The requests of a batch of several messages.
-    case joined([UInt8])
   }
 
   enum Skip: Equatable {
@@ -161,7 +148,7 @@ struct MemberTable: Equatable {
     switch message.kind {
     case .batch: return receive(message, payload, sequence, &member)
     case .join: return .none(.invalid)
-    case .leave: return .left(host: member.host)
+    case .leave: return .left
     case .mark:
       batchesSinceMark = 0
       mark = sequence
@@ -170,9 +157,9 @@ struct MemberTable: Equatable {
     case .image:
       guard let image = Image(JSONObject(payload), host: member.host, moment: time) else { return .none(.invalid) }
       add(image)
-      return .image(image)
+      return .image
     case .configured:
-      let feeds = Self.checksums(payload)
+      let feeds = JSONObject(payload)?.checksums("feeds") ?? [:]
       if let (feed, host) = conflict(of: feeds, of: member.member) { return .conflict(feed: feed, host: host) }
       member.configured = feeds
       return .configured
@@ -191,10 +178,10 @@ struct MemberTable: Equatable {
     }
     moment = max(moment, message.time)
     batchesSinceMark += 1
-    guard var parts = member.parts else { return .batch(.payload, at: moment) }
+    guard var parts = member.parts else { return .batch(nil, at: moment) }
     member.parts = nil
     parts.bytes.append(contentsOf: payload)
-    return .batch(.joined(parts.bytes), at: moment)
+    return .batch(parts.bytes, at: moment)
   }
 
   private mutating func join(_ message: GroupMessage, _ payload: UnsafeRawBufferPointer, _ time: UInt64) -> Effect {
@@ -202,14 +189,13 @@ struct MemberTable: Equatable {
     guard let facts = JSONObject(payload), let member = facts.string("member"), let host = facts.string("host") else {
       return .none(.invalid)
     }
-    let replaced = origin(of: member)
     // What a member has configured counts until it says something else.
-    let configured = replaced.flatMap { members.removeValue(forKey: $0)?.configured } ?? [:]
+    let configured = origin(of: member).flatMap { members.removeValue(forKey: $0)?.configured } ?? [:]
     for (origin, other) in members where other.seen &+ Self.patience < time { members[origin] = nil }
     members[message.origin] = Member(
       member: member, host: host, version: facts.string("version") ?? "", pid: facts.int("pid") ?? 0, next: 2,
       parts: nil, seen: time, configured: configured)
-    return .joined(replaced: replaced)
+    return .joined
   }
 
   private mutating func receiveDigest(_ payload: UnsafeRawBufferPointer, _ member: Member) -> Effect {
@@ -233,11 +219,6 @@ struct MemberTable: Equatable {
     self.image = image
     if let other, other.name == image.name { self.image?.keep(other) } else { formerImage = other }
     bytesSinceImage = 0
-  }
-
-  private static func checksums(_ payload: UnsafeRawBufferPointer) -> [String: UInt32] {
-    guard let facts = JSONObject(payload) else { return [:] }
-    return facts.numbers("feeds").mapValues { UInt32(truncatingIfNeeded: $0) }
   }
 
   /// The feeds of `feeds` whose rows a member proposes if their databases are its own: those that no member before it configures.
@@ -268,22 +249,22 @@ extension MemberTable.Image {
       chunks: chunks, first: first)
   }
 
-  /// Reads what ``append(to:)`` wrote.
+  /// Reads ``text``.
   init?(_ facts: JSONObject) {
     self.init(facts, host: facts.string("host") ?? "", moment: facts.unsigned("moment") ?? 0)
   }
 
-  func append(to out: inout ByteBuffer) {
-    out.append("{\"position\":", integer: position)
-    out.append(",\"from\":", integer: from)
-    out.append(",\"bytes\":", integer: bytes)
-    out.append(",\"moment\":", integer: moment)
-    out.append(",\"host\":", quoted: host)
-    out.append(",\"name\":", quoted: name)
-    out.append(",\"id\":", quoted: id)
-    out.append(",\"chunks\":", integer: chunks)
-    out.append(",\"first\":", integer: first)
-    out.append(UInt8(ascii: "}"))
+  fileprivate var text: String {
+    "{\"position\":\(position),\"from\":\(from),\"bytes\":\(bytes),\"moment\":\(moment),\"host\":\(host.quotedAsJSON),"
+      + "\"name\":\(name.quotedAsJSON),\"id\":\(id.quotedAsJSON),\"chunks\":\(chunks),\"first\":\(first)}"
+  }
+}
+
+extension MemberTable.Member {
+  fileprivate func text(_ origin: UInt64) -> String {
+    "{\"origin\":\"\(String(origin, radix: 16))\",\"member\":\(member.quotedAsJSON),\"host\":\(host.quotedAsJSON),"
+      + "\"version\":\(version.quotedAsJSON),\"pid\":\(pid),\"next\":\(parts?.number ?? next),\"seen\":\(seen),"
+      + "\"configured\":{\(configured.membersAsJSON)}}"
   }
 }
 
@@ -292,46 +273,14 @@ extension MemberTable.Image {
 extension MemberTable {
   /// The table as JSON. Parts of batches are not contained: they are read again from the stream.
   var text: String {
-    var out = ByteBuffer()
-    out.append("{\"position\":", integer: position)
-    if records.mark != nil {
-      out.append(",\"tail\":")
-      records.append(to: &out)
-    }
-    out.append(",\"from\":", integer: firstNeeded)
-    out.append(",\"moment\":", integer: moment)
-    out.append(",\"batchesSinceMark\":", integer: batchesSinceMark)
-    out.append(",\"mark\":", integer: mark)
-    if let rules { out.append(",\"rules\":", integer: rules) }
-    if let image {
-      out.append(",\"image\":")
-      image.append(to: &out)
-    }
-    if let formerImage {
-      out.append(",\"formerImage\":")
-      formerImage.append(to: &out)
-    }
-    out.append(",\"members\":[")
-    for (place, (origin, member)) in members.sorted(by: { $0.key < $1.key }).enumerated() {
-      out.append(place > 0 ? ",{\"origin\":" : "{\"origin\":")
-      out.appendJSONString(String(origin, radix: 16))
-      out.append(",\"member\":", quoted: member.member)
-      out.append(",\"host\":", quoted: member.host)
-      out.append(",\"version\":", quoted: member.version)
-      out.append(",\"pid\":", integer: member.pid)
-      out.append(",\"next\":", integer: member.parts?.number ?? member.next)
-      out.append(",\"seen\":", integer: member.seen)
-      out.append(",\"configured\":{")
-      for (place, (feed, checksum)) in member.configured.sorted(by: { $0.key < $1.key }).enumerated() {
-        if place > 0 { out.append(UInt8(ascii: ",")) }
-        out.appendJSONString(feed)
-        out.append(UInt8(ascii: ":"))
-        out.append(integer: checksum)
-      }
-      out.append("}}")
-    }
-    out.append("]}")
-    return String(decoding: out.bytes, as: UTF8.self)
+    var text = "{\"position\":\(position)"
+    if records.mark != nil { text += ",\"tail\":\(records.text)" }
+    text += ",\"from\":\(firstNeeded),\"moment\":\(moment),\"batchesSinceMark\":\(batchesSinceMark),\"mark\":\(mark)"
+    if let rules { text += ",\"rules\":\(rules)" }
+    if let image { text += ",\"image\":\(image.text)" }
+    if let formerImage { text += ",\"formerImage\":\(formerImage.text)" }
+    let members = members.sorted { $0.key < $1.key }.map { origin, member in member.text(origin) }
+    return text + ",\"members\":[\(members.joined(separator: ","))]}"
   }
 
   /// Parses what `text` returns; nil if it is invalid.
@@ -353,7 +302,7 @@ extension MemberTable {
       members[origin] = Member(
         member: member, host: host, version: facts.string("version") ?? "", pid: facts.int("pid") ?? 0, next: next,
         parts: nil, seen: facts.unsigned("seen") ?? 0,
-        configured: facts.numbers("configured").mapValues { UInt32(truncatingIfNeeded: $0) })
+        configured: facts.checksums("configured"))
     }
   }
 }

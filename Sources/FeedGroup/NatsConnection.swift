@@ -1,6 +1,7 @@
 import CNats
 import FeedJSON
 import FeedSystem
+import Glibc
 import Synchronization
 
 /// The servers of a group's log, and how a member identifies itself to them.
@@ -148,15 +149,8 @@ private enum CStrings {
   static func withPointers<Result>(
     _ texts: [String?], _ body: (UnsafePointer<UnsafePointer<CChar>?>?, Int) -> Result
   ) -> Result {
-    let copies = texts.map { text in
-      text.map { text -> UnsafeMutablePointer<CChar> in
-        let bytes = Array(text.utf8CString)
-        let copy = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count)
-        copy.initialize(from: bytes, count: bytes.count)
-        return copy
-      }
-    }
-    defer { for copy in copies { copy?.deallocate() } }
+    let copies = texts.map { $0.flatMap { strdup($0) } }
+    defer { for copy in copies { free(copy) } }
     return copies.map { $0.map { UnsafePointer($0) } }.withUnsafeBufferPointer { body($0.baseAddress, $0.count) }
   }
 }

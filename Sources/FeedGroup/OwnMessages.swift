@@ -79,8 +79,7 @@ struct OwnMessages {
 
   private mutating func addConfigured() {
     guard let configured else { return }
-    let members = configured.sorted { $0.key < $1.key }.map { "\($0.key.quotedAsJSON):\($0.value)" }
-    let text = "{\"feeds\":{\(members.joined(separator: ","))}}"
+    let text = "{\"feeds\":{\(configured.membersAsJSON)}}"
     // It is one message. The servers would not take it, nor what is behind it.
     let room = transport.room(for: .max, beside: GroupMessage.byteCount)
     guard text.utf8.count <= room else {

@@ -253,26 +253,20 @@ struct StateDigest: ~Copyable {
   }
 
   private mutating func read(_ feed: FeedImage) {
-    if section == 0 { addHead(feed) }
-    guard section < feed.sections.count else {
-      section = 0
-      self.feed += 1
-      return
+    if section == 0 {
+      addHead(feed)
+      section = 1
     }
-    if section == 0 { section = 1 }
-    let snapshot = feed.sections[section - 1]
-    let count = snapshot.next(max: Self.rowsPerStep) { row in
-      add(row.element.changedAt.nanoseconds)
-      add(row.element.text)
-    }
-    if count > 0 { return }
-    add(UInt64(section))
-    if section == feed.sections.count {
-      section = 0
-      self.feed += 1
-    } else {
+    if section <= feed.sections.count {
+      let count = feed.sections[section - 1].next(max: Self.rowsPerStep) { row in
+        add(row.element.changedAt.nanoseconds)
+        add(row.element.text)
+      }
+      if count > 0 { return }
+      add(UInt64(section))
       section += 1
     }
+    if section > feed.sections.count { (self.feed, section) = (self.feed + 1, 0) }
   }
 
   private mutating func addHead(_ feed: FeedImage) {

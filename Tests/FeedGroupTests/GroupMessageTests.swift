@@ -129,7 +129,7 @@ import Testing
     #expect(table.firstNeeded == 3)
     // Another member's batch between the parts.
     #expect(skip(receive(.batch, 2, origin: 2, "other")) == nil)
-    guard case .batch(.joined(let bytes), _) = receive(.batch, 3, "two") else {
+    guard case .batch(let bytes?, _) = receive(.batch, 3, "two") else {
       Issue.record("the batch is not complete")
       return
     }
@@ -142,7 +142,7 @@ import Testing
     _ = Array("one,".utf8).withUnsafeBytes { other.receive(first, $0, sequence: 3, time: 100) }
     let last = GroupMessage(.batch, origin: 1, number: 3, time: 0)
     let effect = Array("two".utf8).withUnsafeBytes { other.receive(last, $0, sequence: 5, time: 100) }
-    guard case .batch(.joined(let again), _) = effect else {
+    guard case .batch(let again?, _) = effect else {
       Issue.record("the batch is not complete after the image")
       return
     }
