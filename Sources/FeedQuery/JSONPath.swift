@@ -66,9 +66,7 @@ public struct QueryError: Error, Equatable, Sendable {
   public init(offset: Int, message: String) { self.init(offset: offset, message: message, isTooLarge: false) }
 
   private init(offset: Int, message: String, isTooLarge: Bool) {
-    self.offset = offset
-    self.message = message
-    self.isTooLarge = isTooLarge
+    (self.offset, self.message, self.isTooLarge) = (offset, message, isTooLarge)
   }
 
   static func tooLarge(atMost bytes: Int) -> QueryError {
@@ -307,8 +305,7 @@ public struct ElementSelection: Sequence, IteratorProtocol, Sendable {
 
   init(first: Int, step: Int, count: Int) {
     row = first
-    self.step = step
-    self.count = count
+    (self.step, self.count) = (step, count)
   }
 
   public mutating func next() -> Int? {

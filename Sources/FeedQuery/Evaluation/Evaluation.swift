@@ -126,10 +126,7 @@ public final class EvaluationPace {
   private(set) var isCancelled = false
 
   /// - Parameter stop: called at each stop. Returns whether the evaluation goes on; otherwise its results are invalid.
-  public init(every interval: Int, stop: @escaping () -> Bool) {
-    self.interval = interval
-    self.stop = stop
-  }
+  public init(every interval: Int, stop: @escaping () -> Bool) { (self.interval, self.stop) = (interval, stop) }
 
   /// Takes over the steps of an evaluation, and returns its first part.
   func begin(steps: Int) -> Int {

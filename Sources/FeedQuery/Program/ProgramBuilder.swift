@@ -124,6 +124,7 @@ extension ProgramBuilder {
   /// `&&`, `||` and `!` are compiled to targets alone, so a filter runs in one loop without a stack.
   private mutating func add(_ condition: ConditionSyntax, onTrue: Int32, onFalse: Int32) throws(QueryError) -> Int32 {
     if size > largest { throw .tooLarge(atMost: largest) }
+    let check: Test.Check
     switch condition {
     case .any(let parts):
       var next = onFalse
@@ -134,16 +135,11 @@ extension ProgramBuilder {
       for part in parts.reversed() { next = try add(part, onTrue: next, onFalse: onFalse) }
       return next
     case .not(let inner): return try add(inner, onTrue: onFalse, onFalse: onTrue)
-    case .comparison(let comparison, let left, let right):
-      let check = try compile(comparison, left, right)
-      return Self.append(Test(check: check, onTrue: onTrue, onFalse: onFalse), to: &tests)
-    case .exists(let query):
-      let check = Test.Check.exists(query: try add(query))
-      return Self.append(Test(check: check, onTrue: onTrue, onFalse: onFalse), to: &tests)
-    case .pattern(let syntax):
-      let check = try compile(syntax)
-      return Self.append(Test(check: check, onTrue: onTrue, onFalse: onFalse), to: &tests)
+    case .comparison(let comparison, let left, let right): check = try compile(comparison, left, right)
+    case .exists(let query): check = .exists(query: try add(query))
+    case .pattern(let syntax): check = try compile(syntax)
     }
+    return Self.append(Test(check: check, onTrue: onTrue, onFalse: onFalse), to: &tests)
   }
 
   private mutating func compile(

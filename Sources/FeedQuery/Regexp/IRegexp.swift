@@ -201,11 +201,7 @@ struct RegexpProgram: Sendable {
 
   init(_ syntax: RegexpSyntax) throws(RegexpFailure) {
     classes = CodePointClasses()
-    guard syntax.size < QueryLimits.regexpInstructions else {
-      let limit = QueryLimits.regexpInstructions
-      let message = "the expression is too large (more than \(grouped(limit)) instructions); repeat less or shorten it"
-      throw .limit(QueryError(offset: 0, message: message))
-    }
+    guard syntax.size < QueryLimits.regexpInstructions else { throw .tooLarge(at: 0) }
     entry = add(syntax, next: Self.match)
     classes = try CodePointClasses(distinguishing: sets)
     (setIndexes, recent) = ([:], [])
@@ -315,6 +311,12 @@ enum RegexpFailure: Error {
   case syntax(QueryError)
   /// The expression exceeds a limit.
   case limit(QueryError)
+
+  static func tooLarge(at offset: Int) -> RegexpFailure {
+    let limit = grouped(QueryLimits.regexpInstructions)
+    let message = "the expression is too large (more than \(limit) instructions); repeat less or shorten it"
+    return .limit(QueryError(offset: offset, message: message))
+  }
 
   var error: QueryError {
     switch self {

@@ -42,8 +42,7 @@ final class LazyAutomaton {
   private static let first: UInt32 = 0
 
   init(_ program: RegexpProgram, isSearch: Bool) {
-    self.program = program
-    self.isSearch = isSearch
+    (self.program, self.isSearch) = (program, isSearch)
     classCount = program.classes.examples.count
     closure = RegexpClosure(size: program.instructions.count)
     stateLimit = max(QueryLimits.regexpCache / (classCount * MemoryLayout<UInt32>.size), 16)

@@ -17,7 +17,7 @@ struct RegexpParser {
     do { cursor = try TextCursor(text) } catch { throw .limit(error) }
     var parser = RegexpParser(cursor: cursor)
     let syntax = try parser.alternatives()
-    guard parser.cursor.isAtEnd else { throw .syntax(parser.cursor.error("unmatched `)`; write `\\)`")) }
+    guard parser.cursor.isAtEnd else { throw parser.error("unmatched `)`; write `\\)`") }
     return syntax
   }
 
@@ -39,7 +39,7 @@ struct RegexpParser {
 
   private mutating func atom() throws(RegexpFailure) -> RegexpSyntax {
     atoms += 1
-    guard atoms <= QueryLimits.regexpInstructions else { throw tooLarge(at: cursor.offset) }
+    guard atoms <= QueryLimits.regexpInstructions else { throw .tooLarge(at: cursor.offset) }
     if cursor.consume("(") { return try group() }
     if cursor.consume(".") { return .set(.dot) }
     if cursor.consume("^") { return .start }
@@ -48,9 +48,8 @@ struct RegexpParser {
     case UInt8(ascii: "["): return .set(try characterClass())
     case UInt8(ascii: "\\"): return .set(try escape().set)
     case UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "?"), UInt8(ascii: "{"):
-      throw .syntax(
-        cursor.error("\(cursor.found) has nothing before it to repeat; write `\\` before it for the character"))
-    case UInt8(ascii: "]"), UInt8(ascii: "}"): throw .syntax(cursor.error("write `\\` before \(cursor.found)"))
+      throw error("\(cursor.found) has nothing before it to repeat; write `\\` before it for the character")
+    case UInt8(ascii: "]"), UInt8(ascii: "}"): throw error("write `\\` before \(cursor.found)")
     default: return .set(CodePointSet(cursor.nextScalar() ?? 0))
     }
   }
@@ -62,22 +61,16 @@ struct RegexpParser {
       throw .limit(
         cursor.error(at: open, "groups are nested more than \(grouped(limit)) levels deep; write fewer parentheses"))
     }
-    if cursor.byte == UInt8(ascii: "?") {
-      throw .syntax(cursor.error("`(?…)` is not supported; use plain parentheses"))
-    }
+    if cursor.byte == UInt8(ascii: "?") { throw error("`(?…)` is not supported; use plain parentheses") }
     nesting += 1
     defer { nesting -= 1 }
     let inner = try alternatives()
-    guard cursor.consume(")") else { throw .syntax(cursor.error(at: open, "this `(` is not closed; add `)`")) }
+    guard cursor.consume(")") else { throw error(at: open, "this `(` is not closed; add `)`") }
     return inner
   }
 
-  private func tooLarge(at offset: Int) -> RegexpFailure {
-    let limit = QueryLimits.regexpInstructions
-    return .limit(
-      cursor.error(
-        at: offset, "the expression is too large (more than \(grouped(limit)) instructions); repeat less or shorten it")
-    )
+  private func error(at offset: Int? = nil, _ message: String) -> RegexpFailure {
+    .syntax(cursor.error(at: offset ?? cursor.offset, message))
   }
 }
 
@@ -97,10 +90,10 @@ extension RegexpParser {
     } else {
       return atom
     }
-    guard syntax.size <= QueryLimits.regexpInstructions else { throw tooLarge(at: start) }
+    guard syntax.size <= QueryLimits.regexpInstructions else { throw .tooLarge(at: start) }
     switch cursor.byte {
     case UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "?"), UInt8(ascii: "{"):
-      throw .syntax(cursor.error("more than one quantifier; remove \(cursor.found) or use parentheses"))
+      throw error("more than one quantifier; remove \(cursor.found) or use parentheses")
     default: return syntax
     }
   }
@@ -111,10 +104,10 @@ extension RegexpParser {
     var most: Int? = least
     if cursor.consume(",") { most = cursor.byte == UInt8(ascii: "}") ? nil : try count() }
     guard cursor.consume("}") else {
-      throw .syntax(cursor.error("expected `}` after the number of repetitions, found \(cursor.found)"))
+      throw error("expected `}` after the number of repetitions, found \(cursor.found)")
     }
     if let most, most < least {
-      throw .syntax(cursor.error(at: start, "the maximum of repetitions is below the minimum; exchange the numbers"))
+      throw error(at: start, "the maximum of repetitions is below the minimum; exchange the numbers")
     }
     return .repeated(atom, min: least, max: most)
   }
@@ -128,8 +121,7 @@ extension RegexpParser {
       cursor.advance()
     }
     guard cursor.offset > start else {
-      throw .syntax(
-        cursor.error("expected a number of repetitions, found \(cursor.found); write `\\{` for the character"))
+      throw error("expected a number of repetitions, found \(cursor.found); write `\\{` for the character")
     }
     return value
   }
@@ -158,18 +150,16 @@ extension RegexpParser {
     var ranges: [ClosedRange<UInt32>] = []
     if cursor.consume("-") { ranges.append(0x2D...0x2D) }
     while !cursor.consume("]") {
-      guard !cursor.isAtEnd else { throw .syntax(cursor.error(at: open, "this `[` is not closed; add `]`")) }
+      guard !cursor.isAtEnd else { throw error(at: open, "this `[` is not closed; add `]`") }
       let start = cursor.offset
       if cursor.consume("-") {
-        guard cursor.consume("]") else { throw .syntax(cursor.error(at: start, "misplaced `-` in `[…]`; write `\\-`")) }
+        guard cursor.consume("]") else { throw error(at: start, "misplaced `-` in `[…]`; write `\\-`") }
         ranges.append(0x2D...0x2D)
         break
       }
       try member(into: &ranges)
     }
-    guard !ranges.isEmpty else {
-      throw .syntax(cursor.error(at: open, "the class is empty; put a character between `[` and `]`"))
-    }
+    guard !ranges.isEmpty else { throw error(at: open, "the class is empty; put a character between `[` and `]`") }
     let set = CodePointSet(union: ranges)
     return isNegated ? set.complement : set
   }
@@ -191,23 +181,18 @@ extension RegexpParser {
     cursor.advance()
     let second = cursor.offset
     guard case .character(let last) = try classItem() else {
-      throw .syntax(cursor.error(at: second, "a range must end with a character; write `\\-` before a category"))
+      throw error(at: second, "a range must end with a character; write `\\-` before a category")
     }
-    guard first <= last else {
-      throw .syntax(cursor.error(at: start, "the ends of the range descend; exchange its ends"))
-    }
+    guard first <= last else { throw error(at: start, "the ends of the range descend; exchange its ends") }
     ranges.append(first...last)
   }
 
   private mutating func classItem() throws(RegexpFailure) -> RegexpEscape {
     switch cursor.byte {
     case UInt8(ascii: "\\"): return try escape()
-    case UInt8(ascii: "["), UInt8(ascii: "-"):
-      throw .syntax(cursor.error("write `\\` before \(cursor.found) inside `[…]`"))
+    case UInt8(ascii: "["), UInt8(ascii: "-"): throw error("write `\\` before \(cursor.found) inside `[…]`")
     default:
-      guard let codePoint = cursor.nextScalar() else {
-        throw .syntax(cursor.error("this class is not closed; add `]`"))
-      }
+      guard let codePoint = cursor.nextScalar() else { throw error("this class is not closed; add `]`") }
       return .character(codePoint)
     }
   }
@@ -216,7 +201,7 @@ extension RegexpParser {
   private mutating func escape() throws(RegexpFailure) -> RegexpEscape {
     let start = cursor.offset
     cursor.advance()
-    guard let byte = cursor.byte else { throw .syntax(cursor.error(at: start, "write `\\\\` for a backslash")) }
+    guard let byte = cursor.byte else { throw error(at: start, "write `\\\\` for a backslash") }
     switch Character(Unicode.Scalar(byte)) {
     case "(", ")", "*", "+", "-", ".", "?", "[", "\\", "]", "^", "{", "|", "}":
       cursor.advance()
@@ -225,7 +210,7 @@ extension RegexpParser {
     case "r": return single(0x0D)
     case "t": return single(0x09)
     case "p", "P": return .category(try category(from: start, isNegated: byte == UInt8(ascii: "P")))
-    default: throw .syntax(noEscape(at: start))
+    default: throw noEscape(at: start)
     }
   }
 
@@ -234,7 +219,7 @@ extension RegexpParser {
     return .character(codePoint)
   }
 
-  private func noEscape(at start: Int) -> QueryError {
+  private func noEscape(at start: Int) -> RegexpFailure {
     let advice =
       switch cursor.byte {
       case UInt8(ascii: "d"): "write `[0-9]` or `\\p{Nd}`"
@@ -246,24 +231,19 @@ extension RegexpParser {
       case UInt8(ascii: "$"): "write `[$]`"
       default: "write the character itself"
       }
-    return cursor.error(at: start, "unknown escape `\\` before \(cursor.found); \(advice)")
+    return error(at: start, "unknown escape `\\` before \(cursor.found); \(advice)")
   }
 
   /// Parses a category, `p{…}`.
   private mutating func category(from start: Int, isNegated: Bool) throws(RegexpFailure) -> CodePointSet {
     cursor.advance()
-    guard cursor.consume("{") else {
-      throw .syntax(cursor.error("expected `{` and a category as in `\\p{Lu}`, found \(cursor.found)"))
-    }
+    guard cursor.consume("{") else { throw error("expected `{` and a category as in `\\p{Lu}`, found \(cursor.found)") }
     let nameStart = cursor.offset
     while let byte = cursor.byte, isNameFirst(byte) { cursor.advance() }
     let name = String(decoding: cursor.bytes[nameStart..<cursor.offset], as: UTF8.self)
-    guard cursor.consume("}") else {
-      throw .syntax(cursor.error("expected `}` after the category, found \(cursor.found)"))
-    }
+    guard cursor.consume("}") else { throw error("expected `}` after the category, found \(cursor.found)") }
     guard let set = GeneralCategories.shared.set(name) else {
-      throw .syntax(
-        cursor.error(at: nameStart, "`\(name)` is not a general category; write one such as `L`, `Lu` or `Nd`"))
+      throw error(at: nameStart, "`\(name)` is not a general category; write one such as `L`, `Lu` or `Nd`")
     }
     return isNegated ? set.complement : set
   }
