@@ -26,7 +26,6 @@ public final class Database {
   let handle: OpaquePointer
   /// The path as given to `init`.
   public let path: String
-  private let steps = StepBudget()
   private var cancellation: Cancellation?
 
   /// Opens a file. Symbolic links in `path` are followed.
@@ -134,22 +133,22 @@ extension Database {
   /// machine on this connection. Each call resets the count.
   public func limitSteps(_ count: Int) {
     let period: Int32 = 10_000
-    steps.periodsLeft = max(count / Int(period), 1)
-    sqlite3_progress_handler(
-      handle, period,
-      { context in
-        guard let context else { return 0 }
-        return Unmanaged<StepBudget>.fromOpaque(context).takeUnretainedValue().spend() ? 0 : 1
-      }, Unmanaged.passUnretained(steps).toOpaque())
+    var left = max(count / Int(period), 1)
+    interrupt(every: period) {
+      if left > 0 { left -= 1 }
+      return left == 0
+    }
   }
 
   /// Interrupts statements with `SQLiteError.interrupted` when `isCancelled` returns true. It is called every 1,000
   /// instructions of SQLite's virtual machine on this connection, and replaces ``limitSteps(_:)``.
-  public func interrupt(when isCancelled: @escaping () -> Bool) {
+  public func interrupt(when isCancelled: @escaping () -> Bool) { interrupt(every: 1000, when: isCancelled) }
+
+  private func interrupt(every instructions: Int32, when isCancelled: @escaping () -> Bool) {
     let cancellation = Cancellation(isCancelled)
     self.cancellation = cancellation
     sqlite3_progress_handler(
-      handle, 1000,
+      handle, instructions,
       { context in
         guard let context else { return 0 }
         return Unmanaged<Cancellation>.fromOpaque(context).takeUnretainedValue().isCancelled() ? 1 : 0
@@ -172,18 +171,6 @@ private final class Cancellation {
   let isCancelled: () -> Bool
 
   init(_ isCancelled: @escaping () -> Bool) { self.isCancelled = isCancelled }
-}
-
-/// The work that a connection may still do.
-private final class StepBudget {
-  /// The number of periods of instructions.
-  var periodsLeft = Int.max
-
-  /// Spends one period. Returns false when nothing is left.
-  func spend() -> Bool {
-    if periodsLeft > 0 { periodsLeft -= 1 }
-    return periodsLeft > 0
-  }
 }
 
 /// The write-ahead log.
