@@ -206,7 +206,7 @@ struct SourceConnection {
   /// The state of a database file that is complete without its log; nil if there is a log.
   private static func stampWithoutLog(_ path: String) -> FileStamp? {
     let file = FilePath.resolved(path) ?? path
-    guard (FileSize.of(file + "-wal") ?? 0) == 0 else { return nil }
+    guard (FilePath.size(of: file + "-wal") ?? 0) == 0 else { return nil }
     return FileStamp(at: file)
   }
 }

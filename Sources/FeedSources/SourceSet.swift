@@ -106,7 +106,7 @@ private struct FileWatches {
       } catch {
         reason = reason ?? "\(error)"
       }
-      if isLast && FileSystemKind.isRemote(directory) {
+      if isLast && FilePath.isRemote(directory) {
         reason = reason ?? "\(directory) is on a file system of another machine, which reports no changes by others"
       }
     }

@@ -102,7 +102,7 @@ public final class FileLog: CommitLog, ImageStore {
     schedule.didRecover(
       recovery.progress, imageBytes: recovery.image.bytes, needsImage: state.needsImage || state.database == nil)
     mustWriteImage = state.needsImage
-    sizes.imageBytes = FileSize.of(state.path) ?? 0
+    sizes.imageBytes = FilePath.size(of: state.path) ?? 0
     sizes.imagedAt = recovery.image.at
     return recovery.progress
   }

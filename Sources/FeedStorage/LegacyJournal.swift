@@ -133,14 +133,14 @@ struct JournalDatabase {
     /// Returns `unlocked` unless a daemon uses the file at `path`. A daemon locks the index of its log.
     /// - Precondition: this process has no other connection to the file.
     static func quiet(_ path: String) -> Access {
-      FileSize.of(path + "-wal") != nil && RecordLocks.areHeld(on: path + "-shm") ? .locked : .unlocked
+      FilePath.size(of: path + "-wal") != nil && RecordLocks.areHeld(on: path + "-shm") ? .locked : .unlocked
     }
   }
 
   /// Opens the file with its log. Refuses a damaged or incomplete file without changing it.
   init(_ path: String, _ access: Access, boot: String) throws(StorageError) {
     let mark = StateMark.read(of: path)
-    let hasLog = FileSize.of(path + "-wal") != nil
+    let hasLog = FilePath.size(of: path + "-wal") != nil
     let way: Database.Access =
       access == .write ? .readWrite : !hasLog ? .immutable : access == .locked ? .readOnly : .quiescent
     database = try StorageError.naming(path) { () throws(SQLiteError) in
@@ -191,10 +191,10 @@ struct JournalDatabase {
 
   /// Refuses a missing or empty database file if a WAL or a mark shows that there was content.
   static func refuseEmptied(_ path: String, boot: String) throws(StorageError) {
-    guard FileSize.of(path) ?? 0 == 0 else { return }
-    let what = FileSize.of(path) == nil ? "missing" : "empty"
+    guard FilePath.size(of: path) ?? 0 == 0 else { return }
+    let what = FilePath.size(of: path) == nil ? "missing" : "empty"
     try refuseEmptied(path, what, StateMark.read(of: path), boot: boot)
-    if FileSize.of(path + "-wal") ?? 0 > 0 {
+    if FilePath.size(of: path + "-wal") ?? 0 > 0 {
       throw StorageError(.lostRows, path: path, reason: "the database is \(what), but its log \(path)-wal is not")
     }
   }

@@ -176,7 +176,7 @@ extension StateBackup {
     let lock = try lock(directory)
     let files = SystemDirectory(directory)
     let segments = ((try? files.names()) ?? []).filter { SegmentHeader.number(in: $0) != nil }
-    guard replaces || FileSize.of(path) == nil && segments.isEmpty else {
+    guard replaces || FilePath.size(of: path) == nil && segments.isEmpty else {
       throw StorageError(.occupied, path: path, reason: "there is a state already")
     }
     // If this process is killed, the next start removes the file under this name.

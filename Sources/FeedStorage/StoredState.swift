@@ -237,7 +237,7 @@ public enum StateFile {
   /// Opens the file, and recognises what it is. Writes nothing.
   /// - Returns: nil if there is no file.
   static func open(_ path: String, vfs: String? = nil) throws(StorageError) -> (Database, version: Int64)? {
-    guard let size = FileSize.of(path) else { return nil }
+    guard let size = FilePath.size(of: path) else { return nil }
     // An immutable file is read without its log, which belongs to an older schema.
     guard size > 0 else { return nil }
     let database = try StorageError.naming(path) { () throws(SQLiteError) in
@@ -253,7 +253,7 @@ public enum StateFile {
     if FileIdentity(at: path)?.isSymbolicLink == true {
       throw StorageError(.redirected, path: path, reason: "\(what) is a symbolic link")
     }
-    guard let count = FileNames.count(of: path), count > 1 else { return }
+    guard let count = FilePath.nameCount(of: path), count > 1 else { return }
     throw StorageError(.linked, path: path, reason: "\(what) has \(count) names")
   }
 

@@ -56,6 +56,22 @@ public struct Descriptor: ~Copyable, Sendable {
     }
   }
 
+  /// Reads the bytes of a file from an offset on. Returns their number, which is less than asked for only at the end of the file.
+  static func read(
+    _ number: Int32, _ space: UnsafeMutableRawBufferPointer, at offset: Int, _ path: String
+  ) throws(SystemError) -> Int {
+    var done = 0
+    while done < space.count {
+      let count = retryingInterrupts {
+        pread(number, space.baseAddress.map { $0 + done }, space.count - done, off_t(offset + done))
+      }
+      guard count >= 0 else { throw .last("read", path) }
+      if count == 0 { break }
+      done += count
+    }
+    return done
+  }
+
   private static func waitForInput(
     _ number: Int32, until deadline: UInt64?, _ operation: String, _ path: String?
   ) throws(SystemError) {

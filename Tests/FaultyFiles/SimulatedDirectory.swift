@@ -96,7 +96,7 @@ public final class SimulatedDirectory: LogDirectory, @unchecked Sendable {
 
   public var freeBytes: Int {
     guard let capacity else { return 1 << 40 }
-    let real = ["feedd.sqlite", "feedd.sqlite.new"].reduce(0) { $0 + (FileSize.of(place($1)) ?? 0) }
+    let real = ["feedd.sqlite", "feedd.sqlite.new"].reduce(0) { $0 + (FilePath.size(of: place($1)) ?? 0) }
     return max(0, capacity - files.values.reduce(real) { $0 + $1.size })
   }
 

@@ -24,7 +24,7 @@ import Testing
   }
 
   private func make(_ change: Change) throws {
-    let size = FileSize.of(segment) ?? 0
+    let size = FilePath.size(of: segment) ?? 0
     switch change {
     case .emptied: expectEqual(truncate(segment, 0), 0)
     case .shortened: expectEqual(truncate(segment, off_t(size / 2)), 0)
@@ -112,7 +112,7 @@ import Testing
     let daemon = try DurableEngine(path)
     daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
     #expect(try push(daemon, 1).has("result"))
-    #expect((FileSize.of(segment) ?? .max) <= 4 << 20)
+    #expect((FilePath.size(of: segment) ?? .max) <= 4 << 20)
   }
 
   /// Each start with other limits begins a segment.

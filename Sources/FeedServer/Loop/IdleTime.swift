@@ -54,7 +54,7 @@ struct EagerWait: ~Copyable {
     if looks < Self.looksBetweenChecks { return }
     looks = 0
     let before = switches
-    switches = ThreadScheduling.involuntarySwitches
+    switches = Thread.involuntarySwitches
     if switches - before > Self.looksBetweenChecks / 8 { credit = -Self.taken }
   }
 }
@@ -88,7 +88,7 @@ struct FreedMemory {
   mutating func attend(_ needed: Int, now: Instant) {
     guard isDue(needed, now: now) else { return }
     thread?.join()
-    thread = try? Thread("feedd-memory") { FreePages.returnAll() }
+    thread = try? Thread("feedd-memory") { ProcessIdentity.returnFreePages() }
   }
 
   /// Whether free memory must be returned now.

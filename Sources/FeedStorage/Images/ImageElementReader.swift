@@ -101,7 +101,7 @@ final class ImageElementReader: @unchecked Sendable {
     let last = try database.reading(
       "SELECT max(id) FROM element WHERE id BETWEEN ? AND ?", Schema.base(of: feed), Schema.last(of: feed))
     let named = try last.next(path) && last.type(of: 0) != .null ? Int(last.integer(0) - expected) + 1 : 0
-    count = min(named, (FileSize.of(path) ?? 0) / Self.leastBytes)
+    count = min(named, (FilePath.size(of: path) ?? 0) / Self.leastBytes)
     elements = try database.reading(
       "SELECT id, arrival, changed_at, text FROM element WHERE id BETWEEN ? AND ? ORDER BY id", Schema.base(of: feed),
       Schema.last(of: feed))

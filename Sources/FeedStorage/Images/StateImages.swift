@@ -250,7 +250,7 @@ final class ImageThread: @unchecked Sendable {
       former = nil
       JournalDatabase.removeFiles(beside: StateFile.path(in: place.directory), place.files)
     }
-    let size = FileSize.of(StateFile.path(in: place.directory)) ?? bytes
+    let size = FilePath.size(of: StateFile.path(in: place.directory)) ?? bytes
     notices.post(.imageComplete(image, bytes: bytes, fileBytes: size))
   }
 }

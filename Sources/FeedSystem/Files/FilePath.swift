@@ -43,28 +43,21 @@ public enum FilePath {
     let count = readlink(path, &target, target.count)
     return count > 0 ? String(decoding: target[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self) : nil
   }
-}
 
-public enum FileSize {
   /// Returns the size of the file at `path` in bytes; nil if it cannot be examined.
-  public static func of(_ path: String) -> Int? {
+  public static func size(of path: String) -> Int? {
     var status = stat()
     return stat(path, &status) == 0 ? Int(status.st_size) : nil
   }
-}
 
-public enum FileSystemKind {
-  /// Whether other machines can change the files of a directory, so that the kernel does not see all changes.
-  public static func isRemote(_ directory: String) -> Bool { clinux_is_remote(directory) == 1 }
-}
-
-/// The number of names (hard links) of a file.
-public enum FileNames {
-  /// Returns the number of names of the file at `path`; nil if it cannot be examined.
-  public static func count(of path: String) -> Int? {
+  /// Returns the number of names (hard links) of the file at `path`; nil if it cannot be examined.
+  public static func nameCount(of path: String) -> Int? {
     var status = stat()
     return stat(path, &status) == 0 ? Int(status.st_nlink) : nil
   }
+
+  /// Whether other machines can change the files of a directory, so that the kernel does not see all changes.
+  public static func isRemote(_ directory: String) -> Bool { clinux_is_remote(directory) == 1 }
 }
 
 /// The state of a file at a moment. Equal stamps mean that the file was not written in between, except within the resolution of

@@ -193,16 +193,7 @@ private final class SystemFile: LogFile, @unchecked Sendable {
   }
 
   func read(_ space: UnsafeMutableRawBufferPointer, at offset: Int) throws(SystemError) -> Int {
-    var done = 0
-    while done < space.count {
-      let count = retryingInterrupts {
-        pread(file.rawValue, space.baseAddress.map { $0 + done }, space.count - done, off_t(offset + done))
-      }
-      guard count >= 0 else { throw .last("read", path) }
-      if count == 0 { break }
-      done += count
-    }
-    return done
+    try Descriptor.read(file.rawValue, space, at: offset, path)
   }
 
   func sync() throws(SystemError) { guard fdatasync(file.rawValue) == 0 else { throw .last("sync", path) } }

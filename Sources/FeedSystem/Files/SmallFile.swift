@@ -266,16 +266,8 @@ public final class LineLog {
     var status = stat()
     guard fstat(file.rawValue, &status) == 0 else { throw .last("examine", path) }
     var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
-    var filled = 0
-    while filled < bytes.count {
-      let count = bytes.withUnsafeMutableBytes { space in
-        retryingInterrupts {
-          pread(file.rawValue, space.baseAddress.map { $0 + filled }, space.count - filled, off_t(filled))
-        }
-      }
-      guard count >= 0 else { throw .last("read", path) }
-      if count == 0 { break }
-      filled += count
+    let filled = try bytes.withUnsafeMutableBufferPointer { space throws(SystemError) in
+      try Descriptor.read(file.rawValue, UnsafeMutableRawBufferPointer(space), at: 0, path)
     }
     return Array(bytes[..<filled])
   }

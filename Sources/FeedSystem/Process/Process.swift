@@ -57,6 +57,10 @@ public enum ProcessIdentity {
   /// which takes 20 ms after many elements were freed.
   public static func returnLargeBlocks() { clinux_return_large_blocks(1 << 20, 16 << 20) }
 
+  /// Returns all free pages that malloc keeps to the system. About 0.1 ms for each MiB; other threads that need the same heap wait
+  /// meanwhile.
+  public static func returnFreePages() { clinux_return_free_pages() }
+
   public static func send(_ signal: Int32, to pid: Int32) throws(SystemError) {
     guard kill(pid, signal) == 0 else { throw .last("send \(SignalQueue.name(signal)) to process \(pid)") }
   }
@@ -66,12 +70,6 @@ public enum ProcessIdentity {
 
   /// Ends the process with an exit status while other threads run. Executes no exit handlers.
   public static func exitAtOnce(_ code: Int32) -> Never { _exit(code) }
-}
-
-/// Memory that malloc keeps although it is free.
-public enum FreePages {
-  /// Returns all free pages to the system. About 0.1 ms for each MiB; other threads that need the same heap wait meanwhile.
-  public static func returnAll() { clinux_return_free_pages() }
 }
 
 public enum ProgramVersion {

@@ -37,22 +37,24 @@ extension UnixStream {
   /// Reads the available bytes, at most `buffer.count`.
   /// - Returns: the number of bytes; 0 at the end of the stream; nil if the socket is nonblocking and has none.
   public func read(into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int? {
-    let count = retryingInterrupts { recv(descriptor, buffer.baseAddress, buffer.count, 0) }
+    try Self.transferred("read from the socket") { recv(descriptor, buffer.baseAddress, buffer.count, 0) }
+  }
+
+  private static func transferred(_ operation: String, _ call: () -> Int) throws(SystemError) -> Int? {
+    let count = retryingInterrupts(call)
     if count >= 0 { return count }
     let code = currentErrno()
     if code == EAGAIN || code == EWOULDBLOCK { return nil }
-    throw SystemError(code: code, operation: "read from the socket")
+    throw SystemError(code: code, operation: operation)
   }
 
   /// Writes some of the bytes.
   /// - Returns: the number of bytes written; nil if the socket is nonblocking and accepts none.
   /// - Throws: `EPIPE` if the peer has closed the connection; no signal is sent.
   public func write(_ bytes: UnsafeRawBufferPointer) throws(SystemError) -> Int? {
-    let count = retryingInterrupts { send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL)) }
-    if count >= 0 { return count }
-    let code = currentErrno()
-    if code == EAGAIN || code == EWOULDBLOCK { return nil }
-    throw SystemError(code: code, operation: "write to the socket")
+    try Self.transferred("write to the socket") {
+      send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+    }
   }
 
   /// Writes all of the bytes. Waits for room, also if the socket is nonblocking.

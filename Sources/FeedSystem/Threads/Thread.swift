@@ -47,6 +47,9 @@ public final class Thread: Sendable {
     self.number = number
   }
 
+  /// How often another thread took the processor from the calling one. One system call.
+  public static var involuntarySwitches: Int { clinux_involuntary_switches() }
+
   deinit { if !isJoined.load(ordering: .relaxed) { pthread_detach(number) } }
 
   /// Waits for the thread to end. A second call returns at once.
@@ -131,11 +134,6 @@ public enum WallClock {
     let clock = "\(padded(parts.tm_hour, to: 2)):\(padded(parts.tm_min, to: 2)):\(padded(parts.tm_sec, to: 2))"
     return "\(date)T\(clock).\(padded(nanoseconds / 1_000_000 % 1000, to: 3))Z"
   }
-}
-
-public enum ThreadScheduling {
-  /// How often another thread took the processor from this one. One system call.
-  public static var involuntarySwitches: Int { clinux_involuntary_switches() }
 }
 
 /// The processor time of this process, for measurements. It does not include other processes.
