@@ -110,9 +110,7 @@ extension Change {
 /// The reason why a change is malformed or does not fit a feed.
 public enum ChangeError: Error, Equatable, Sendable {
   public enum List: String, Sendable {
-    case deleted
-    case added
-    case updated
+    case deleted, added, updated
     case sectionsDeleted = "sections.deleted"
     case sectionsAdded = "sections.added"
   }

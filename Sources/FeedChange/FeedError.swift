@@ -68,9 +68,7 @@ public enum UnmetElementCondition: Equatable, Sendable {
 
 /// What an index that is out of range counts.
 public enum IndexedPart: Equatable, Sendable {
-  case section
-  case row
-  case child
+  case section, row, child
   /// The places where a child can be inserted: before each child and after the last.
   case placeOfChild
 }

@@ -150,9 +150,7 @@ final class GroupInbox: Sendable {
     case sharedImage
     /// Nothing more is read, because the daemon ends.
     case freeze
-    case leave
-    case rejoin
-    case end
+    case leave, rejoin, end
   }
 
   private let items = Guarded<[Item]>([])

@@ -247,8 +247,7 @@ struct StreamFollower {
 /// Invariant: the messages of one consumer are accepted in order, each once.
 struct StreamConsumer {
   enum Delivery {
-    case nothing
-    case heartbeat
+    case nothing, heartbeat
     /// Messages are missing: another consumer is needed.
     case gap
     case message(JetStream.Place)

@@ -144,11 +144,7 @@ extension Statement {
 /// Columns of the current row, which count from 0.
 extension Statement {
   public enum ValueType: Sendable {
-    case integer
-    case real
-    case text
-    case blob
-    case null
+    case integer, real, text, blob, null
   }
 
   public var columnCount: Int32 { sqlite3_column_count(handle) }

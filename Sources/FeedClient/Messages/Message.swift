@@ -12,11 +12,7 @@ public enum Message {
 public struct Notification {
   /// The notifications of protocol 1.
   public enum Kind: Sendable {
-    case delta
-    case snapshot
-    case bookmark
-    case selection
-    case bye
+    case delta, snapshot, bookmark, selection, bye
     /// A notification that this version does not know.
     case other
   }

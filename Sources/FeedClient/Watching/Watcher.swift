@@ -52,9 +52,7 @@ public struct Watcher: Sendable {
   }
 
   private enum State: Equatable, Sendable {
-    case connecting
-    case greeting
-    case asking
+    case connecting, greeting, asking
     /// Waiting for the response to the watch of `$feeds`.
     case askingForList
     /// Waiting until `$feeds` contains the feed.

@@ -214,13 +214,7 @@ public enum ByteOrderMark {
 /// The raw values ascend in the order in which sort keys of different kinds are sorted: null < false < true < numbers <
 /// strings < arrays and objects.
 @frozen public enum JSONKind: UInt8, Sendable {
-  case null
-  case `false`
-  case `true`
-  case number
-  case string
-  case array
-  case object
+  case null, `false`, `true`, number, string, array, object
 }
 
 /// A value or member name of a scanned text: one 16-byte entry of the tape.

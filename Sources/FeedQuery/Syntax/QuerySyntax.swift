@@ -108,9 +108,7 @@ indirect enum OperandSyntax: Equatable, Sendable {
 }
 
 enum LiteralSyntax: Equatable, Sendable {
-  case null
-  case `false`
-  case `true`
+  case null, `false`, `true`
   /// The text of a JSON number.
   case number([UInt8])
   /// The decoded string, UTF-8.

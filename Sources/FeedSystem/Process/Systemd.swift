@@ -56,8 +56,7 @@ public struct Notify: Sendable {
   }
 
   public enum Message: Equatable, Sendable {
-    case ready
-    case stopping
+    case ready, stopping
     /// The service is reloading its configuration. ``ready`` follows.
     case reloading
     /// The service is alive.
