@@ -116,7 +116,6 @@ public struct ChangeMap {
     case at(IndexPath)
     /// The row is the entry with this index of the list that removes rows: of `deleted` forward, of `added` backward.
     case listed(Int)
-    /// The section of the row was removed.
     case sectionGone
   }
 

@@ -4,7 +4,6 @@
 /// `Protocol/README.md`). A function that throws one has changed nothing.
 public enum FeedError: Error, Equatable, Sendable {
   case unknownFeed(String)
-  /// The definition contradicts the existing one.
   case definitionConflict(feed: String, reason: String)
   /// Element `index` of the request has the identity `id`, a JSON text, of another row of the array.
   case duplicateIdentity(feed: String, index: Int, id: String)

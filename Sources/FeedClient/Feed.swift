@@ -75,7 +75,6 @@ public struct FeedUpdate: Sendable {
   public enum Cause: Sendable {
     /// All rows were received again: at the start, or because the watch could not resume.
     case snapshot
-    /// Rows changed.
     case delta(Delta)
     case selection
     /// The daemon or the feed is not available, for this reason. The rows are the last known ones; the sequence
@@ -136,7 +135,6 @@ final class FeedWorker<Course: UpdateCourse>: Sendable {
   typealias Answer = Result<Course.Update?, ClientError>
 
   private struct State {
-    /// The waiting tasks, in order.
     var waiting: [CheckedContinuation<Answer, Never>] = []
     var isStopped = false
   }

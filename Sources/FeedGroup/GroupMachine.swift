@@ -125,7 +125,6 @@ final class GroupMachine {
       + "start nats-server or check the network"
   }
 
-  /// The digest of the state at a mark was computed.
   func didDigest(_ mark: UInt64, _ value: String, now: UInt64) {
     upkeep.didDigest(mark, value, now: now)
     send(.digest, "{\"mark\":\(mark),\"digest\":\"\(value)\"}", now)
@@ -382,7 +381,6 @@ final class GroupMachine {
     purge(settings.stream, before: former.from)
   }
 
-  /// Removes the messages of a stream before one.
   private func purge(_ stream: String, before sequence: UInt64) {
     // JetStream takes 1 for no limit at all.
     guard sequence > 1, sequence < .max else { return }

@@ -52,7 +52,6 @@ struct GroupMessage: Equatable {
     case kind(UInt32)
   }
 
-  /// Returns the message with its payload.
   func encoded(_ payload: UnsafeRawBufferPointer) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: Self.byteCount + payload.count) { out, count in
       let bytes = UnsafeMutableRawBufferPointer(out)
@@ -234,7 +233,6 @@ struct Outgoing {
   /// Lets all messages be sent again at once, with the same identity: a new connection may have lost them.
   mutating func retryAll() { for place in messages.indices { messages[place].sentAt = 0 } }
 
-  /// Removes all messages, and numbers from 1 on.
   mutating func removeAll() {
     messages.removeAll()
     nextNumber = 1

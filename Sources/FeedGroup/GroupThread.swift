@@ -146,7 +146,6 @@ final class GroupInbox: Sendable {
     case image(WrittenImage)
     case imageFailed
     case announce([String: UInt32], number: Int)
-    /// An image is to be published.
     case sharedImage
     /// Nothing more is read, because the daemon ends.
     case freeze

@@ -174,7 +174,6 @@ struct ImageUpload {
 /// Invariant: the counts and the hash are those of the chunks that were returned.
 private struct ImageChunks {
   private let file: Int32
-  /// The maximum bytes of a chunk.
   let maxBytes: Int
   private(set) var count = 0
   private(set) var bytes = 0
@@ -315,7 +314,6 @@ enum Base64 {
     }
   }
 
-  /// Returns nil for text that is not base64.
   static func decode(_ text: String) -> [UInt8]? {
     var (out, word, bits): ([UInt8], UInt32, UInt32) = ([], 0, 0)
     for byte in text.utf8 where byte != UInt8(ascii: "=") {

@@ -204,11 +204,8 @@ struct JSONObject {
   func bool(_ name: String) -> Bool? { if case .bool(let bool) = values[name] { bool } else { nil } }
   func object(_ name: String) -> JSONObject? { if case .object(let object) = values[name] { object } else { nil } }
   func objects(_ name: String) -> [JSONObject] { if case .list(let list) = values[name] { list } else { [] } }
-
-  /// The elements of an array that are numbers.
   func integers(_ name: String) -> [Int] { if case .numbers(let numbers) = values[name] { numbers } else { [] } }
 
-  /// The members of an object that are numbers.
   func numbers(_ name: String) -> [String: Int] {
     object(name)?.values.compactMapValues { if case .number(let number) = $0 { number } else { nil } } ?? [:]
   }

@@ -28,7 +28,6 @@ struct MemberTable: Equatable {
     var bytes: [UInt8]
   }
 
-  /// The newest image that was published.
   struct Image: Equatable {
     /// The last message that it covers.
     var position: UInt64
@@ -249,7 +248,6 @@ extension MemberTable.Image {
       chunks: chunks, first: first)
   }
 
-  /// Reads ``text``.
   init?(_ facts: JSONObject) {
     self.init(facts, host: facts.string("host") ?? "", moment: facts.unsigned("moment") ?? 0)
   }

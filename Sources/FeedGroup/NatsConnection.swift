@@ -144,7 +144,6 @@ final class NatsConnection: @unchecked Sendable {
   func close() { cnats_close(handle) }
 }
 
-/// C strings for the length of a call.
 private enum CStrings {
   static func withPointers<Result>(
     _ texts: [String?], _ body: (UnsafePointer<UnsafePointer<CChar>?>?, Int) -> Result

@@ -11,7 +11,6 @@ struct OwnMessages {
   struct Announcement: Equatable {
     /// Counted by the caller.
     let number: Int
-    /// Whether the log has it.
     var isDecided = false
     /// The reason why it was not accepted: the configuration of another host defines a feed differently.
     var refusal: String?

@@ -22,11 +22,9 @@ struct StreamFollower {
 
   private enum Stage: Equatable {
     case idle(retryAt: UInt64)
-    /// Asked for the state of the stream.
     case asking(at: UInt64)
     /// Asked for the message that was read last.
     case comparing(at: UInt64)
-    /// Asked for a consumer.
     case creating(at: UInt64)
     case following
   }
@@ -39,7 +37,6 @@ struct StreamFollower {
 
   private let settings: GroupSettings
   private let report: GroupReport
-  /// The next message of the stream.
   private(set) var next: UInt64
   /// The last message that the stream had when it was followed first.
   private(set) var firstEnd: UInt64?

@@ -55,7 +55,6 @@ struct StreamInquiry {
   /// Whether the servers have less than was read when they were asked.
   var isBehind: Bool { state.map { $0.last &+ 1 < next } ?? false }
 
-  /// Whether the stream can be followed from `next` on.
   mutating func verdict(_ state: StreamState, next: UInt64, now: UInt64) -> Verdict {
     do throws(GroupError) {
       let found = try StreamIdentity(state.description, stream: settings.stream)

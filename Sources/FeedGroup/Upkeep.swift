@@ -6,7 +6,6 @@ import FeedSystem
 ///
 /// Invariant: at most one image is under way, and at most one digest. An image that is asked for meanwhile follows.
 struct Upkeep {
-  /// What a mark is for.
   enum Purpose {
     case digest(mark: UInt64)
     /// An image, with the table of the members at that place; published if `isShared`.
@@ -135,7 +134,6 @@ struct Upkeep {
     return isAskedFor
   }
 
-  /// Makes a mark for the last image of this host.
   mutating func requestLastImage(_ table: MemberTable) -> UInt64 { makeMark(.image(table, isShared: false)) }
 
   mutating func didWriteImage(_ position: UInt64, bytes: Int, isShared: Bool, now: UInt64) {

@@ -28,7 +28,6 @@ package func padded(_ number: some BinaryInteger, to width: Int, radix: Int = 10
 }
 
 extension String {
-  /// The text as a JSON string, with quotes.
   package var quotedAsJSON: String { ByteBuffer.text { $0.appendJSONString(self) } }
 
   /// The text in one line that is safe to print: each character that could control a terminal is replaced by U+FFFD.

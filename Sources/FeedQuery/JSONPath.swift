@@ -11,7 +11,6 @@ public struct JSONPath: Sendable {
   /// The memory of the compiled path in bytes, about. Depends only on the text.
   public let size: Int
   let program: Program
-  /// The index of the query in the program.
   let query: Int32
   let syntax: QuerySyntax
 
@@ -229,7 +228,6 @@ public struct ElementwisePath: Sendable {
     case all
     case index(Int)
     case slice(SliceBounds)
-    /// All elements that a filter accepts.
     case filter(Int32)
   }
 

@@ -213,7 +213,6 @@ final class SourceMailbox: Sendable {
     wakeUp.signal()
   }
 
-  /// Removes and returns all reports, in order.
   func take() -> [SourceReport] {
     wakeUp.clear()
     return reports.withLock { reports in

@@ -123,7 +123,6 @@ struct SourceQuery {
   private static func digits(_ number: Double) -> String? { number.isFinite ? "\(number)" : nil }
 }
 
-/// Lexical checks of SQL text.
 enum SQLText {
   /// The first word after white space and comments, in upper case.
   static func firstWord(of text: String) -> String {

@@ -176,7 +176,6 @@ public enum Right: String, CaseIterable, Sendable {
 ///
 /// Their names begin with `feedd_`; those of counters end in `_total`.
 public enum Metrics {
-  /// One member of `stats`.
   struct Metric: Sendable {
     let member: String
     /// The name without `feedd_`.

@@ -93,7 +93,6 @@ public struct UpdateForm: ~Copyable {
 }
 
 extension Request {
-  /// The operations of a transaction that are looked at.
   private static let lookedAt = 4096
 
   /// Whether the request may need more space in the stored state, or is a transaction of so many operations that they are not looked

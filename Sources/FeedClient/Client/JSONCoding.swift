@@ -178,7 +178,6 @@ private struct TreeEncoder: Encoder, SingleValueEncodingContainer, UnkeyedEncodi
 }
 
 enum JSONViewDecoder {
-  /// Decodes the JSON text of an element.
   static func decode<T: Decodable>(_ type: T.Type, from text: [UInt8]) throws -> T {
     var scanner = JSONScanner(maxDepth: 10_100)
     return try text.withUnsafeBytes { bytes in try T(from: ViewDecoder(view: try scanner.scan(bytes), codingPath: [])) }

@@ -190,9 +190,7 @@ public enum ClientError: Error, Equatable, Sendable {
   case malformed(MalformedMessage)
   /// A message contradicts the earlier ones: the copy of the feed is wrong.
   case fault(FeedFault)
-  /// The deadline passed.
   case timedOut
-  /// A system call failed.
   case system(SystemError)
 }
 
@@ -219,7 +217,6 @@ extension ClientError: CustomStringConvertible {
   }
 }
 
-/// Returns what is read of a message.
 package func reading<Value>(_ read: @autoclosure () throws(MalformedMessage) -> Value) throws(ClientError) -> Value {
   do throws(MalformedMessage) { return try read() } catch { throw .malformed(error) }
 }

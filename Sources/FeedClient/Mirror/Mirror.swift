@@ -31,7 +31,6 @@ public struct Mirror: Sendable {
   public private(set) var selected: [IndexPath] = []
   /// The revision of the mirror, and the messages that may follow.
   public private(set) var progress: WatchProgress
-  /// The snapshot that is being received.
   private var incoming: IncomingSnapshot
 
   /// Creates an empty mirror for a watch that was not resumed.

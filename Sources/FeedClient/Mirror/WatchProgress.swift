@@ -228,10 +228,8 @@ struct IncomingSnapshot: Sendable {
   private var places: SnapshotPlaces
   private(set) var sections: [Mirror.Section] = []
 
-  /// Creates a snapshot with these sections and no rows.
   init(sections: [SectionSummary]) { places = SnapshotPlaces(sections) }
 
-  /// The sections, without rows.
   var emptySections: [Mirror.Section] {
     places.sections.map { Mirror.Section(name: $0.name, key: $0.key, rows: ChunkedList()) }
   }
@@ -241,7 +239,6 @@ struct IncomingSnapshot: Sendable {
     try places.check(at: part.at, count: part.elements.count, isLast: part.isLast)
   }
 
-  /// Adds the rows of a checked part.
   mutating func add(_ part: SnapshotPart) {
     if sections.isEmpty { sections = emptySections }
     places.add(count: part.elements.count)

@@ -42,11 +42,9 @@ public struct Watcher: Sendable {
     /// Send `watch` for `$feeds` without a snapshot, then call ``startedList()`` or ``refused(_:)``. Call ``listed()``
     /// when a notification contains the feed or its collection.
     case watchList
-    /// Send `unwatch` for `$feeds`.
     case unwatchList
     /// Close the connection and wait this many nanoseconds, then call ``rested()``.
     case rest(UInt64)
-    /// Continue reading.
     case read
     case fail(ClientError)
   }

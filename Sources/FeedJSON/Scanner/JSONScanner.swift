@@ -276,7 +276,5 @@ struct Tape {
   /// Moves the tokens to more memory, twice as much for a short tape. Returns nil, and this tape stays valid, if there is none.
   @inline(never)
   func enlarged() -> Tape? { Tape(resizing: start, used: capacity, capacity &+ min(capacity, Self.longestStep)) }
-
-  /// Frees the memory.
   func deallocate() { free(start) }
 }

@@ -25,7 +25,6 @@ struct ScanPass {
   private(set) var isPaused = false
   fileprivate(set) var nesting = Nesting()
 
-  /// The containers that are open.
   struct Nesting {
     var depth = 0
     /// The tape index of the innermost open container.

@@ -4,7 +4,6 @@ struct NumberTail {
   private(set) var end: UnsafePointer<UInt8>
   private(set) var flags = JSONToken.isPlainInteger
   private(set) var isWrong = false
-  /// The error, if `isWrong`.
   private(set) var fault = JSONError.Kind.invalidNumber
 
   @inline(never)
@@ -66,7 +65,6 @@ struct StringTail {
   private(set) var end: UnsafePointer<UInt8>
   private(set) var flags: UInt32 = 0
   private(set) var isWrong = false
-  /// The error, if `isWrong`.
   private(set) var fault = JSONError.Kind.truncated
 
   @inline(never)

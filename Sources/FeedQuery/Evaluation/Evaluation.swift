@@ -34,7 +34,6 @@ struct Evaluation {
     self.steps = pace?.begin(steps: steps) ?? steps
   }
 
-  /// Whether the steps have run out.
   @inline(__always)
   var isExhausted: Bool { mutating get { steps < 0 && !refill() } }
   var allSteps: Int { steps &+ reserve }
@@ -50,7 +49,6 @@ struct Evaluation {
     return steps >= 0
   }
 
-  /// Charges the work of reading `bytes` bytes.
   @inline(__always)
   mutating func charge(bytes: Int) { steps &-= bytes &>> 4 }
 

@@ -111,7 +111,6 @@ private struct NodeFrame {
     case finish
   }
 
-  /// The source of selected children.
   private enum Source {
     /// None: the next selector has not begun.
     case idle

@@ -11,7 +11,6 @@ final class Program: @unchecked Sendable {
   let tables: ProgramTables
   private let release: () -> Void
 
-  /// Copies the tables of `builder`.
   init(_ builder: borrowing ProgramBuilder) {
     builder.checkInvariants()
     let names = Self.table(builder.bytes)
@@ -70,7 +69,6 @@ struct ProgramTables {
   }
 }
 
-/// A range in the bytes of the program.
 struct ByteRange {
   var offset: UInt32
   var count: UInt32
@@ -136,9 +134,7 @@ struct Test {
   var onTrue: Int32
   var onFalse: Int32
 
-  /// The filter accepts the node.
   static let accept: Int32 = -1
-  /// The filter rejects the node.
   static let reject: Int32 = -2
 }
 

@@ -41,7 +41,6 @@ struct ProgramBuilder {
       }
   }
 
-  /// Adds a query. Returns its index.
   mutating func add(_ syntax: QuerySyntax) throws(QueryError) -> Int32 {
     // Nested filters append selectors of their own. So the selectors of this query are compiled first and appended together.
     var made: [Selector] = []
@@ -72,7 +71,6 @@ struct ProgramBuilder {
     }
   }
 
-  /// Adds an operand. Returns its index.
   private mutating func add(_ syntax: OperandSyntax) throws(QueryError) -> Int32 {
     let operand: Operand
     switch syntax {
@@ -85,7 +83,6 @@ struct ProgramBuilder {
     return Self.append(operand, to: &operands)
   }
 
-  /// Adds a literal. Returns its index.
   private mutating func add(_ syntax: LiteralSyntax) -> Int32 {
     let literal: Literal
     switch syntax {
@@ -106,7 +103,6 @@ struct ProgramBuilder {
     return range
   }
 
-  /// Appends an entry to a table. Returns its index.
   private static func append<Entry>(_ entry: Entry, to table: inout [Entry]) -> Int32 {
     table.append(entry)
     return Int32(table.count - 1)

@@ -36,7 +36,6 @@ final class RegexpMatcher: Sendable {
   private let states: RegexpStates
   /// The cost of compiling, in the unit of `work`.
   let cost: Int
-  /// The number of instructions of the program.
   private let instructionCount: Int
   /// The memory of the program in bytes.
   let size: Int
@@ -179,7 +178,6 @@ struct RegexpProgram: Sendable {
   enum Instruction: Sendable {
     /// Reads a code point of a set and continues at `next`.
     case set(Int32, next: Int32)
-    /// Continues at both.
     case split(Int32, Int32)
     /// Continues if at the beginning of the text.
     case start(next: Int32)
@@ -309,7 +307,6 @@ indirect enum RegexpSyntax: Equatable, Sendable {
 enum RegexpFailure: Error {
   /// The text is not an I-Regexp.
   case syntax(QueryError)
-  /// The expression exceeds a limit.
   case limit(QueryError)
 
   static func tooLarge(at offset: Int) -> RegexpFailure {

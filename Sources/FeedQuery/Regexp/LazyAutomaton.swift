@@ -19,7 +19,6 @@ final class LazyAutomaton {
   private var pool: [Int32] = []
   /// The number of the state with each list of instructions, to which -1 is appended for an accepting state.
   private var stateNumbers: [[Int32]: UInt32] = [:]
-  /// The maximum number of states.
   private let stateLimit: Int
   private var closure: RegexpClosure
 
@@ -205,7 +204,6 @@ extension LazyAutomaton {
 struct RegexpClosure {
   /// The reached instructions that need a code point or the end of the text.
   var instructions: [Int32] = []
-  /// Whether the match was reached.
   var accepts = false
   /// The number of instructions visited since `begin`.
   private(set) var visits = 0
@@ -222,7 +220,6 @@ struct RegexpClosure {
     reached = []
   }
 
-  /// Empties the set.
   mutating func begin() {
     instructions.removeAll(keepingCapacity: true)
     accepts = false

@@ -197,7 +197,6 @@ extension RegexpParser {
     }
   }
 
-  /// Parses an escape, beginning at its `\`.
   private mutating func escape() throws(RegexpFailure) -> RegexpEscape {
     let start = cursor.offset
     cursor.advance()
@@ -234,7 +233,6 @@ extension RegexpParser {
     return error(at: start, "unknown escape `\\` before \(cursor.found); \(advice)")
   }
 
-  /// Parses a category, `p{…}`.
   private mutating func category(from start: Int, isNegated: Bool) throws(RegexpFailure) -> CodePointSet {
     cursor.advance()
     guard cursor.consume("{") else { throw error("expected `{` and a category as in `\\p{Lu}`, found \(cursor.found)") }

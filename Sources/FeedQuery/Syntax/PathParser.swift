@@ -76,7 +76,6 @@ extension PathParser {
 enum QueryFunction: String, CaseIterable {
   case length, count, match, search, value
 
-  /// The number of arguments.
   var arity: Int {
     switch self {
     case .length, .count, .value: 1

@@ -10,7 +10,6 @@ struct QuerySyntax: Equatable, Sendable {
   var isSingular: Bool { segments.allSatisfy(\.isSingular) }
 }
 
-/// A child or descendant segment.
 struct SegmentSyntax: Equatable, Sendable {
   /// The offset of the segment in the text of the query, in bytes.
   var offset: Int
@@ -178,7 +177,6 @@ struct TextCursor {
     offset = min(offset + count, bytes.count)
   }
 
-  /// Returns to an earlier value of `offset`.
   mutating func rewind(to earlier: Int) {
     assert(earlier >= 0 && earlier <= offset, "rewinding forwards")
     offset = earlier

@@ -230,7 +230,6 @@ public struct RepeatableInput: ~Copyable {
   private let file: Descriptor
   /// The offset of the first byte of the input in the file.
   private let start: Int
-  /// The name of the input in an error.
   private let name: String
 
   /// Opens a file, or standard input.

@@ -63,7 +63,6 @@ public struct OptionDescription: Equatable, Sendable {
 }
 
 public enum OptionValue: Equatable, Sendable {
-  /// The option has no value.
   case none
   /// Non-empty text. The word is its placeholder in the help, such as `PATH`.
   case text(String)
@@ -72,7 +71,6 @@ public enum OptionValue: Equatable, Sendable {
   case bytes(ClosedRange<Int>)
   /// A duration in this range: `250ms`, `30s`, `1.5m`, `2h`, `7d`. The default unit is seconds.
   case duration(ClosedRange<Duration>)
-  /// One of these words.
   case choice([String])
 
   /// The placeholder of the value in the help; nil if there is no value.

@@ -34,7 +34,6 @@ public enum ProcessIdentity {
     return .current
   }
 
-  /// The name of the program, for its messages.
   private static var program: Substring { CommandLine.arguments.first?.split(separator: "/").last ?? "" }
 
   private static func end(_ status: Int32, _ reason: String) -> Never {

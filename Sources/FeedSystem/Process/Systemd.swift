@@ -59,7 +59,6 @@ public struct Notify: Sendable {
     case ready, stopping
     /// The service is reloading its configuration. ``ready`` follows.
     case reloading
-    /// The service is alive.
     case watchdog
     /// Starting or stopping takes this much longer.
     case extendTimeout(Duration)

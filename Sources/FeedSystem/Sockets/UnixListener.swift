@@ -40,7 +40,6 @@ extension UnixListener {
   public enum Accepted: Equatable, Sendable {
     /// A connection. Its descriptor is nonblocking and closed on exec, and the caller owns it.
     case connection(Int32)
-    /// No connection waits.
     case none
     /// This connection failed before it was accepted. The next one may succeed.
     case retry
