@@ -17,7 +17,6 @@ public struct CRC32: Sendable, Equatable {
 
   /// The digest of the bytes given to `update` so far. O(1).
   @inlinable public var value: UInt32 { ~state }
-
   /// The digest as the protocol writes it: eight lower-case hexadecimal digits.
   public var hex8: String { padded(value, to: 8, radix: 16) }
 

@@ -75,7 +75,6 @@ public struct Change: Equatable, Sendable {
 
   /// Whether no section is added or deleted. O(1).
   @inlinable public var hasSameSections: Bool { sectionsDeleted.isEmpty && sectionsAdded.isEmpty }
-
   /// Whether the change replaces elements only, so that coordinates before and after it are the same.
   @inlinable public var onlyUpdates: Bool { deleted.isEmpty && added.isEmpty && hasSameSections }
 
@@ -207,10 +206,8 @@ extension IndexPath: CustomStringConvertible {
   @inlinable public var isByValue: Bool { lengthAndKind & Self.byValue != 0 }
 
   @usableFromInline var shortLength: UInt32 { @inlinable get { lengthAndKind & ~Self.byValue } }
-
   /// The section's name: that of the feed or the bin whose rows it holds.
   public var name: String { long.isEmpty ? withNameBytes { String(decoding: $0, as: UTF8.self) } : long }
-
   /// The length of the name in bytes of UTF-8.
   @inlinable public var nameLength: Int { shortLength > 0 ? Int(shortLength) : long.utf8.count }
 

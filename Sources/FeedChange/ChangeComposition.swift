@@ -59,7 +59,6 @@ public struct ChangeAccumulator: Sendable {
 
   /// Whether the composition is known to be empty. It can be empty although this is false.
   public var isEmpty: Bool { parts.isEmpty }
-
   /// An upper bound of the size of the composition. O(log n).
   public var size: Int { parts.reduce(0) { $0 + $1.size } }
 
@@ -105,7 +104,6 @@ extension Change {
   }
 
   private var onlyAddsRows: Bool { !added.isEmpty && size == added.count }
-
   /// Whether the change knows rows of which it lists the new place.
   fileprivate var hasPairs: Bool { !moves.isEmpty || !transfers.isEmpty }
 }

@@ -13,7 +13,6 @@ public struct ChunkedList<Element> {
 
   /// The number of elements.
   @inlinable public var count: Int { length }
-
   /// The number of chunks, for tests.
   package var chunkCount: Int { chunks.count }
 

@@ -1,6 +1,5 @@
 import FeedJSON
 import FeedSystem
-import Synchronization
 
 /// A feed of a daemon, as an asynchronous sequence of updates.
 ///

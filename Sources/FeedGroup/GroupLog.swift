@@ -173,7 +173,6 @@ public final class GroupLog: CommitLog {
 
   /// Whether everything was read that the stream had when this member began to follow it.
   public var isCaughtUp: Bool { notices.isCaughtUp }
-
   /// Whether the log takes nothing from this member now: it is unreachable, or the member has left the group.
   public var isAway: Bool { status.unreachable != nil || hasLeft }
 

@@ -84,7 +84,6 @@ final class GroupMachine {
   var replicas: Int? { follower.state?.replicas }
   /// The name of the next image: not that of the newest one.
   var nextImageName: String { PublishedImage.names.first { $0 != table.image?.name } ?? PublishedImage.names[0] }
-
   /// What became of the last announcement of feeds.
   var announcement: OwnMessages.Announcement { own.announcement }
 

@@ -118,7 +118,6 @@ final class NatsConnection: @unchecked Sendable {
   }
 
   var isConnected: Bool { cnats_is_connected(handle) }
-
   /// The maximum bytes of a message; 0 if no server was connected yet.
   var maxPayload: Int { Int(cnats_max_payload(handle)) }
 

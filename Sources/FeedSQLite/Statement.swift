@@ -57,7 +57,6 @@ public final class Statement {
   }
 
   public var sql: String { sqlite3_sql(handle).map { String(cString: $0) } ?? "" }
-
   /// Whether the statement does not write to the database file.
   public var isReadOnly: Bool { sqlite3_stmt_readonly(handle) != 0 }
 }

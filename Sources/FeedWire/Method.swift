@@ -102,10 +102,8 @@ extension Method {
   }
 
   public var name: String { "\(rules.name)" }
-
   /// Whether a request may define feeds.
   @inlinable @inline(__always) public var mayDefine: Bool { self == .define || self == .transaction }
-
   /// Whether a request changes no rows, and its answer or its work grows with what the daemon holds.
   @inlinable @inline(__always) public var readsFeeds: Bool { !isLogged && (rules.right != nil || self == .feeds) }
 

@@ -1,7 +1,6 @@
 import FeedJSON
 import FeedSystem
 import Glibc
-import Synchronization
 
 /// The thread of a ``Client``: sends the requests of all tasks over one connection and delivers the answers.
 ///

@@ -51,13 +51,10 @@ public final class Connection {
 
   /// The descriptor to poll for reading, and for writing while ``hasOutput``.
   public var descriptor: Int32 { stream.descriptor }
-
   /// What to wait for on the descriptor.
   public var interest: Readiness { hasOutput ? [.readable, .writable] : .readable }
-
   /// Whether there are queued bytes that were not written yet.
   public var hasOutput: Bool { output.count > 0 }
-
   /// The number of queued bytes that were not written yet.
   public var outputCount: Int { output.count }
 
@@ -285,7 +282,6 @@ package struct ByteQueue: ~Copyable {
   deinit { block.deallocate() }
 
   package var count: Int { tail - head }
-
   /// The bytes in the queue; valid until the next ``room(atLeast:)``, even if they are consumed.
   package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: block + head, count: tail - head) }
 

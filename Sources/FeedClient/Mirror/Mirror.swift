@@ -61,7 +61,6 @@ public struct Mirror: Sendable {
 
   /// Whether the mirror has the rows of a complete state.
   public var isShown: Bool { progress.position != nil }
-
   /// The number of rows. O(sections).
   public var count: Int { sections.reduce(0) { $0 + $1.rows.count } }
 

@@ -61,7 +61,6 @@ public struct WatchProgress: Equatable, Sendable {
 
   /// The position from which a later watch can resume: the last complete state; nil before the first.
   public var position: FeedPosition? { lastComplete.map { FeedPosition(epoch: $0.epoch, revision: $0.current) } }
-
   /// Whether the copy is complete and no snapshot is expected.
   public var isLive: Bool { phase == .live }
 

@@ -58,19 +58,14 @@ public final class Follower {
 
   /// The descriptor to poll; nil without a connection.
   public var descriptor: Int32? { connection?.descriptor }
-
   /// The events to poll ``descriptor`` for.
   public var interest: Readiness { connection?.interest ?? .readable }
-
   /// The time to call ``advance(_:)`` if nothing is ready, in nanoseconds of ``MonotonicClock``; 0 means immediately.
   public var deadline: UInt64? { isPaused || !hasStarted ? 0 : restsUntil }
-
   /// The progress of the watch; nil before it has started.
   public var progress: WatchProgress? { watcher.progress }
-
   /// The position from which a later watch can resume.
   public var position: FeedPosition? { watcher.position }
-
   /// Whether the last watch was requested with a snapshot, unless it resumes.
   public var asksForSnapshot: Bool { watcher.asksForSnapshot }
 

@@ -169,16 +169,12 @@ public struct Watcher: Sendable {
 
   /// Whether messages about the feed are expected.
   public var isWatching: Bool { state == .watching }
-
   /// Whether `$feeds` is watched on this connection.
   var isFollowingList: Bool { followsList }
-
   /// Whether the next response is that of `watch` for `$feeds`.
   var isAskingForList: Bool { state == .askingForList }
-
   /// Whether the next response is that of `hello`.
   var isGreeting: Bool { state == .greeting }
-
   /// Whether to retry after a failure.
   private var isPatient: Bool { hasBegun ? options.reconnects : options.waits }
 

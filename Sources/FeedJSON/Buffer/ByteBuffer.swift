@@ -33,15 +33,12 @@ import Glibc
 
   /// The first byte. It moves when the buffer grows.
   @inlinable public var pointer: UnsafeMutablePointer<UInt8> { block }
-
   /// The number of bytes that fit without growing.
   @inlinable public var capacity: Int { room }
-
   /// The number of bytes written.
   @inlinable public var count: Int { used }
 
   @inlinable public var isEmpty: Bool { used == 0 }
-
   /// The bytes written. Valid until the next mutation.
   @inlinable public var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: block, count: used) }
 

@@ -30,16 +30,12 @@
   @inlinable public var byteOffset: Int { Int(token.pointee.offset) }
 
   @inlinable var start: UnsafePointer<UInt8> { base + Int(token.pointee.offset) }
-
   /// The position after the last token of this value.
   @inlinable var tokenEnd: UnsafePointer<JSONToken> { token + Int(token.pointee.span) }
-
   /// Whether the value has no white space outside strings.
   @inlinable public var isCompact: Bool { token.pointee.info & JSONToken.hasSpaces == 0 }
-
   /// The value of `true` or `false`; nil for other kinds.
   @inlinable public var bool: Bool? { isKind(.true) ? true : isKind(.false) ? false : nil }
-
   /// Whether this is `null`.
   @inlinable public var isNull: Bool { isKind(.null) }
 

@@ -37,7 +37,6 @@ struct Evaluation {
   @inline(__always)
   var isExhausted: Bool { mutating get { steps < 0 && !refill() } }
   var allSteps: Int { steps &+ reserve }
-
   /// The steps that ``pace`` holds.
   var reserve: Int { pace?._withUnsafeGuaranteedRef { $0.reserve } ?? 0 }
 

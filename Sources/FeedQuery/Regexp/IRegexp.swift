@@ -1,5 +1,4 @@
 import FeedJSON
-import Synchronization
 
 /// An I-Regexp (RFC 9485). Matching takes time linear in the text for any expression.
 ///

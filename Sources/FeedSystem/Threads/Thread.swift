@@ -120,7 +120,6 @@ public enum BootClock {
 public enum WallClock {
   /// Nanoseconds since 1970-01-01 00:00 UTC. This clock can be set back.
   public static var now: UInt64 { nanoseconds(CLOCK_REALTIME) }
-
   /// The present time as RFC 3339 text in UTC with milliseconds: `2026-03-01T12:00:00.123Z`.
   public static var text: String { text(now) }
 
