@@ -133,19 +133,14 @@ struct StreamFollower {
     "\(GroupLog.divergence) from the log at message \(sequence): the servers lost messages and stored others"
   }
 
-  /// Looks at what a message tells of what its member had read.
   mutating func compare(_ message: GroupMessage, at sequence: UInt64, _ records: LogRecords, now: UInt64) {
     audit.compare(message, at: sequence, records, now: now)
   }
 
-  /// Lets what was read be compared with the messages of the servers.
   mutating func dispute() { audit.dispute() }
-
-  /// Whether another member has read something else. Which of the two the servers have is still to be found out.
   var isDisputed: Bool { audit.isDisputed }
 
-  /// Compares what was read with the messages of the servers if another member has read something else. Returns whether it is to
-  /// be told what this one has read.
+  /// See ``LogAudit``.
   mutating func beginDispute(_ records: LogRecords, now: UInt64) -> Bool {
     isFollowing && audit.beginDispute(records, first: state?.first ?? 1, now: now)
   }

@@ -18,17 +18,6 @@ struct Upkeep {
   /// Nanoseconds between two images of a busy group.
   private static let imagePause = 20 * second
 
-  /// When what failed is tried again: more and more seldom.
-  private struct Retries {
-    private static let pauses = (first: 10 * second, last: 640 * second)
-    private var pause = pauses.first
-
-    mutating func next(after now: UInt64) -> UInt64 {
-      defer { pause = min(2 &* pause, Self.pauses.last) }
-      return now &+ pause
-    }
-  }
-
   private let settings: GroupSettings
   /// The number of the last mark that was given to the engine, and what each is for.
   private var lastMark: UInt64 = 0
@@ -38,8 +27,8 @@ struct Upkeep {
   private var markDueAt: UInt64?
   private var imageDueAt: UInt64?
   /// Each try to publish an image writes the whole state, and leaves chunks on the servers.
-  private var publications = Retries()
-  private var writes = Retries()
+  private var publications = Backoff(first: 10 * second, longest: 640 * second)
+  private var writes = Backoff(first: 10 * second, longest: 640 * second)
   /// When an image of this host may be written again, after one that could not be.
   private var writesResumeAt: UInt64 = 0
   private(set) var imageIsUnderWay = false
@@ -138,23 +127,23 @@ struct Upkeep {
 
   mutating func didWriteImage(_ position: UInt64, bytes: Int, isShared: Bool, now: UInt64) {
     if !isShared { imageIsUnderWay = false }
-    writes = Retries()
+    writes.reset()
     ownImage = (position, bytes, 0, now)
   }
 
   mutating func didPublishImage() {
     imageIsUnderWay = false
-    publications = Retries()
+    publications.reset()
   }
 
   mutating func didFailImage(now: UInt64) {
     imageIsUnderWay = false
-    imageDueAt = publications.next(after: now)
+    imageDueAt = now &+ publications.next()
   }
 
   mutating func didFailToWriteImage(now: UInt64) {
     imageIsUnderWay = false
-    writesResumeAt = writes.next(after: now)
+    writesResumeAt = now &+ writes.next()
     if isShared { imageDueAt = writesResumeAt }
   }
 

@@ -39,10 +39,7 @@ public struct Descriptor: ~Copyable, Sendable {
 
   /// Reads the available bytes of the descriptor `number`, after waiting for at least one, also if the descriptor is
   /// nonblocking.
-  /// - Parameters:
-  ///   - deadline: the time of ``MonotonicClock`` at which to stop, even if bytes are available; nil for no limit.
-  ///   - operation: the words after "cannot" in an error.
-  /// - Returns: the number of bytes; 0 at the end of the stream.
+  /// - Parameter operation: the words after "cannot" in an error.
   static func readSome(
     into buffer: UnsafeMutableRawBufferPointer, from number: Int32, until deadline: UInt64? = nil,
     _ operation: String, _ path: String? = nil

@@ -1,3 +1,4 @@
+import FeedSystem
 import Glibc
 
 public struct WatchOptions: Equatable, Sendable {
@@ -63,7 +64,7 @@ public struct Watcher: Sendable {
 
   public let options: WatchOptions
   private var state = State.connecting
-  private var backoff = Backoff()
+  private var backoff = Backoff(first: 50_000_000, longest: 5_000_000_000)
   /// The `since` of the current watch.
   private var asked: FeedPosition?
   /// Whether `$feeds` is watched on this connection.
@@ -209,21 +210,4 @@ public struct Watcher: Sendable {
     state = .ended
     return .fail(error)
   }
-}
-
-/// The delay before the next attempt: doubled after each failure, up to a maximum.
-struct Backoff: Equatable, Sendable {
-  static let first: UInt64 = 50_000_000
-  static let longest: UInt64 = 5_000_000_000
-
-  private var upcoming = Backoff.first
-
-  /// Returns the delay before the next attempt, in nanoseconds.
-  mutating func next() -> UInt64 {
-    defer { upcoming = min(upcoming * 2, Self.longest) }
-    return upcoming
-  }
-
-  /// Resets the delay after a success.
-  mutating func reset() { upcoming = Self.first }
 }

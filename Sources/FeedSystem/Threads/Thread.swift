@@ -141,6 +141,26 @@ public enum ProcessorClock {
   public static var now: UInt64 { nanoseconds(CLOCK_PROCESS_CPUTIME_ID) }
 }
 
+/// The delay before the next attempt, in nanoseconds: doubled after each failure, up to a maximum.
+public struct Backoff: Equatable, Sendable {
+  private let first: UInt64
+  private let longest: UInt64
+  private var upcoming: UInt64
+
+  public init(first: UInt64, longest: UInt64) {
+    (self.first, self.longest) = (first, longest)
+    upcoming = first
+  }
+
+  /// Returns the delay before the next attempt.
+  public mutating func next() -> UInt64 {
+    defer { upcoming = min(2 &* upcoming, longest) }
+    return upcoming
+  }
+
+  public mutating func reset() { upcoming = first }
+}
+
 private func nanoseconds(_ clock: clockid_t) -> UInt64 {
   var time = timespec()
   let result = clock_gettime(clock, &time)
