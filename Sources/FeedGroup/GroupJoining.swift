@@ -76,7 +76,6 @@ struct GroupJoining: ~Copyable {
     try request(subject, [text], until: Self.time(after: Self.requestPatience))[0]
   }
 
-  /// Sends requests to JetStream and waits for the answers.
   private mutating func request(
     _ subject: String, _ texts: [String], until deadline: UInt64
   ) throws(GroupError) -> [JSONObject] {

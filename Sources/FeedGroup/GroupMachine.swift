@@ -78,16 +78,13 @@ final class GroupMachine {
   /// Whether it has read what the stream had when the servers were last asked. One that has stood still would publish an image that is
   /// older than those of the others, in the place of one of them.
   private var isCurrent: Bool { unreachableSince == nil && follower.state.map { table.position >= $0.last } ?? false }
-  /// The time since when the log is unreachable; nil if it is reachable.
   var unreachableSince: UInt64? { follower.unreachableSince }
   /// The copies of the stream that the servers keep; nil if that is not known yet.
   var replicas: Int? { follower.state?.replicas }
   /// The name of the next image: not that of the newest one.
   var nextImageName: String { PublishedImage.names.first { $0 != table.image?.name } ?? PublishedImage.names[0] }
-  /// What became of the last announcement of feeds.
   var announcement: OwnMessages.Announcement { own.announcement }
 
-  /// What this member does for all.
   var duties: Duties {
     let configured = own.configured.map { Array($0.keys) } ?? []
     return Duties(proposed: table.proposed(of: configured, by: settings.member), rank: Int(rank))

@@ -108,7 +108,6 @@ struct OwnMessages {
 
   func has(_ kind: GroupMessage.Kind) -> Bool { outgoing.messages.contains { $0.kind == kind } }
   var isEmpty: Bool { outgoing.isEmpty }
-  /// The time at which the oldest batch is refused.
   var deadline: UInt64? { outgoing.deadline }
 
   // MARK: Sending
@@ -179,7 +178,6 @@ struct OwnMessages {
     return batches.first.flatMap { first in batches.last.map { first...$0 } }
   }
 
-  /// The messages up to a number had their effect. Returns the one with the number.
   mutating func resolve(through number: UInt64) -> Outgoing.Message? {
     guard let message = outgoing.resolve(through: number) else { return nil }
     if message.batch != nil { refusal = nil }

@@ -245,7 +245,6 @@ struct FrameBuffer: ~Copyable {
   /// with the length that a frame claims.
   mutating func room() -> UnsafeMutableRawBufferPointer { queue.room() }
 
-  /// Adds the first `count` bytes of the last ``room()``.
   mutating func didFill(_ count: Int) { queue.didFill(count) }
 
   mutating func append(_ json: UnsafeRawBufferPointer) {

@@ -76,19 +76,16 @@ public struct Watcher: Sendable {
   /// The progress of the watch; nil before the first start.
   public private(set) var progress: WatchProgress?
 
-  /// Creates a watcher that starts by connecting.
   public init(_ options: WatchOptions) { self.options = options }
 
   /// The position from which a later watch can resume; nil before the first complete state.
   public var position: FeedPosition? { progress.map(\.position) ?? options.since }
 
-  /// Records that a connection was opened.
   public mutating func connected() -> Action {
     state = .greeting
     return .sendHello
   }
 
-  /// Records that no connection could be opened.
   public mutating func failedToConnect(_ error: ClientError) -> Action {
     guard case .noDaemon(let cause) = error, cause.code != EACCES, cause.code != ENOTSOCK, isPatient else {
       return fail(error)
@@ -139,7 +136,6 @@ public struct Watcher: Sendable {
     }
   }
 
-  /// Records that the connection was lost.
   public mutating func lost(_ error: ClientError) -> Action {
     guard case .closed = error, isPatient else { return fail(error) }
     return rest()
@@ -151,13 +147,11 @@ public struct Watcher: Sendable {
     return isPatient ? awaitFeed() : fail(.refused(reason))
   }
 
-  /// Records that the waiting time has passed.
   public mutating func rested() -> Action {
     state = .connecting
     return .connect
   }
 
-  /// Records a part of a snapshot.
   public mutating func took(snapshot revision: UInt64, isReset: Bool, isLast: Bool) throws(FeedFault) {
     try progress?.record(snapshot: revision, isReset: isReset, isLast: isLast)
   }

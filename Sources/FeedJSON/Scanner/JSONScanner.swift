@@ -17,7 +17,6 @@ public struct JSONScanner: ~Copyable {
   /// The most tokens that a text has needed since the last `releaseUnused()`.
   private var needed = 0
 
-  /// Creates a scanner without a tape.
   public init(maxDepth: Int = 512) { self.maxDepth = maxDepth }
 
   deinit { tape?.deallocate() }
@@ -75,7 +74,6 @@ public struct JSONScanner: ~Copyable {
   @inline(__always)
   mutating func take(_ tape: Tape) { self.tape = tape }
 
-  /// Records that the tape has so many tokens.
   @inline(__always)
   mutating func didWrite(_ count: Int) {
     tokenCount = count
@@ -135,7 +133,6 @@ extension JSONScanner: @unchecked Sendable {}
 
 /// The reason why a text is not exactly one strict JSON value, and its position.
 public struct JSONError: Error, Equatable, Sendable {
-  /// The kinds of errors.
   public enum Kind: UInt8, Sendable {
     /// A byte that is not allowed here.
     case unexpectedByte
