@@ -12,78 +12,42 @@ enum JSONTextEncoder {
 
 /// A value in the text that is being built.
 private final class Slot {
-  enum Content {
-    case nothing
-    case scalar(String)
-    case string(String)
-    case array([Slot])
-    case object([(name: String, slot: Slot)])
+  enum Content: Equatable {
+    case scalar(String), string(String), array, object
   }
 
-  var content = Content.nothing
+  var content = Content.scalar("null")
+  /// The items of an array, whose names are empty, or the members of an object.
+  private var items: [(name: String, slot: Slot)] = []
+  var count: Int { items.count }
 
-  /// Makes the content an object, unless it is one: a value may write its members through several containers, such as those of
-  /// its superclass and its own.
-  func beginObject() {
-    if case .object = content { return }
-    content = .object([])
-  }
+  /// Makes the content an array or an object, unless it is one: a value may write its members through several containers, such as
+  /// those of its superclass and its own.
+  func begin(_ container: Content) { if content != container { (content, items) = (container, []) } }
 
-  func beginArray() {
-    if case .array = content { return }
-    content = .array([])
-  }
-
-  var count: Int {
-    guard case .array(let items) = content else { return 0 }
-    return items.count
-  }
-
-  func append() -> Slot {
+  func add(_ name: String = "", to container: Content) -> Slot {
+    begin(container)
     let slot = Slot()
-    if case .array(var items) = content {
-      content = .nothing
-      items.append(slot)
-      content = .array(items)
-    } else {
-      content = .array([slot])
-    }
-    return slot
-  }
-
-  func add(_ name: String) -> Slot {
-    let slot = Slot()
-    if case .object(var members) = content {
-      content = .nothing
-      members.append((name, slot))
-      content = .object(members)
-    } else {
-      content = .object([(name, slot)])
-    }
+    items.append((name, slot))
     return slot
   }
 
   func write(to out: inout ByteBuffer) {
     switch content {
-    case .nothing: out.append("null")
     case .scalar(let text): out.append(string: text)
     case .string(let text): out.appendJSONString(text)
-    case .array(let items):
-      out.append(UInt8(ascii: "["))
+    case .array, .object:
+      let isObject = content == .object
+      out.append(isObject ? "{" : "[")
       for (place, item) in items.enumerated() {
         if place > 0 { out.append(UInt8(ascii: ",")) }
-        item.write(to: &out)
+        if isObject {
+          out.appendJSONString(item.name)
+          out.append(UInt8(ascii: ":"))
+        }
+        item.slot.write(to: &out)
       }
-      out.append(UInt8(ascii: "]"))
-    case .object(let members):
-      out.append(UInt8(ascii: "{"))
-      for (place, member) in members.enumerated() {
-        if place > 0 { out.append(UInt8(ascii: ",")) }
-        out.appendJSONString(member.name)
-        out.append(UInt8(ascii: ":"))
-        member.slot.write(to: &out)
-      }
-      out.append(UInt8(ascii: "}"))
+      out.append(isObject ? "}" : "]")
     }
   }
 }
@@ -94,23 +58,24 @@ private struct TreeEncoder: Encoder, SingleValueEncodingContainer, UnkeyedEncodi
   /// Whether each value is an item of an array.
   var isList = false
   var count: Int { slot.count }
-  init(slot: Slot, codingPath: [any CodingKey]) { (self.slot, self.codingPath) = (slot, codingPath) }
   var userInfo: [CodingUserInfoKey: Any] { [:] }
 
+  init(slot: Slot, codingPath: [any CodingKey]) { (self.slot, self.codingPath) = (slot, codingPath) }
+
   func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
-    slot.beginObject()
+    slot.begin(.object)
     return KeyedEncodingContainer(Keyed<Key>(slot: slot, codingPath: codingPath))
   }
 
   func unkeyedContainer() -> any UnkeyedEncodingContainer {
-    slot.beginArray()
+    slot.begin(.array)
     var list = self
     list.isList = true
     return list
   }
 
   func singleValueContainer() -> any SingleValueEncodingContainer { self }
-  private func next() -> Slot { isList ? slot.append() : slot }
+  private func next() -> Slot { isList ? slot.add(to: .array) : slot }
   mutating func encodeNil() { next().content = .scalar("null") }
   mutating func encode(_ value: Bool) { next().content = .scalar(value ? "true" : "false") }
   mutating func encode(_ value: String) { next().content = .string(value) }
@@ -148,7 +113,7 @@ private struct TreeEncoder: Encoder, SingleValueEncodingContainer, UnkeyedEncodi
     let codingPath: [any CodingKey]
 
     private func encoder(_ key: any CodingKey) -> TreeEncoder {
-      TreeEncoder(slot: slot.add(key.stringValue), codingPath: codingPath + [key])
+      TreeEncoder(slot: slot.add(key.stringValue, to: .object), codingPath: codingPath + [key])
     }
 
     func encodeNil(forKey key: Key) {
@@ -172,7 +137,7 @@ private struct TreeEncoder: Encoder, SingleValueEncodingContainer, UnkeyedEncodi
     ) -> KeyedEncodingContainer<Nested> { encoder(key).container(keyedBy: type) }
 
     func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { encoder(key).unkeyedContainer() }
-    func superEncoder() -> any Encoder { TreeEncoder(slot: slot.add("super"), codingPath: codingPath) }
+    func superEncoder() -> any Encoder { TreeEncoder(slot: slot.add("super", to: .object), codingPath: codingPath) }
     func superEncoder(forKey key: Key) -> any Encoder { encoder(key) }
   }
 }
