@@ -131,19 +131,21 @@ struct SourceConnection {
   }
 
   /// Opens the database and compiles the query without executing it.
-  /// - Throws: ``SourceQueryError`` if the query is wrong, another error if the database cannot be read.
-  mutating func check(_ specification: SourceSpecification) throws {
+  /// - Returns: what is wrong with the query; nil if nothing is.
+  /// - Throws: if the database cannot be read.
+  mutating func check(_ specification: SourceSpecification) throws -> String? {
     try memory.use {
       _ = try FileIdentity(following: specification.database)
       try Self.checkAreFiles(specification.database)
       let database = try open(specification.database)
-      try database.snapshot {
+      return try database.snapshot {
         do {
           _ = try compile(specification, in: database)
+          return nil
         } catch let error as SourceFault {
-          throw SourceQueryError(reason: error.reason)
+          return error.reason
         } catch let error as SQLiteError where error.code == SQLiteError.badStatement {
-          throw SourceQueryError(reason: error.message)
+          return error.message
         }
       }
     }

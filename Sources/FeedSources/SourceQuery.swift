@@ -218,10 +218,7 @@ public enum SourceCheck {
   public static func run(_ specification: SourceSpecification) -> [Finding] {
     var connection = SourceConnection()
     do {
-      try connection.check(specification)
-      return []
-    } catch let error as SourceQueryError {
-      return [.query(error.reason)]
+      return try connection.check(specification).map { [.query($0)] } ?? []
     } catch {
       let reason = SourceFault(any: error, specification.database).reason
       return (syntaxError(of: specification).map { [.query($0)] } ?? []) + [.database(reason)]
@@ -240,9 +237,4 @@ public enum SourceCheck {
     } catch {}
     return nil
   }
-}
-
-/// The reason why a query cannot be executed on a database that can be read.
-struct SourceQueryError: Error {
-  let reason: String
 }
