@@ -198,7 +198,7 @@ struct SocketLink: ~Copyable, Link {
   mutating func watch(_ id: ConnectionID, reading: Bool, writing: Bool) {
     guard isOpen(id) else { return }
     let slot = slots[id.rawValue]
-    var interest: EventInterest = []
+    var interest: Readiness = []
     if reading { interest.insert(.readable) }
     if writing { interest.insert(.writable) }
     guard interest != slot.interest else { return }
@@ -252,7 +252,7 @@ struct SocketLink: ~Copyable, Link {
     watchListener(.readable)
   }
 
-  private func watchListener(_ interest: EventInterest) {
+  private func watchListener(_ interest: Readiness) {
     guard let descriptor = acceptor.descriptor else { return }
     do throws(SystemError) {
       try poll.modify(descriptor, interest, token: Wakes.listener.rawValue)
@@ -298,7 +298,7 @@ private struct SocketSlot {
   /// At least 1 in an open slot. The next connection of the number has another one.
   let generation: UInt32
   /// The requested events. Not registered while detached.
-  var interest: EventInterest = .readable
+  var interest: Readiness = .readable
   /// Whether the slot is not in the event queue, because its peer hung up while nothing was watched.
   var isDetached = false
   /// Whether a read reached the end of the input.

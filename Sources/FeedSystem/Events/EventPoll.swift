@@ -21,12 +21,12 @@ public struct EventPoll: ~Copyable {
 
   deinit { events.deallocate() }
 
-  /// Adds `descriptor`. Closing it removes it.
-  public func add(_ descriptor: Int32, _ interest: EventInterest, token: UInt64) throws(SystemError) {
+  /// Adds `descriptor`. Closing it removes it. Hang-ups and errors are always reported.
+  public func add(_ descriptor: Int32, _ interest: Readiness, token: UInt64) throws(SystemError) {
     try control(EPOLL_CTL_ADD, descriptor, interest, token)
   }
 
-  public func modify(_ descriptor: Int32, _ interest: EventInterest, token: UInt64) throws(SystemError) {
+  public func modify(_ descriptor: Int32, _ interest: Readiness, token: UInt64) throws(SystemError) {
     try control(EPOLL_CTL_MOD, descriptor, interest, token)
   }
 
@@ -51,27 +51,15 @@ public struct EventPoll: ~Copyable {
   }
 
   private func control(
-    _ operation: Int32, _ descriptor: Int32, _ interest: EventInterest, _ token: UInt64
+    _ operation: Int32, _ descriptor: Int32, _ interest: Readiness, _ token: UInt64
   ) throws(SystemError) {
     var event = epoll_event()
-    event.events = interest.rawValue
+    event.events = UInt32(interest.rawValue)
     event.data.u64 = token
     guard epoll_ctl(handle.rawValue, operation, descriptor, &event) == 0 else {
       throw .last("register a descriptor for events")
     }
   }
-}
-
-/// The kinds of readiness that an ``EventPoll`` reports. Hang-ups and errors are always reported.
-public struct EventInterest: OptionSet, Sendable {
-  public let rawValue: UInt32
-  @inline(__always)
-  public init(rawValue: UInt32) { self.rawValue = rawValue }
-
-  /// Bytes to read, a connection to accept, or the end of the stream.
-  public static let readable = EventInterest(rawValue: EPOLLIN.rawValue)
-  /// Room to write at least one byte.
-  public static let writable = EventInterest(rawValue: EPOLLOUT.rawValue)
 }
 
 public struct Event: Sendable {
@@ -133,17 +121,20 @@ public struct WaitList: Sendable {
   }
 }
 
+/// Kinds of readiness. They have the same values for epoll and poll.
 public struct Readiness: OptionSet, Sendable {
   public let rawValue: Int16
+  @inline(__always)
   public init(rawValue: Int16) { self.rawValue = rawValue }
 
-  /// Bytes to read, or the end of the stream.
+  /// Bytes to read, a connection to accept, or the end of the stream.
   public static let readable = Readiness(rawValue: Int16(POLLIN))
   /// Room to write at least one byte, or a write that fails at once.
   public static let writable = Readiness(rawValue: Int16(POLLOUT))
 
   /// Waits for one of these kinds on `descriptor`. A hang-up or an error counts as all of them, because the next call
   /// reports it.
+  /// - Returns: the kinds that are ready; empty after the timeout, which is nil for none.
   public func wait(on descriptor: Int32, timeout: Duration? = nil) throws(SystemError) -> Readiness {
     let deadline = timeout.map { MonotonicClock.now &+ $0.clampedNanoseconds }
     while true {
