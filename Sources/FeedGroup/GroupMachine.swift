@@ -26,7 +26,6 @@ final class GroupMachine {
     var rank = 0
   }
 
-  private static let second: UInt64 = 1_000_000_000
   /// Bytes of batches that wait for their execution, above which the stream is not read further.
   private static let maxBacklog = 32 << 20
   /// How often another origin of this member may join in so many nanoseconds.
@@ -389,7 +388,7 @@ final class GroupMachine {
 
   /// Does what is due. Returns the nanoseconds until it should be called again.
   func tick(_ now: UInt64) -> UInt64 {
-    if reading != .on { return Self.second }
+    if reading != .on { return second }
     if let reason = own.overdue(now, unreachable: unreachableText) { fail(reason, now) }
     compareDigests(now)
     if follower.attend(isBusy: isBusy, now: now) { askForBucket() }
@@ -403,8 +402,8 @@ final class GroupMachine {
       own.add(.mark, "")
       flush(now)
     }
-    var pause = Self.second / 2
-    if !own.isEmpty || follower.isWaiting { pause = Self.second / 10 }
+    var pause = second / 2
+    if !own.isEmpty || follower.isWaiting { pause = second / 10 }
     if let deadline = own.deadline { pause = min(pause, deadline > now ? deadline - now : 0) }
     return max(pause, 1_000_000)
   }

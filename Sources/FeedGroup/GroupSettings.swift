@@ -47,6 +47,9 @@ public struct GroupSettings: Sendable, Equatable {
   var bucketStream: String { "OBJ_\(bucket)" }
 }
 
+/// A second in nanoseconds.
+let second: UInt64 = 1_000_000_000
+
 /// What the description of a group's stream says: who may follow it.
 struct StreamIdentity: Equatable {
   /// The version of the messages.

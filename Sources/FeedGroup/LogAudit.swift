@@ -20,7 +20,6 @@ struct LogAudit {
     case agreement
   }
 
-  private static let second: UInt64 = 1_000_000_000
   /// Requests for messages at once, and the messages that a comparison looks at.
   private static let window = 16
   private static let depth = 2048
@@ -87,7 +86,7 @@ struct LogAudit {
   /// Whether this member should tell what it has read, because the newest message is not followed by one that does.
   /// - Parameter rank: the number of members that do so before it.
   mutating func isTellingDue(_ records: LogRecords, rank: UInt64, now: UInt64) -> Bool {
-    guard newest > told, records.mark != nil, now &- toldAt >= Self.silence &+ rank &* Self.second else { return false }
+    guard newest > told, records.mark != nil, now &- toldAt >= Self.silence &+ rank &* second else { return false }
     toldAt = now
     return true
   }

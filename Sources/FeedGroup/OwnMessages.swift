@@ -16,7 +16,6 @@ struct OwnMessages {
     var refusal: String?
   }
 
-  private static let second: UInt64 = 1_000_000_000
   /// Nanoseconds without an acknowledgement after which a message is sent again.
   private static let patience = second
   /// Nanoseconds after which the servers must know of a message that they acknowledged.
@@ -48,7 +47,7 @@ struct OwnMessages {
   }
 
   /// The time before its deadline after which a message has no effect, so that the news of one in time arrives in time.
-  private var margin: UInt64 { min(settings.timeout, Self.second) / 4 }
+  private var margin: UInt64 { min(settings.timeout, second) / 4 }
 
   // MARK: Adding
 

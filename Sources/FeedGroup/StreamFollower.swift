@@ -29,7 +29,6 @@ struct StreamFollower {
     case following
   }
 
-  private static let second: UInt64 = 1_000_000_000
   /// Nanoseconds without an answer after which a request is repeated.
   private static let patience = second
   /// Nanoseconds between two questions for the state of the stream.

@@ -11,7 +11,6 @@ struct StreamInquiry {
     case lost(String)
   }
 
-  private static let second: UInt64 = 1_000_000_000
   /// Nanoseconds that a leader of the stream may take to find its end.
   private static let leaderPatience = 30 * second
 
@@ -92,7 +91,6 @@ struct StreamInquiry {
 
 /// Since when the log of a group is unreachable, and why.
 struct StreamReach {
-  private static let second: UInt64 = 1_000_000_000
   /// Nanoseconds without a message after which the consumer is silent.
   private static let silence = 2 * second
   /// Nanoseconds without an answer after which the stream has no leader.

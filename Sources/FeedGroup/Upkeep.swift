@@ -12,7 +12,6 @@ struct Upkeep {
     case image(MemberTable, isShared: Bool)
   }
 
-  private static let second: UInt64 = 1_000_000_000
   /// Nanoseconds for which the digests of other members are awaited.
   private static let digestPatience = 10 * second
   /// Nanoseconds between two images of a busy group.
@@ -64,7 +63,7 @@ struct Upkeep {
   }
 
   private mutating func scheduleMark(rank: UInt64, now: UInt64) {
-    if markDueAt == nil { markDueAt = now &+ rank * Self.second }
+    if markDueAt == nil { markDueAt = now &+ rank * second }
   }
 
   /// Another member has read something else, and this one what the servers have, as far as they have it. The digests tell which one
@@ -155,7 +154,7 @@ struct Upkeep {
     guard imageDueAt == nil, !imageIsUnderWay, isLong(table.bytesSinceImage, table.image?.bytes ?? 0, now) else {
       return
     }
-    imageDueAt = now &+ rank * 5 * Self.second
+    imageDueAt = now &+ rank * 5 * second
   }
 
   /// Compares what the servers have in the bucket with what was published. Servers that were killed may have lost an image, without
@@ -181,7 +180,7 @@ struct Upkeep {
   /// Publishes an image soon, unless another member is faster: one that was just published may be on its way.
   private mutating func scheduleImage(rank: UInt64, now: UInt64) {
     if imageDueAt != nil || imageIsUnderWay { return }
-    imageDueAt = now &+ 3 &* Self.second &+ rank * 5 * Self.second
+    imageDueAt = now &+ 3 &* second &+ rank * 5 * second
   }
 
   /// Returns a mark for an image that is due: one for all, or one for the next start of this host.
@@ -200,7 +199,7 @@ struct Upkeep {
       return false
     }
     let isCheap = ownImage.bytes <= 1 << 20 || ownImage.log >= ownImage.bytes / 4
-    return isCheap && now &- readAt >= Self.second || isLong(ownImage.log, ownImage.bytes, now)
+    return isCheap && now &- readAt >= second || isLong(ownImage.log, ownImage.bytes, now)
   }
 
   /// Whether an image is due after so many bytes of log: soon if they are many, and otherwise seldom, because a busy group would
