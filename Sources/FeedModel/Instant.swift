@@ -5,13 +5,9 @@
   /// Nanoseconds since the clock's origin.
   public var nanoseconds: UInt64
 
-  @inlinable public init(nanoseconds: UInt64) {
-    self.nanoseconds = nanoseconds
-  }
+  @inlinable public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
 
-  @inlinable public static func < (a: Instant, b: Instant) -> Bool {
-    a.nanoseconds < b.nanoseconds
-  }
+  @inlinable public static func < (a: Instant, b: Instant) -> Bool { a.nanoseconds < b.nanoseconds }
 
   /// The instant `seconds` later. Negative values count as 0; the result saturates.
   @inlinable public func adding(seconds: Double) -> Instant {

@@ -195,9 +195,7 @@ public final class Accounts {
   public let unowned: Account
   private var users: [UInt32: Account] = [:]
 
-  init() {
-    unowned = Account(owner: nil, total: total)
-  }
+  init() { unowned = Account(owner: nil, total: total) }
 
   /// The account of a user, or of the feeds that no user defined. It stays the same for as long as this object.
   func account(of owner: UInt32?) -> Account {

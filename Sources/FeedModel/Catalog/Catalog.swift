@@ -187,9 +187,7 @@ public final class Catalog {
   public func hasSlowViews(above feed: Feed) -> Bool { stepsAbove(feed) >= Self.manySteps }
 
   /// The most bins and views that look at the members of an element of a feed. O(bins).
-  public func readers(of feed: Feed) -> Int {
-    max(1, feed.kind.bins.count) + stepsAbove(feed) / Self.leastStepsOfView
-  }
+  public func readers(of feed: Feed) -> Int { max(1, feed.kind.bins.count) + stepsAbove(feed) / Self.leastStepsOfView }
 
   private func stepsAbove(_ feed: Feed) -> Int {
     feed.kind.bins.reduce(commit.graph.stepsAbove(feed.number)) { $0 + commit.graph.stepsAbove($1.number) }
@@ -228,9 +226,7 @@ public final class Catalog {
   // MARK: History
 
   /// The bytes of the histories of all feeds. O(feeds).
-  public var historyBytes: Int {
-    (0..<table.numberCount).reduce(0) { $0 &+ (table.history(ofNumber: $1)?.bytes ?? 0) }
-  }
+  public var historyBytes: Int { (0..<table.numberCount).reduce(0) { $0 &+ (table.history(ofNumber: $1)?.bytes ?? 0) } }
 
   /// Whether commits recorded so many changes since the last ``beginTrimming()`` that these may take much memory. O(1).
   public var hasManyChanges: Bool { commit.publisher.publishedChanges &- changesAtTrim >= Self.manyChanges }
@@ -327,9 +323,7 @@ final class DiscardedElements {
 
   var isEmpty: Bool { waiting.isEmpty }
 
-  deinit {
-    while !isEmpty { free(.max) }
-  }
+  deinit { while !isEmpty { free(.max) } }
 
   /// Takes over elements. `free` frees up to a number of them and returns whether none is left.
   func add(_ free: @escaping (Int) -> Bool) { waiting.append(free) }
@@ -352,7 +346,5 @@ final class DiscardedElements {
   }
 
   /// Frees up to `count` elements.
-  func free(_ count: Int) {
-    if let first = waiting.first, first(count) { waiting.removeFirst() }
-  }
+  func free(_ count: Int) { if let first = waiting.first, first(count) { waiting.removeFirst() } }
 }

@@ -72,14 +72,11 @@ extension Catalog {
   func checkNoParents(_ feed: Feed) throws(FeedError) {
     guard let parent = graph.parents(of: feed.number).first else { return }
     let name = table.mention(table[parent.feed], or: "another feed")
-    throw .definitionConflict(
-      feed: feed.name, reason: "\(name) shows it; remove it there or undefine that feed first")
+    throw .definitionConflict(feed: feed.name, reason: "\(name) shows it; remove it there or undefine that feed first")
   }
 
   private func add(_ definition: FeedDefinition, by owner: UInt32?) throws(FeedError) {
-    guard table.count < limits.maxFeeds else {
-      throw limits.exceeded(\.maxFeeds, "undefine feeds that are not needed")
-    }
+    guard table.count < limits.maxFeeds else { throw limits.exceeded(\.maxFeeds, "undefine feeds that are not needed") }
     let (account, bytes) = (accounts.account(of: owner), definition.storedBytes(limits))
     try account.checkRoom(feeds: 1, definitionBytes: bytes, limits)
     try checkRowsOfViews(above: table.list, added: 1)
@@ -183,9 +180,7 @@ extension Catalog {
     try commit.budget.usePreviews(of: plan.source)
     try commit.budget.use(rows: plan.source.count)
     if !view.isPlain { try commit.budget.use(allElements: plan.source.elementBytes(commit.pace)) }
-    if let account {
-      try checkIndex(of: plan, replacing: (feed?.kind as? ViewKind)?.charge.rows ?? 0, account)
-    }
+    if let account { try checkIndex(of: plan, replacing: (feed?.kind as? ViewKind)?.charge.rows ?? 0, account) }
     if view.filter != nil, limits.countsAllWork, !commit.isRestoring { try countSteps(of: plan, named: name) }
     return plan
   }

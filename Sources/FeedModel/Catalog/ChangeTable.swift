@@ -14,9 +14,7 @@ struct ChangeTable: ~Copyable {
     /// The next entry of the same derived feed; -1 for none.
     fileprivate var next = -1
 
-    init(place: Int, slot: Int, shift: UInt32) {
-      (self.place, self.slot, self.shift) = (place, slot, shift)
-    }
+    init(place: Int, slot: Int, shift: UInt32) { (self.place, self.slot, self.shift) = (place, slot, shift) }
   }
 
   struct Slot {
@@ -117,8 +115,7 @@ struct ChangeTable: ~Copyable {
   ) {
     if !slots[slot].isSorted { sortSources(of: slot) }
     sources.withUnsafeBufferPointer { entries in
-      let changes = SourceChanges(
-        slots: slots, entries: entries, first: slots[slot].firstSource, start, pace)
+      let changes = SourceChanges(slots: slots, entries: entries, first: slots[slot].firstSource, start, pace)
       body(changes, &slots[slot].change)
     }
   }
@@ -231,9 +228,7 @@ extension Change {
   fileprivate static let keptSize = 65_536
 
   /// Empties all lists. Their memory is kept for the next change unless it is large.
-  mutating func recycle() {
-    if size > Self.keptSize { self = Change() } else { removeAll(keepingCapacity: true) }
-  }
+  mutating func recycle() { if size > Self.keptSize { self = Change() } else { removeAll(keepingCapacity: true) } }
 
   /// The number of entries for which the lists have memory.
   fileprivate var capacity: Int {

@@ -228,9 +228,7 @@ public final class Commit {
   /// The number of rows and sections that ``result`` lists, and the bytes of the names of the sections that it adds.
   public var resultSize: (all: Int, nameBytes: Int) {
     var bytes = 0
-    for index in operation.result.sectionsAdded.indices {
-      bytes &+= operation.result.sectionsAdded[index].nameLength
-    }
+    for index in operation.result.sectionsAdded.indices { bytes &+= operation.result.sectionsAdded[index].nameLength }
     return (operation.size, bytes)
   }
 
@@ -357,9 +355,7 @@ public final class Commit {
   }
 
   /// Updates the feeds that show keyed sections after an undo.
-  private func keyedSectionsDidChange() {
-    for keyed in log.keyed { tellParents(of: keyed) }
-  }
+  private func keyedSectionsDidChange() { for keyed in log.keyed { tellParents(of: keyed) } }
 
   /// Ends an operation with one change of `feed`.
   ///

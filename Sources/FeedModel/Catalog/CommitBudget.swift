@@ -216,9 +216,7 @@ struct CommitBudget {
   /// Whether the filters of views over so many rows are not charged: they take few steps, or the rows are those of the first
   /// element of the request.
   @inline(__always)
-  func isFree(of rows: Int, isFirst: Bool) -> Bool {
-    !countsAllWork || graph.slowViews == 0 || isFirst && rows <= 1
-  }
+  func isFree(of rows: Int, isFirst: Bool) -> Bool { !countsAllWork || graph.slowViews == 0 || isFirst && rows <= 1 }
 
   /// Charges the filters of views over the rows that an operation added or updated.
   ///

@@ -18,9 +18,7 @@ final class FeedGraph {
     var repeats = 1
     /// By name, then by place.
     var parents: [Parent] = []
-    var route: Route? {
-      didSet { unretainedRoute = route.map { .passUnretained($0) } }
-    }
+    var route: Route? { didSet { unretainedRoute = route.map { .passUnretained($0) } } }
     private(set) var unretainedRoute: Unmanaged<Route>?
     /// The steps that all feeds above may take for the change of one row.
     var steps = 0
@@ -127,18 +125,14 @@ final class FeedGraph {
 
   /// Ends a commit or its rollback.
   @inline(__always)
-  func didClose() {
-    if !hadManagedRows.isEmpty { hadManagedRows.removeAll() }
-  }
+  func didClose() { if !hadManagedRows.isEmpty { hadManagedRows.removeAll() } }
 
   /// The feeds that show the rows of this one.
   func parents(of feed: FeedNumber) -> [Parent] { nodes[feed].parents }
   func hasParents(_ feed: FeedNumber) -> Bool { !nodes[feed].parents.isEmpty }
 
   /// Whether any watch, parent or selection depends on the changes of a feed.
-  func isSeen(_ feed: Feed) -> Bool {
-    feed.isObserved || hasParents(feed.number) || !feed.selection.isEmpty
-  }
+  func isSeen(_ feed: Feed) -> Bool { feed.isObserved || hasParents(feed.number) || !feed.selection.isEmpty }
 
   /// Adds a feed to the parents of its sources.
   func link(_ feed: Feed) {
@@ -424,9 +418,7 @@ final class Route {
 
   /// Whether ``follow(_:_:)`` knows the way of the change of one row: all feeds list that row or none, and no selection moves.
   @inline(__always)
-  func carries(_ row: ChangeOfOne) -> Bool {
-    isWhole && (row.isUpdate ? onlySlotsDerive : onlyShifts && !isSelected)
-  }
+  func carries(_ row: ChangeOfOne) -> Bool { isWhole && (row.isUpdate ? onlySlotsDerive : onlyShifts && !isSelected) }
 
   private var isSelected: Bool { steps.contains { $0.feed._withUnsafeGuaranteedRef { !$0.selection.isEmpty } } }
 

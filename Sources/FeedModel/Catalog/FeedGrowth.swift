@@ -61,9 +61,7 @@ extension FeedGraph {
   /// Throws if the feeds above a source could take too many steps for the change of one row.
   ///
   /// - Parameter steps: those that the feed itself takes when it has these sources.
-  private func checkSteps(
-    of feed: Feed?, _ steps: Int, sources: [Feed], _ limits: Limits
-  ) throws(FeedError) {
+  private func checkSteps(of feed: Feed?, _ steps: Int, sources: [Feed], _ limits: Limits) throws(FeedError) {
     func below(_ feed: Feed) -> [Feed] { feed.derived?.sources.map(\.feed) ?? [] }
     let above = feed.map { stepsAbove($0.number) } ?? 0
     var added: [FeedNumber: Int] = [:]
@@ -90,9 +88,7 @@ extension FeedGraph {
   }
 
   /// The number of ways in which feeds list the rows of this one when it gets other sections: itself and all feeds above.
-  func listings(of feed: Feed) -> Int {
-    pathsFromParents(of: feed).reduce(1) { saturatingSum($0, $1.paths) }
-  }
+  func listings(of feed: Feed) -> Int { pathsFromParents(of: feed).reduce(1) { saturatingSum($0, $1.paths) } }
 
   /// Throws if a feed that shows `feed` cannot take `sections` more sections.
   func checkParents(of feed: Feed?, sections: Int, _ limits: Limits) throws(FeedError) {
@@ -116,9 +112,7 @@ extension FeedGraph {
   /// Throws if the children would nest feeds too deeply.
   ///
   /// The rank of a feed is an upper bound for the number of levels below it, so most checks need not walk these.
-  private func checkLevels(
-    of feed: Feed?, named name: String, children: [Feed], _ limits: Limits
-  ) throws(FeedError) {
+  private func checkLevels(of feed: Feed?, named name: String, children: [Feed], _ limits: Limits) throws(FeedError) {
     guard !children.isEmpty else { return }
     let above = feed.map { longestPath(from: [$0]) { parents(of: $0.number).map { table[$0.feed] } } } ?? 0
     let bound = children.reduce(0) { max($0, rank(of: $1.number)) }
@@ -195,9 +189,7 @@ extension FeedGraph {
   }
 
   /// Calls `body` with each feed and the number of paths that lead to it from `roots`.
-  private func countPaths(
-    from roots: [Feed], _ order: [Feed], next: (Feed) -> [Feed], _ body: (Feed, Int) -> Void
-  ) {
+  private func countPaths(from roots: [Feed], _ order: [Feed], next: (Feed) -> [Feed], _ body: (Feed, Int) -> Void) {
     var paths: [FeedNumber: Int] = [:]
     for root in roots { paths[root.number, default: 0] += 1 }
     for feed in order {

@@ -8,9 +8,7 @@ import FeedJSON
 final class FeedListKind: SingleSectionKind {
   private let state: FeedListState
 
-  init(limits: Limits) {
-    state = FeedListState(limits: limits)
-  }
+  init(limits: Limits) { state = FeedListState(limits: limits) }
 
   var shown: RowSection { state.sections[0] }
 

@@ -25,9 +25,7 @@ final class FeedTable {
   var mayName: ((Feed) -> Bool)?
 
   /// A feed in the text of an error: its name in quotes, or `other` if the error may not name it.
-  func mention(_ feed: Feed, or other: String) -> String {
-    mayName?(feed) ?? true ? "\"\(feed.name)\"" : other
-  }
+  func mention(_ feed: Feed, or other: String) -> String { mayName?(feed) ?? true ? "\"\(feed.name)\"" : other }
 
   /// The feeds by name; bins are found through their collection.
   var byName: [String: Feed] { named }
@@ -71,9 +69,7 @@ final class FeedTable {
   }
 
   /// Updates the row of a feed in `$feeds` from its definition. Returns the change of `$feeds`.
-  func follow(_ feed: Feed, in commit: Commit) throws(FeedError) -> Change {
-    try listed.follow(feed, in: commit)
-  }
+  func follow(_ feed: Feed, in commit: Commit) throws(FeedError) -> Change { try listed.follow(feed, in: commit) }
 
   /// Creates a feed or bin under a new number. It has no name in the table yet.
   func makeFeed(name: String, revision: UInt64, _ kind: (FeedNumber) -> any FeedKind) -> Feed {
@@ -102,9 +98,7 @@ final class FeedTable {
 
   /// Ends a commit: releases the numbers of feeds that are gone.
   @inline(__always)
-  func recycle() {
-    if !leaving.isEmpty { releaseNumbers() }
-  }
+  func recycle() { if !leaving.isEmpty { releaseNumbers() } }
 
   private func releaseNumbers() {
     for number in leaving where numbered[number]?.isGone == true {

@@ -49,14 +49,10 @@ public final class LongCommit {
   }
 
   /// Lets others read the state before the commit, as far as that is possible; see ``isReadable``.
-  public func suspend() {
-    if hidesForks { forks.hide(graph) }
-  }
+  public func suspend() { if hidesForks { forks.hide(graph) } }
 
   /// Ends `suspend`.
-  public func resume() {
-    if hidesForks { forks.show(graph) }
-  }
+  public func resume() { if hidesForks { forks.show(graph) } }
 
   private var hidesForks: Bool { stage == .open && !log.hasStructures && !forks.isEmpty }
 
@@ -86,9 +82,7 @@ public final class LongCommit {
 
   /// Records that the commit is going to change rows of a feed.
   @inline(__always)
-  func willChange(_ feed: FeedNumber) {
-    if isAnnounced { forks.willChange(feed) }
-  }
+  func willChange(_ feed: FeedNumber) { if isAnnounced { forks.willChange(feed) } }
 
   /// Records that the feeds get their new state now.
   @inline(__always)
@@ -180,9 +174,7 @@ struct Forks {
   }
 
   /// Whether the commit changes the feed, in a copy or in place.
-  private func isKnown(_ feed: FeedNumber) -> Bool {
-    forked.contains(feed) || inPlace.contains(feed)
-  }
+  private func isKnown(_ feed: FeedNumber) -> Bool { forked.contains(feed) || inPlace.contains(feed) }
 
   /// Gives the feeds the rows before the commit.
   mutating func hide(_ graph: FeedGraph) {

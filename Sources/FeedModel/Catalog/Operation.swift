@@ -120,9 +120,7 @@ struct Operation {
   }
 
   /// The composed steps if there are several; nil if `result` is already complete.
-  mutating func composedSteps(_ pace: Pace) -> Change? {
-    stepCount > 1 ? steps.finish { pace.didCompose() } : nil
-  }
+  mutating func composedSteps(_ pace: Pace) -> Change? { stepCount > 1 ? steps.finish { pace.didCompose() } : nil }
 
   /// Records that the change was published. `result` stays.
   @inline(__always)
@@ -158,7 +156,5 @@ struct Hints {
     return number > 0 ? texts[number - 1] : nil
   }
 
-  mutating func removeAll() {
-    if !texts.isEmpty { texts.removeAll() }
-  }
+  mutating func removeAll() { if !texts.isEmpty { texts.removeAll() } }
 }

@@ -449,8 +449,7 @@ final class Publisher {
   private func announce(
     _ feed: Feed, _ slot: Int, shift: UInt32, updated: ElementText?, to observer: (any CommitObserver)?
   ) {
-    announce(
-      feed, changes.change(slot), hint: changes[slot].pointee.hint, shift: shift, updated: updated, to: observer)
+    announce(feed, changes.change(slot), hint: changes[slot].pointee.hint, shift: shift, updated: updated, to: observer)
   }
 
   /// Records a change, its sections shifted, as the change of `feed`, and notifies the observer.

@@ -66,9 +66,7 @@ final class UndoLog {
   /// Structural steps, each with the number of entries before it.
   private var structures: [(position: Int, undo: () -> Void)] = []
 
-  init(pace: Pace = Pace()) {
-    self.pace = pace
-  }
+  init(pace: Pace = Pace()) { self.pace = pace }
 
   /// The number of entries whose versions were counted, and the bytes of these versions.
   private var counted = (entries: 0, bytes: 0)

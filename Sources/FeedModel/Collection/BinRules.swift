@@ -310,7 +310,5 @@ struct DeferredRows {
     if Int(handle) < arrivals[bin].count { arrivals[bin][Int(handle)] = 0 }
   }
 
-  mutating func leave(_ handle: UInt32) {
-    for bin in arrivals.indices { leave(handle, bin) }
-  }
+  mutating func leave(_ handle: UInt32) { for bin in arrivals.indices { leave(handle, bin) } }
 }

@@ -287,9 +287,7 @@ public final class CollectionKind: FeedKind {
   }
 
   /// Ends a commit that redefined the collection, or undoes its first redefinition.
-  func didRebin() {
-    for bin in bins { (bin.kind as? BinKind)?.didRebin() }
-  }
+  func didRebin() { for bin in bins { (bin.kind as? BinKind)?.didRebin() } }
 
   /// Returns the feeds of the bins that this commit removed, and clears the list.
   func takeGoneBins() -> [Feed] {

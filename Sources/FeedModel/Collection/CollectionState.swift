@@ -123,9 +123,7 @@ final class CollectionState: RowStore {
   /// Returns a state with the same elements, under the same handles, and the same rows. O(n).
   func copy(_ pace: Pace) -> CollectionState { CollectionState(copying: self, pace) }
 
-  deinit {
-    verdicts.deallocate()
-  }
+  deinit { verdicts.deallocate() }
 
   /// Looks at the text of a request that may update an element soon; see ``ElementLookahead``.
   @inline(__always)
@@ -135,9 +133,7 @@ final class CollectionState: RowStore {
   @inline(__always)
   func noteIdentity(at offset: Int) { lookahead.offset = offset }
 
-  override func didAdd(_ handle: UInt32) {
-    index.insert(handle, hash: hash(of: handle))
-  }
+  override func didAdd(_ handle: UInt32) { index.insert(handle, hash: hash(of: handle)) }
 
   override func willRemove(_ handle: UInt32) {
     index.remove(handle, hash: hash(of: handle))
@@ -152,9 +148,7 @@ final class CollectionState: RowStore {
   override func restore(_ element: JSONView, at changed: Instant, _ log: UndoLog) throws(FeedError) -> UInt32 {
     // Most elements have it at about the same place.
     if elements.count & 255 == 0, let value = definition.id.resolve(element) { noteIdentity(at: value.byteOffset) }
-    if try find(identityOf: element, index: 0) != nil {
-      throw .internalError(reason: "two elements have one identity")
-    }
+    if try find(identityOf: element, index: 0) != nil { throw .internalError(reason: "two elements have one identity") }
     appendKeys(of: element)
     let place = definition.id.resolve(element)
     let text = try makeText(element, identity: identity.bytes, at: place, keys: keys.bytes)
@@ -199,8 +193,7 @@ final class CollectionState: RowStore {
   func find(_ value: JSONView, index place: Int, isID: Bool = false) throws(FeedError) -> UInt32? {
     identity.removeAll(keepingCapacity: true)
     guard Identity.append(value, to: &identity) else {
-      throw .noIdentity(
-        feed: feed, index: place, path: isID ? "" : definition.id.text, found: value.kind.name)
+      throw .noIdentity(feed: feed, index: place, path: isID ? "" : definition.id.text, found: value.kind.name)
     }
     return index.find(identity.bytes, hash: Identity.hash(identity.bytes, seed: seed), in: elements)
   }

@@ -160,8 +160,7 @@ struct SectionComparison {
     for (index, section) in news.enumerated() {
       pace.spend()
       if !stays[index] {
-        change.sectionsAdded.append(
-          SectionAddition(at: UInt32(index), name: section.name, isByValue: new.keyed != nil))
+        change.sectionsAdded.append(SectionAddition(at: UInt32(index), name: section.name, isByValue: new.keyed != nil))
       }
       change.added.append(rows: section.count, of: index, pace)
     }

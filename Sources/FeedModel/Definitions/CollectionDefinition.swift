@@ -82,9 +82,7 @@ extension CollectionDefinition {
     guard let array = try reader.array("bins"), array.count > 0 else {
       return [Bin(name: "all", filter: nil, sort: [])]
     }
-    guard array.count <= limits.maxBins else {
-      throw limits.exceeded(\.maxBins, "define fewer bins")
-    }
+    guard array.count <= limits.maxBins else { throw limits.exceeded(\.maxBins, "define fewer bins") }
     var bins: [Bin] = []
     var names: Set<String> = []
     var size = 0
@@ -140,9 +138,7 @@ extension CollectionDefinition.SortTerm {
     }
     var terms: [CollectionDefinition.SortTerm] = []
     for (index, element) in array.elements.enumerated() {
-      guard element.kind == .object else {
-        throw reader.refuse("sort[\(index)]", "must be an object with \"by\"")
-      }
+      guard element.kind == .object else { throw reader.refuse("sort[\(index)]", "must be an object with \"by\"") }
       terms.append(try .init(reading: DefinitionReader(object: element, place: reader.place + "sort[\(index)].")))
     }
     return terms

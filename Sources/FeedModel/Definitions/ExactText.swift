@@ -6,9 +6,7 @@ import FeedQuery
 package struct ExactText: Hashable, Sendable {
   let string: String
 
-  init(_ string: String) {
-    self.string = string
-  }
+  init(_ string: String) { self.string = string }
 
   package static func == (a: ExactText, b: ExactText) -> Bool {
     var (a, b) = (a.string, b.string)

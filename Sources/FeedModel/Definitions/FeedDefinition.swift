@@ -73,12 +73,9 @@ extension FeedDefinition {
     let name = try reader.name("feed")
     let kinds = FeedDefinition.kinds.joined(separator: ", ")
     let given = try reader.string("kind", atMost: FeedName.maxLength, else: "must be one of \(kinds)")
-    guard let kind = given ?? defaultKind else {
-      throw reader.refuse("kind", "is missing; give one of \(kinds)")
-    }
+    guard let kind = given ?? defaultKind else { throw reader.refuse("kind", "is missing; give one of \(kinds)") }
     let behaviours = try Behaviours(reading: reader)
-    self.init(
-      name: name, content: try Content(kind: kind, reading: reader, limits: limits), behaviours: behaviours)
+    self.init(name: name, content: try Content(kind: kind, reading: reader, limits: limits), behaviours: behaviours)
   }
 }
 
@@ -97,8 +94,7 @@ extension FeedDefinition.Content {
     case "view": self = .view(try ViewDefinition(reading: reader, limits: limits))
     case "managed": self = .managed(try ManagedDefinition(reading: reader))
     default:
-      throw reader.refuse(
-        "kind", "is \"\(kind)\"; give one of \(FeedDefinition.kinds.joined(separator: ", "))")
+      throw reader.refuse("kind", "is \"\(kind)\"; give one of \(FeedDefinition.kinds.joined(separator: ", "))")
     }
   }
 }

@@ -12,9 +12,7 @@ final class Deadlines {
   private let keyIndex: Int
   private let order: PositionTree
 
-  init(
-    path: SingularPath, elements: ElementTable, keyIndex: Int, order: PositionTree = PositionTree(keyed: true)
-  ) {
+  init(path: SingularPath, elements: ElementTable, keyIndex: Int, order: PositionTree = PositionTree(keyed: true)) {
     self.path = path
     self.elements = elements
     self.keyIndex = keyIndex
@@ -44,9 +42,7 @@ final class Deadlines {
   }
 
   /// Removes an element that is being removed. O(log n).
-  func remove(_ handle: UInt32) {
-    if order.contains(handle) { _ = order.remove(handle) }
-  }
+  func remove(_ handle: UInt32) { if order.contains(handle) { _ = order.remove(handle) } }
 
   /// Updates the position of an element whose text was exchanged. O(log n).
   func didExchange(_ handle: UInt32) {

@@ -96,9 +96,7 @@ public final class ElementTable {
 
   /// The current version of a living element.
   @inline(__always)
-  public func text(of handle: UInt32) -> ElementText {
-    places[Int(handle)].text
-  }
+  public func text(of handle: UInt32) -> ElementText { places[Int(handle)].text }
 
   /// The address of the entry of a handle.
   @inline(__always)
@@ -236,9 +234,7 @@ extension ElementTable {
 
   /// Sorts the order of change by time, after elements were added in another order, if it is kept. O(n log n); O(n) if it is
   /// sorted.
-  func sortByChange(_ pace: Pace = Pace()) {
-    if order != nil { keepOrder(pace) }
-  }
+  func sortByChange(_ pace: Pace = Pace()) { if order != nil { keepOrder(pace) } }
 
   /// Moves an element in the order of change to just before `newer`, or to the newest end.
   func reorder(_ handle: UInt32, before newer: UInt32, changedAt: Instant) {
@@ -259,9 +255,7 @@ extension ElementTable {
   }
 
   /// The living elements in the order of arrival. O(n log n); O(n) if arrival and change have the same order.
-  func inOrderOfArrival(_ pace: Pace = Pace()) -> [UInt32] {
-    sorted(pace) { $0.arrival }
-  }
+  func inOrderOfArrival(_ pace: Pace = Pace()) -> [UInt32] { sorted(pace) { $0.arrival } }
 
   /// The living elements in ascending order of `number`, then of arrival.
   private func sorted(_ pace: Pace, by number: (ElementText) -> UInt64) -> [UInt32] {

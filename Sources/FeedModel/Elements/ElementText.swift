@@ -96,9 +96,7 @@ import Glibc
     @inlinable get { (block + MemoryLayout<Header>.size).assumingMemoryBound(to: Parts.self) }
   }
 
-  @usableFromInline var hasParts: Bool {
-    @inlinable get { header.pointee.layout & Header.hasParts != 0 }
-  }
+  @usableFromInline var hasParts: Bool { @inlinable get { header.pointee.layout & Header.hasParts != 0 } }
 
   /// The element as compact JSON. Valid while there is a reference.
   @inlinable public var text: UnsafeRawBufferPointer {
@@ -152,9 +150,7 @@ import Glibc
   }
 
   /// Adds a reference.
-  @inlinable public func retain() {
-    header.pointee.references &+= 1
-  }
+  @inlinable public func retain() { header.pointee.references &+= 1 }
 
   /// Releases a reference. The last release frees the block.
   @inlinable public func release() {

@@ -178,9 +178,7 @@ struct IdentityIndex: ~Copyable {
     words = .allocate(capacity: capacity)
   }
 
-  deinit {
-    words.deallocate()
-  }
+  deinit { words.deallocate() }
 
   private static var least: Int { 16 }
 
@@ -228,9 +226,7 @@ struct IdentityIndex: ~Copyable {
 
   /// Makes room for one more element. Lets `pace` stop meanwhile: others find the elements as before.
   @inline(__always)
-  mutating func makeRoom(_ pace: Pace) {
-    if isFull { grow(to: Self.capacity(for: count &+ 1), pace) }
-  }
+  mutating func makeRoom(_ pace: Pace) { if isFull { grow(to: Self.capacity(for: count &+ 1), pace) } }
 
   /// The element of `table` with this identity, if there is one.
   func find(_ identity: UnsafeRawBufferPointer, hash: UInt32, in table: ElementTable) -> UInt32? {
@@ -316,8 +312,7 @@ struct IdentityIndex: ~Copyable {
         }
       }
       // The last element was added when less than four fifths were used.
-      precondition(
-        found == count && (count &- 1) &* 5 < capacity &* 4, "the count of the identity index is wrong")
+      precondition(found == count && (count &- 1) &* 5 < capacity &* 4, "the count of the identity index is wrong")
     }
   #endif
 

@@ -149,9 +149,7 @@ struct SortOrder: Sendable {
   }
 
   /// Whether `a` sorts after `b`.
-  static func isAfter(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
-    compare(a, b) > 0
-  }
+  static func isAfter(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool { compare(a, b) > 0 }
 
   /// Compares two keys as `memcmp` does; a proper prefix sorts first.
   static func compare(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int32 {

@@ -32,9 +32,7 @@ public final class Feed {
   /// Whether the feed was undefined. It then has no sections.
   public private(set) var isGone = false
   /// State that the commit observer keeps for this feed; nil if the feed is not watched. The model only stores it.
-  public var channel: AnyObject? {
-    didSet { unretainedChannel = channel.map { .passUnretained($0) } }
-  }
+  public var channel: AnyObject? { didSet { unretainedChannel = channel.map { .passUnretained($0) } } }
   /// ``channel``, without a count of references.
   public private(set) var unretainedChannel: Unmanaged<AnyObject>?
 
@@ -269,9 +267,7 @@ public final class Feed {
   var isWatched: Bool { unretainedChannel != nil }
 
   /// Starts recording changes, so that a watch that falls behind or resumes can catch up.
-  public func beginHistory() {
-    if !isObserved { restore(History(base: revision)) }
-  }
+  public func beginHistory() { if !isObserved { restore(History(base: revision)) } }
 
   /// The entries of a change that is recorded without a stop.
   static let fewEntries = 2048

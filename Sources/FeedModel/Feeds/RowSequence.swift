@@ -87,14 +87,10 @@ public struct SectionsSnapshot {
   let counts: [UInt32]
 
   /// - Precondition: the sum of the counts is that of `rows`.
-  init(_ rows: any SectionSnapshot, counts: [UInt32]) {
-    (self.rows, self.counts) = (rows, counts)
-  }
+  init(_ rows: any SectionSnapshot, counts: [UInt32]) { (self.rows, self.counts) = (rows, counts) }
 
   /// All rows as one section.
-  init(_ rows: any SectionSnapshot) {
-    self.init(rows, counts: [UInt32(rows.count)])
-  }
+  init(_ rows: any SectionSnapshot) { self.init(rows, counts: [UInt32(rows.count)]) }
 }
 
 /// Rows of a feed at one revision, read in parts while the feed changes.

@@ -95,9 +95,7 @@ extension Feed {
   }
 
   /// Deselects everything. Returns whether anything changed.
-  public func deselectAll() -> Bool {
-    setSelection([])
-  }
+  public func deselectAll() -> Bool { setSelection([]) }
 
   /// The paths of all rows.
   public var allPaths: [IndexPath] {

@@ -15,9 +15,7 @@ public final class SnapshotMemory {
   public private(set) var charged = 0
   private let total: SnapshotMemory?
 
-  public init(partOf total: SnapshotMemory? = nil) {
-    self.total = total
-  }
+  public init(partOf total: SnapshotMemory? = nil) { self.total = total }
 
   /// Charges so many bytes until the result is released.
   public func hold(_ count: Int) -> Share { Share(count, of: self) }

@@ -106,9 +106,7 @@ public final class History {
   private func begin(_ revision: UInt64, at now: Instant) {
     // The commit that defines a feed may also change it. The revision of that change equals `base`.
     assert(revision > end || revision == base && count == 0, "revisions of a history ascend")
-    if isAtMark {
-      marks.append(Cursor(ordinal: first.ordinal &+ count, position: words.end, to: end, at: time))
-    }
+    if isAtMark { marks.append(Cursor(ordinal: first.ordinal &+ count, position: words.end, to: end, at: time)) }
     if let stamp = stamp(revision, now) {
       words.append(stamp)
     } else {
@@ -169,9 +167,7 @@ public final class History {
   // MARK: Reading
 
   /// Whether the records bring a watcher at `revision` up to date.
-  public func reaches(_ revision: UInt64) -> Bool {
-    revision >= base
-  }
+  public func reaches(_ revision: UInt64) -> Bool { revision >= base }
 
   /// The place of the first change after `revision`. A place is valid until `trim`. O(log n).
   public func place(after revision: UInt64) -> Int { cursor(after: revision).ordinal }
@@ -323,9 +319,7 @@ extension History {
   /// - Parameters:
   ///   - revision: the revision before the first record.
   ///   - time: the time of the record before, in nanoseconds.
-  static func records(
-    in words: borrowing WordRing, after revision: UInt64, at time: UInt64
-  ) -> [HistoryDump.Record]? {
+  static func records(in words: borrowing WordRing, after revision: UInt64, at time: UInt64) -> [HistoryDump.Record]? {
     var records: [HistoryDump.Record] = []
     var (position, to, at) = (words.start, revision, time)
     while position < words.end {

@@ -36,8 +36,7 @@ extension WordRing {
       Self.runs(in: change.deleted, pace), Self.runs(in: change.added, pace), Self.runs(in: change.updated, pace)
     )
     reserve(
-      Self.words(
-        ofEntries: change.deleted.count &+ change.added.count &+ change.updated.count &+ change.moves.count)
+      Self.words(ofEntries: change.deleted.count &+ change.added.count &+ change.updated.count &+ change.moves.count)
         &+ change.sectionsDeleted.count, pace)
     var head = Self.general
     if runs.0 != nil { head |= Self.runs(0) }

@@ -19,9 +19,7 @@ struct WordRing: ~Copyable {
     storage.initialize(repeating: 0, count: Self.least)
   }
 
-  deinit {
-    storage.deallocate()
-  }
+  deinit { storage.deallocate() }
 
   var count: Int { Int(end &- start) }
 

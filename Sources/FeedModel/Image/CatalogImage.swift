@@ -23,9 +23,7 @@ public struct StoredBin: Equatable, Sendable {
   public let revision: UInt64
   public let selection: [IndexPath]
 
-  public init(revision: UInt64, selection: [IndexPath]) {
-    (self.revision, self.selection) = (revision, selection)
-  }
+  public init(revision: UInt64, selection: [IndexPath]) { (self.revision, self.selection) = (revision, selection) }
 }
 
 /// The state of one feed in an image.
@@ -145,9 +143,7 @@ extension FeedImage {
   ///
   /// It can rise while the image is read, because old changes are discarded. Read it after the last part, and ignore
   /// the changes up to it.
-  public func historyBase(of bin: Int?) -> UInt64? {
-    kept(bin)?.base
-  }
+  public func historyBase(of bin: Int?) -> UInt64? { kept(bin)?.base }
 
   /// Appends the changes after revision `last` up to `revision` to `out` as a row of ``HistoryRecords``: at least one, and at
   /// most `most` bytes. Returns the revision of the last record appended; nil if there is none.

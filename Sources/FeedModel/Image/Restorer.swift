@@ -138,9 +138,7 @@ extension Catalog {
   }
 
   /// Returns a restorer for the rows of `feed`; nil for a feed that shows rows of other feeds.
-  public func restorer(of feed: Feed) -> Restorer? {
-    Restorer(feed, storedRows(of: feed), graph: graph)
-  }
+  public func restorer(of feed: Feed) -> Restorer? { Restorer(feed, storedRows(of: feed), graph: graph) }
 
   /// Restores the recorded changes of a feed, or of a bin of a collection. Returns false if the dump is not valid.
   public func restoreHistory(_ dump: HistoryDump, of feed: Feed, bin: Int? = nil) -> Bool {

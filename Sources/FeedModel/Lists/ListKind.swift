@@ -222,9 +222,7 @@ public final class ListKind: FeedKind {
   }
 
   /// Evicts elements beyond the retained number.
-  private func evictExcess(in commit: Commit) {
-    remove(state.excess, in: commit)
-  }
+  private func evictExcess(in commit: Commit) { remove(state.excess, in: commit) }
 
   private func remove(_ handles: [UInt32], in commit: Commit) {
     if handles.isEmpty { return }

@@ -43,17 +43,11 @@ final class ListState: RowStore {
   /// Returns a state with the same elements, under the same handles, and the same rows. O(n).
   func copy(_ pace: Pace) -> ListState { ListState(copying: self, pace) }
 
-  override func didAdd(_ handle: UInt32) {
-    identities?.insert(handle)
-  }
+  override func didAdd(_ handle: UInt32) { identities?.insert(handle) }
 
-  override func willRemove(_ handle: UInt32) {
-    identities?.remove(handle)
-  }
+  override func willRemove(_ handle: UInt32) { identities?.remove(handle) }
 
-  override func successor(of handle: UInt32) -> UInt32? {
-    identities?.successor(of: handle)
-  }
+  override func successor(of handle: UInt32) -> UInt32? { identities?.successor(of: handle) }
 
   override func restore(_ element: JSONView, at changed: Instant, _ log: UndoLog) throws(FeedError) -> UInt32 {
     try identities?.checkIsNew(element, index: elements.count)
@@ -81,9 +75,7 @@ final class ListState: RowStore {
     guard let known = try identities?.find(identityOf: element, index: place), let row = rows.row(of: known) else {
       return try insertNew(element, at: rows.count, now: now, log)
     }
-    if try exchange(known, element, now: now, log) {
-      step.updated.append(IndexPath(section: 0, row: UInt32(row)))
-    }
+    if try exchange(known, element, now: now, log) { step.updated.append(IndexPath(section: 0, row: UInt32(row))) }
   }
 
   /// Removes one row. O(log n).
@@ -105,9 +97,7 @@ final class ListState: RowStore {
     let handle = rows[row]
     let known = try identities?.find(identityOf: element, index: place)
     if identities == nil || known == handle {
-      if try exchange(handle, element, now: now, log) {
-        step.updated.append(IndexPath(section: 0, row: UInt32(row)))
-      }
+      if try exchange(handle, element, now: now, log) { step.updated.append(IndexPath(section: 0, row: UInt32(row))) }
       return
     }
     if known != nil, let identities { throw identities.duplicate(element, index: place) }
@@ -250,9 +240,7 @@ final class ListIdentities {
   /// Returns the element with an identity that a request gives; nil if there is none.
   ///
   /// - Throws: `noIdentity` if the value is neither a string nor a number.
-  func find(_ id: JSONView, index place: Int) throws(FeedError) -> UInt32? {
-    try find(id, index: place, path: "")
-  }
+  func find(_ id: JSONView, index place: Int) throws(FeedError) -> UInt32? { try find(id, index: place, path: "") }
 
   /// Returns the element with the identity of `element`, a whole element of a request; nil if there is none.
   ///

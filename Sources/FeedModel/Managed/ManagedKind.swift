@@ -117,13 +117,9 @@ final class ManagedState: RowStore {
       limits: limits)
   }
 
-  override func didAdd(_ handle: UInt32) {
-    index.insert(handle, hash: hash(of: handle))
-  }
+  override func didAdd(_ handle: UInt32) { index.insert(handle, hash: hash(of: handle)) }
 
-  override func willRemove(_ handle: UInt32) {
-    index.remove(handle, hash: hash(of: handle))
-  }
+  override func willRemove(_ handle: UInt32) { index.remove(handle, hash: hash(of: handle)) }
 
   /// The hash of the identity of a row.
   private func hash(of handle: UInt32) -> UInt32 {
@@ -235,7 +231,5 @@ public struct SourceStatus: Equatable, Sendable {
   }
 
   /// Whether `other` has the same state and message, regardless of its time.
-  public func saysTheSame(as other: SourceStatus) -> Bool {
-    state == other.state && message == other.message
-  }
+  public func saysTheSame(as other: SourceStatus) -> Bool { state == other.state && message == other.message }
 }

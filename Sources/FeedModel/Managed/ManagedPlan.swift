@@ -114,9 +114,7 @@ extension ManagedState {
   private func middle(
     of section: Int, _ entries: [Int], _ rows: ManagedRows, _ plan: ManagedPlan
   ) -> (old: Range<Int>, new: Range<Int>) {
-    guard let before = plan.before[section], isIdentifiedAlike, isTypedAlike else {
-      return (0..<0, entries.indices)
-    }
+    guard let before = plan.before[section], isIdentifiedAlike, isTypedAlike else { return (0..<0, entries.indices) }
     let olds = texts(of: before)
     return rows.bytes.withUnsafeBytes { bytes in
       func isEqual(_ old: Int, _ new: Int) -> Bool {
@@ -145,9 +143,7 @@ extension ManagedState {
     for section in sections.indices {
       let rows = sections[section].rows
       var range = 0..<rows.count
-      if let after = plan.after[section], isIdentifiedAlike, isTypedAlike {
-        range = middles[after]
-      }
+      if let after = plan.after[section], isIdentifiedAlike, isTypedAlike { range = middles[after] }
       var row = UInt32(range.lowerBound)
       rows.forEach(in: range) { handle in
         let path = IndexPath(section: UInt32(section), row: row)
@@ -199,9 +195,7 @@ extension ManagedState {
 /// Applying a plan to the rows.
 extension ManagedState {
   /// Applies a plan and returns the change. If it throws, the caller rolls back the logged steps.
-  func apply(
-    _ plan: ManagedPlan, _ rows: ManagedRows, of feed: Feed, in commit: Commit
-  ) throws(FeedError) -> Change {
+  func apply(_ plan: ManagedPlan, _ rows: ManagedRows, of feed: Feed, in commit: Commit) throws(FeedError) -> Change {
     let (log, now) = (commit.log, commit.tick())
     var change = plan.change(isByValue: definition.section != nil)
     removeRows(plan, change.deleted, log)
@@ -245,8 +239,7 @@ extension ManagedState {
     let former = sections
     sections = plan.before.enumerated().map { section, before in
       before.map { former[$0] }
-        ?? RowSection(
-          name: plan.names[section], elements: elements, keyed: false, isByValue: definition.section != nil)
+        ?? RowSection(name: plan.names[section], elements: elements, keyed: false, isByValue: definition.section != nil)
     }
     let graph = commit.graph
     graph.sectionsDidChange(of: feed)

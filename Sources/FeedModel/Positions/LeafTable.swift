@@ -17,9 +17,7 @@ struct LeafTable {
 
   /// The leaf of `item`; `.none` if it is in no leaf.
   @inline(__always)
-  subscript(item: UInt32) -> NodeID {
-    place(of: item)?.pointee ?? .none
-  }
+  subscript(item: UInt32) -> NodeID { place(of: item)?.pointee ?? .none }
 
   /// The address of the entry of `item`; nil if it has none.
   @inline(__always)
@@ -39,9 +37,7 @@ struct LeafTable {
 
   /// Reserves an entry for `item`.
   @inline(__always)
-  mutating func reserve(_ item: UInt32) {
-    if place(of: item) == nil { extend(to: Int(truncatingIfNeeded: item)) }
-  }
+  mutating func reserve(_ item: UInt32) { if place(of: item) == nil { extend(to: Int(truncatingIfNeeded: item)) } }
 
   @inline(never)
   private mutating func extend(to index: Int) {

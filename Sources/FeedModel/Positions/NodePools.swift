@@ -30,9 +30,7 @@ struct NodePool<Layout: NodeLayout> {
   private var reserved: UInt32 = 0
   private var free = NodeID.none
 
-  init(keyed: Bool) {
-    self.keyed = keyed
-  }
+  init(keyed: Bool) { self.keyed = keyed }
 
   /// The first byte of a node.
   @inline(__always)
@@ -146,9 +144,7 @@ extension NodePool where Layout == InnerNode {
 
   /// For each child, the number of items of the node before it; then `UInt32.max`.
   @inline(__always)
-  func starts(_ node: NodeID) -> UnsafeMutablePointer<UInt32> {
-    children(node) + InnerNode.capacity
-  }
+  func starts(_ node: NodeID) -> UnsafeMutablePointer<UInt32> { children(node) + InnerNode.capacity }
 
   /// For each child, the key of its first item. Of a keyed pool only.
   @inline(__always)

@@ -79,9 +79,7 @@ extension PositionTree {
     precondition(!contains(item), "the item is in the tree already")
     leafOf.reserve(item)
     var place = gap
-    if Int(leaves.header(place.leaf).pointee.count) == leafLimit {
-      place = makeRoom(at: place, for: key)
-    }
+    if Int(leaves.header(place.leaf).pointee.count) == leafLimit { place = makeRoom(at: place, for: key) }
     let (leaf, offset) = place
     if hasSnapshots { preserve(leaf) }
     put(item, key, at: place)
@@ -172,12 +170,8 @@ extension PositionTree {
   func makeRoom(at place: Place, for key: UInt64) -> Place {
     let (leaf, offset) = place
     let header = leaves.header(leaf)
-    if offset == leafLimit && header.pointee.next == .none {
-      return (addLeaf(beside: leaf, after: true, key: key), 0)
-    }
-    if offset == 0 && header.pointee.previous == .none {
-      return (addLeaf(beside: leaf, after: false, key: key), 0)
-    }
+    if offset == leafLimit && header.pointee.next == .none { return (addLeaf(beside: leaf, after: true, key: key), 0) }
+    if offset == 0 && header.pointee.previous == .none { return (addLeaf(beside: leaf, after: false, key: key), 0) }
     if hasSnapshots { preserve(leaf) }
     let half = leafLimit / 2
     let new = leaves.allocate()

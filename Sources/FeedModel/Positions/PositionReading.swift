@@ -61,9 +61,7 @@ extension PositionTree {
   }
 
   /// Whether `item` is in the tree. O(1).
-  public func contains(_ item: UInt32) -> Bool {
-    leafOf[item] != .none
-  }
+  public func contains(_ item: UInt32) -> Bool { leafOf[item] != .none }
 
   /// Prefetches the memory that `row(of:)` reads, so that the cache misses of several items overlap.
   ///
@@ -78,9 +76,7 @@ extension PositionTree {
 
   /// Brings near where the tree finds the leaf of an item.
   @inline(__always)
-  func prefetchPlace(of item: UInt32) {
-    if let place = leafOf.place(of: item) { processor_prefetch(place) }
-  }
+  func prefetchPlace(of item: UInt32) { if let place = leafOf.place(of: item) { processor_prefetch(place) } }
 
   /// Brings near the leaf of an item.
   @inline(__always)

@@ -23,9 +23,7 @@ public final class PositionSnapshot {
     self.captured = captured
   }
 
-  deinit {
-    cancel()
-  }
+  deinit { cancel() }
 
   /// The bytes of a snapshot besides its lists.
   private static let ownBytes = 512
@@ -232,9 +230,7 @@ private struct SnapshotCharge {
     memory?.add(bytes)
   }
 
-  mutating func abandon(_ rows: AbandonedRows) {
-    if let memory { abandoned = (rows, rows.add(memory)) }
-  }
+  mutating func abandon(_ rows: AbandonedRows) { if let memory { abandoned = (rows, rows.add(memory)) } }
 
   mutating func end() {
     add(-bytes)
@@ -286,14 +282,10 @@ extension PositionTree {
 
   /// Lets each snapshot that has not read `leaf` capture it. Called before its items change, move or are removed.
   func preserve(_ leaf: NodeID) {
-    for snapshot in snapshots {
-      snapshot._withUnsafeGuaranteedRef { $0.preserve(leaf) }
-    }
+    for snapshot in snapshots { snapshot._withUnsafeGuaranteedRef { $0.preserve(leaf) } }
   }
 
-  func preserveAll() {
-    for leaf in leavesInOrder(of: 0..<count).leaves { preserve(leaf) }
-  }
+  func preserveAll() { for leaf in leavesInOrder(of: 0..<count).leaves { preserve(leaf) } }
 
   func remove(_ snapshot: PositionSnapshot) {
     let pointer = Unmanaged.passUnretained(snapshot).toOpaque()

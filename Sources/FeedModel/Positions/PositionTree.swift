@@ -237,8 +237,7 @@ extension PositionTree {
         header.parent == parent && header.slot == slot && header.level == level, "an inner node is misplaced")
       precondition(header.count <= innerLimit && header.count > 0, "an inner node has no or too many children")
       precondition(node != root || header.count > 1, "the root has a single child")
-      precondition(
-        header.count >= innerMinimum || isFirst(node) || isLast(node), "an inner node is underfull")
+      precondition(header.count >= innerMinimum || isFirst(node) || isLast(node), "an inner node is underfull")
       var size = 0
       for slot in 0..<Int(header.count) {
         let child = inners.children(node)[slot]

@@ -54,9 +54,7 @@ public final class ProviderKind: DerivedKind {
   var shown: [Feed] { Array(children[shownPlaces]) }
   var structure: Structure { shown.map { ($0, $0.sectionCount) } }
 
-  private func sumStarts() {
-    if !starts.isKnown { starts.sum(children, shown: shownPlaces) { $0.sectionCount } }
-  }
+  private func sumStarts() { if !starts.isKnown { starts.sum(children, shown: shownPlaces) { $0.sectionCount } } }
 
   /// Counts the rows of the children, unless no row was added or removed since the last time: below many levels, each of them would
   /// count all rows below it for each row that is looked up.
@@ -254,8 +252,7 @@ public final class ProviderKind: DerivedKind {
         let (row, section) = (change.added.count, newSection)
         change.addSections(of: after[newPlace].feed, at: &newSection, pace)
         if let former = formerStarts[newPlace] {
-          change.transferRows(
-            from: row, of: own[newPlace] ?? .empty, before: former, after: section, pace)
+          change.transferRows(from: row, of: own[newPlace] ?? .empty, before: former, after: section, pace)
         }
         newPlace += 1
       }
@@ -341,9 +338,7 @@ struct ChildStarts {
   subscript(place: Int) -> Int { starts[place] }
 
   /// Discards the sums, because sections or rows may have been added or removed.
-  mutating func invalidate() {
-    if !starts.isEmpty { starts.removeAll(keepingCapacity: true) }
-  }
+  mutating func invalidate() { if !starts.isEmpty { starts.removeAll(keepingCapacity: true) } }
 
   /// Computes the prefix sums. Children outside `shown` count as having nothing.
   mutating func sum(_ children: [Feed], shown: Range<Int>, _ count: (Feed) -> Int) {

@@ -80,7 +80,5 @@ final class FlatChange: Sendable {
   }
 
   /// The number of added rows before the surviving row with a rank.
-  private func countOfAdded(upTo rank: Int) -> Int {
-    added.indices.partitionPoint { added[$0] - $0 <= rank }
-  }
+  private func countOfAdded(upTo rank: Int) -> Int { added.indices.partitionPoint { added[$0] - $0 <= rank } }
 }

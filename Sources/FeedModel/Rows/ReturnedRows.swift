@@ -269,9 +269,7 @@ struct RowTrace {
     }
   }
 
-  private mutating func endBlockIfFull() {
-    if removed.count + inserted.count >= blockSize { endBlock() }
-  }
+  private mutating func endBlockIfFull() { if removed.count + inserted.count >= blockSize { endBlock() } }
 
   private mutating func endBlock() {
     var change = Change(deleted: removed.map(\.before), added: inserted)

@@ -168,8 +168,7 @@ private struct FewestMoves {
     moves.reserveCapacity(change.moves.count + rows.count)
     for known in change.moves {
       moves.append(
-        move(
-          change.deleted[Int(known.deleted)], change.added[Int(known.added)], keepsElement: known.keepsElement))
+        move(change.deleted[Int(known.deleted)], change.added[Int(known.added)], keepsElement: known.keepsElement))
     }
     for row in rows { moves.append(move(row.from, row.to, keepsElement: change.updated.place(of: row.to) == nil)) }
     moves.sort(pace) { $0.deleted < $1.deleted }

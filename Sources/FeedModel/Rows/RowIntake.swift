@@ -63,8 +63,7 @@ extension RowStore {
     // From other numbers the identity cannot be read.
     let isReadable = place.map { $0.kind == .string || $0.isShortInteger } ?? false
     let range = isReadable ? place.map { Self.range(of: $0, in: element) } ?? 0..<0 : 0..<0
-    let made = ElementText(
-      identity: identity, at: range, keys: keys, text: element.text, type: typeRange(in: element))
+    let made = ElementText(identity: identity, at: range, keys: keys, text: element.text, type: typeRange(in: element))
     guard let text = made else {
       throw .internalError(reason: "there is no memory for an element of \(counted(element.text.count, "byte"))")
     }
@@ -73,9 +72,7 @@ extension RowStore {
 
   /// The range of the type in the element's text; empty if it has none.
   private func typeRange(in element: JSONView) -> Range<Int> {
-    guard let type = type?.resolve(element), type.kind == .string, type.text.count <= longestType else {
-      return 0..<0
-    }
+    guard let type = type?.resolve(element), type.kind == .string, type.text.count <= longestType else { return 0..<0 }
     return Self.range(of: type, in: element)
   }
 

@@ -92,9 +92,7 @@ final class KeyedSection: FeedSection {
   private let id: UInt32
   private let owner: KeyedSections
 
-  init(id: UInt32, owner: KeyedSections) {
-    (self.id, self.owner) = (id, owner)
-  }
+  init(id: UInt32, owner: KeyedSections) { (self.id, self.owner) = (id, owner) }
 
   var name: String { owner.name(of: id) }
   var isByValue: Bool { true }
@@ -106,9 +104,7 @@ final class KeyedSection: FeedSection {
   func element(at index: Int) -> ElementText { owner.flat.element(at: row(index)) }
   func type(at index: Int) -> UnsafeRawBufferPointer { owner.flat.type(at: row(index)) }
 
-  func forEach(in range: Range<Int>, _ body: (Row) -> Void) {
-    owner.flat.forEach(in: range.shifted(by: row(0)), body)
-  }
+  func forEach(in range: Range<Int>, _ body: (Row) -> Void) { owner.flat.forEach(in: range.shifted(by: row(0)), body) }
 
   func makeSnapshot(of range: Range<Int>) -> any SectionSnapshot {
     owner.flat.makeSnapshot(of: range.shifted(by: row(0)))

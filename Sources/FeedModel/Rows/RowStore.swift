@@ -18,9 +18,7 @@ public class RowStore {
   /// The keyed sections that divide the rows of `sections[0]`; nil if `sections` are the sections.
   let keyed: KeyedSections?
   /// The limits on kept elements, set by `retain`; nil keeps all.
-  var retention: Retention? {
-    didSet { maxRetained = retention?.count ?? .max }
-  }
+  var retention: Retention? { didSet { maxRetained = retention?.count ?? .max } }
   /// The number of elements that `retention` keeps.
   private(set) var maxRetained = Int.max
   /// The elements with an expiry time; nil if the retention has no `until`.
@@ -50,9 +48,7 @@ public class RowStore {
     self.slowSize = slowSize
   }
 
-  deinit {
-    AbandonedRows.charge(elements.memory, for: sections.lazy.map(\.rows))
-  }
+  deinit { AbandonedRows.charge(elements.memory, for: sections.lazy.map(\.rows)) }
 
   /// The number of elements, whether bins show them or not. O(1).
   public var elementCount: Int { elements.count }
@@ -65,9 +61,7 @@ public class RowStore {
 
   /// Empties the change of the last step.
   @inline(__always)
-  func beginStep() {
-    if row == nil { step.removeAll(keepingCapacity: true) } else { row = nil }
-  }
+  func beginStep() { if row == nil { step.removeAll(keepingCapacity: true) } else { row = nil } }
 
   /// Called when an element was added, or when its removal was undone.
   func didAdd(_ handle: UInt32) {}
@@ -189,8 +183,7 @@ extension RowStore {
     let newer = elements.newer(than: handle)
     let changedAt = elements.text(of: handle).changedAt
     elements.reorder(handle, before: ElementTable.none, changedAt: now)
-    log.append(
-      .init(step: .reordered, handle: handle, other: newer, at: changedAt, state: reference))
+    log.append(.init(step: .reordered, handle: handle, other: newer, at: changedAt, state: reference))
   }
 
   /// Undoes one step. All later entries have already been undone.

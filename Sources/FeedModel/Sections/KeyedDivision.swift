@@ -44,9 +44,7 @@ struct KeyedDivision {
   // MARK: One row
 
   /// Converts a change of one row that was added or deleted.
-  private func divideRow(
-    _ flat: borrowing Change, _ touched: KeyedSectionTable.Touched, into result: inout Change
-  ) {
+  private func divideRow(_ flat: borrowing Change, _ touched: KeyedSectionTable.Touched, into result: inout Change) {
     let id = touched.id
     if table.rowCount(of: id) == 0 {
       result.sectionsDeleted.append(UInt32(indexBefore(ofEmptied: id, at: flat.deleted[0].row)))
@@ -90,8 +88,7 @@ struct KeyedDivision {
       let index = table.index(of: left)
       let isShifted = section < index
       let startBefore = UInt32(sections.start(of: left)) - (isShifted ? 1 : 0)
-      result.deleted.append(
-        IndexPath(section: UInt32(isShifted && isNew ? index - 1 : index), row: from - startBefore))
+      result.deleted.append(IndexPath(section: UInt32(isShifted && isNew ? index - 1 : index), row: from - startBefore))
     }
     if isNew { result.sectionsAdded.append(sections.addition(of: entered, at: UInt32(section))) }
     result.added.append(IndexPath(section: UInt32(section), row: to - start))
@@ -166,9 +163,7 @@ private struct ChangedSections {
   private let sections: KeyedSections
   private let scope: KeyedSections.Scope
 
-  init(of sections: KeyedSections, since scope: KeyedSections.Scope) {
-    (self.sections, self.scope) = (sections, scope)
-  }
+  init(of sections: KeyedSections, since scope: KeyedSections.Scope) { (self.sections, self.scope) = (sections, scope) }
 
   private var table: KeyedSectionTable { sections.table }
 

@@ -196,9 +196,7 @@ final class KeyedSectionTable {
   }
 
   /// Records that a section will lose its last row with many others. `didEmptyAll` must follow.
-  func willEmpty(_ id: UInt32, version: ElementText) {
-    emptied.append(Emptied(id: id, index: -1, version: version))
-  }
+  func willEmpty(_ id: UInt32, version: ElementText) { emptied.append(Emptied(id: id, index: -1, version: version)) }
 
   /// Removes the sections without rows. O(sections).
   func didEmptyAll(_ pace: Pace) {

@@ -191,9 +191,7 @@ final class KeyedSections {
   ///
   /// The steps of an operation may add more: rows that leave sections may be among those that follow.
   @inline(__always)
-  func checkGrowth(_ limits: Limits) throws(FeedError) {
-    if count > countBefore { try checkAll(limits) }
-  }
+  func checkGrowth(_ limits: Limits) throws(FeedError) { if count > countBefore { try checkAll(limits) } }
 
   private func checkAll(_ limits: Limits) throws(FeedError) {
     try checkCount(limits)

@@ -82,8 +82,7 @@ struct SectionDivision {
     assert(index == result.added.count, "an entry is left out")
     while next.add + 1 < changed.count, changed[next.add + 1].start <= row { next.add += 1 }
     let section = changed[next.add]
-    assert(
-      row >= section.start && row - section.start < section.now, "a row entered a section that did not change")
+    assert(row >= section.start && row - section.start < section.now, "a row entered a section that did not change")
     result.added.append(path(of: row, in: section))
   }
 

@@ -55,9 +55,7 @@ enum SectionName {
   }
 
   /// The name of the section for what follows the name of the feed in it; the name of the feed if that is empty.
-  static func name(_ value: String, in feed: String) -> String {
-    value.isEmpty ? feed : "\(feed)/\(value)"
-  }
+  static func name(_ value: String, in feed: String) -> String { value.isEmpty ? feed : "\(feed)/\(value)" }
 }
 
 extension ManagedRows {
@@ -99,9 +97,7 @@ final class SectionNames {
   }
 
   /// The name of the section of an element with sort keys, the first of which is that of the section.
-  func name(of element: ElementText) -> String {
-    withName(of: element) { String(decoding: $0, as: UTF8.self) }
-  }
+  func name(of element: ElementText) -> String { withName(of: element) { String(decoding: $0, as: UTF8.self) } }
 
   /// Calls `body` with the UTF-8 of the name of the section of an element.
   @inline(__always)
@@ -125,9 +121,7 @@ final class SectionNames {
   }
 
   /// Whether the string whose bytes were appended is named by them. Most begin with a letter.
-  private var isPlain: Bool {
-    SectionName.isPlain(UnsafeRawBufferPointer(rebasing: text.bytes[headLength...]))
-  }
+  private var isPlain: Bool { SectionName.isPlain(UnsafeRawBufferPointer(rebasing: text.bytes[headLength...])) }
 
   /// Appends the bytes of a string, each zero followed by another byte. Returns false for a string with surrogates.
   private func append(decoding bytes: UnsafeRawBufferPointer) -> Bool {

@@ -10,9 +10,7 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
     let plan: SlotsPlan
     /// The row counts of the sections of each content, and the resulting layout.
     var counts: [SectionCounts]
-    var layout: SlotsLayout {
-      didSet { block = SlotsLayout.Block() }
-    }
+    var layout: SlotsLayout { didSet { block = SlotsLayout.Block() } }
     /// The part of the layout that was looked up last. Most rows of a long content are in one, where no search is needed.
     private var block = SlotsLayout.Block()
 
@@ -97,8 +95,7 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
     try catalog.commit.budget.use(rows: count + after, of: feed.number)
     try catalog.checkRowsOfViews(above: feed, added: after - count)
     let contents = [FlatChange](repeating: .none, count: fresh.contents.count)
-    catalog.commit.finishOperation(
-      on: feed.number, result: change(from: former, layout, contents, catalog.commit.pace))
+    catalog.commit.finishOperation(on: feed.number, result: change(from: former, layout, contents, catalog.commit.pace))
     catalog.commit.publisher.open(feed.number)
   }
 

@@ -220,7 +220,5 @@ public final class SlotsLayout: Sendable {
 
 extension Array {
   /// The number of leading elements that satisfy `isBefore`; no later element may satisfy it. O(log n).
-  func countOfPrefix(where isBefore: (Element) -> Bool) -> Int {
-    indices.partitionPoint { isBefore(self[$0]) }
-  }
+  func countOfPrefix(where isBefore: (Element) -> Bool) -> Int { indices.partitionPoint { isBefore(self[$0]) } }
 }

@@ -199,9 +199,7 @@ private struct SlotsNumbers {
 final class QuotedName {
   private var buffer = ByteBuffer()
 
-  init(_ name: String) {
-    buffer.appendJSONString(name)
-  }
+  init(_ name: String) { buffer.appendJSONString(name) }
 
   var bytes: UnsafeRawBufferPointer { buffer.bytes }
 }

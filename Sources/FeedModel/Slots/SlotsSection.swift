@@ -35,13 +35,9 @@ final class SlotsSection: FeedSection {
 
   var count: Int { layout.count }
 
-  func row(at index: Int) -> Row {
-    row(for: layout.item(at: index))
-  }
+  func row(at index: Int) -> Row { row(for: layout.item(at: index)) }
 
-  func element(at index: Int) -> ElementText {
-    element(of: layout.item(at: index))
-  }
+  func element(at index: Int) -> ElementText { element(of: layout.item(at: index)) }
 
   func type(at index: Int) -> UnsafeRawBufferPointer {
     let item = layout.item(at: index)
@@ -92,9 +88,7 @@ final class SlotsSection: FeedSection {
     return Row(element: feed.element(atFlat: item.index), type: plan.typeNames[item.type].bytes)
   }
 
-  private func element(of item: SlotsItem) -> ElementText {
-    content(of: item).element(atFlat: item.index)
-  }
+  private func element(of item: SlotsItem) -> ElementText { content(of: item).element(atFlat: item.index) }
 }
 
 /// Rows of a slots feed when the snapshot was made: the layout at that time over snapshots of the contents.
@@ -132,9 +126,7 @@ final class SlotsSnapshot: SectionSnapshot {
     self.types = types
   }
 
-  deinit {
-    for row in fixed.values { row.element.release() }
-  }
+  deinit { for row in fixed.values { row.element.release() } }
 
   /// The bytes of the fixed rows.
   private var ownBytes: Int {

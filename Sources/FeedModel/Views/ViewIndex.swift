@@ -272,8 +272,7 @@ final class ViewIndex {
       if place & 15 == 0 { pace.spend() }
       guard let target = places[entry.handle] else { continue }
       change.moves.append(
-        Move(
-          deleted: UInt32(place), added: UInt32(target), keepsElement: entering[target].arrival.keepsElement))
+        Move(deleted: UInt32(place), added: UInt32(target), keepsElement: entering[target].arrival.keepsElement))
     }
     return change
   }
@@ -362,7 +361,5 @@ final class ViewIndex {
 
 extension Feed {
   /// Calls `body` with all rows in flattened order.
-  func forEachRow(_ body: (Row) -> Void) {
-    for section in sections { section.forEach(in: 0..<section.count, body) }
-  }
+  func forEachRow(_ body: (Row) -> Void) { for section in sections { section.forEach(in: 0..<section.count, body) } }
 }

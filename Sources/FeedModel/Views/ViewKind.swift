@@ -106,9 +106,7 @@ final class ViewKind: DerivedKind, SingleSectionKind {
     updateCharge()
   }
 
-  private func updateCharge() {
-    charge.set(rows: hasIndex ? published?.counts.total ?? 0 : 0)
-  }
+  private func updateCharge() { charge.set(rows: hasIndex ? published?.counts.total ?? 0 : 0) }
 
   func derive(_ changes: borrowing SourceChanges, into change: inout Change) {
     guard let former = published?.plan else {
@@ -161,9 +159,7 @@ final class ViewKind: DerivedKind, SingleSectionKind {
   /// The change between two states of the view, by the present places of their rows in the source; negative if they are gone.
   ///
   /// - Parameter changed: the rows of the source whose element changed.
-  private static func change(
-    from before: [Int], to after: [Int], changed: Set<Int> = [], _ pace: Pace
-  ) -> Change {
+  private static func change(from before: [Int], to after: [Int], changed: Set<Int> = [], _ pace: Pace) -> Change {
     var places = [Int: Int](minimumCapacity: after.count)
     for (place, row) in after.enumerated() {
       places[row] = place

@@ -32,9 +32,7 @@ extension Catalog {
 
   /// Throws if views would keep too many rows after the last operation of the commit.
   @inline(__always)
-  public func checkRowsOfViews() throws(FeedError) {
-    if commit.graph.indexedViews > 0 { try checkRowsOfLinkedViews() }
-  }
+  public func checkRowsOfViews() throws(FeedError) { if commit.graph.indexedViews > 0 { try checkRowsOfLinkedViews() } }
 
   @inline(never)
   private func checkRowsOfLinkedViews() throws(FeedError) {
@@ -140,9 +138,7 @@ struct ViewGrowth {
 
   /// Begins a commit.
   @inline(__always)
-  mutating func begin() {
-    if all > 0 || !feeds.isEmpty { self = ViewGrowth() }
-  }
+  mutating func begin() { if all > 0 || !feeds.isEmpty { self = ViewGrowth() } }
 
   /// Counts the rows that a feed got, and those that it may show to feeds which select among its rows. O(1) for a feed that is known,
   /// until the structure changes.

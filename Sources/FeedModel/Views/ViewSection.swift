@@ -111,9 +111,7 @@ final class ViewSection: FeedSection {
   func element(at index: Int) -> ElementText { row(at: index).element }
   func type(at index: Int) -> UnsafeRawBufferPointer { row(at: index).type }
 
-  func forEach(in range: Range<Int>, _ body: (Row) -> Void) {
-    for index in range { body(row(at: index)) }
-  }
+  func forEach(in range: Range<Int>, _ body: (Row) -> Void) { for index in range { body(row(at: index)) } }
 
   /// The visible rows of the source in flattened order, in the order of the view, by the current elements. O(n log n),
   /// cached for each version of the rows.
@@ -180,9 +178,7 @@ final class ViewSection: FeedSection {
   /// Adds the change of this section, in which the rows move that the source or the index moved.
   @inline(__always)
   private func followSource(_ change: borrowing Change, before: Int, after: Int, into result: inout Change) {
-    guard let index else {
-      return window.follow(change, before: before, after: after, pace, into: &result)
-    }
+    guard let index else { return window.follow(change, before: before, after: after, pace, into: &result) }
     let known = index.count
     if window.isWhole { return index.follow(change, pace, into: &result) }
     scratch.removeAll(keepingCapacity: true)
@@ -234,18 +230,14 @@ private final class RetainedRows: SectionSnapshot {
     self.types = types
   }
 
-  deinit {
-    for row in rows { row.text.release() }
-  }
+  deinit { for row in rows { row.text.release() } }
 
   /// The bytes of the rows.
   private var ownBytes: Int {
     rows.reduce(rows.capacity * MemoryLayout<(ElementText, TypeTable.Code)>.stride) { $0 + $1.text.footprint }
   }
 
-  func charge(to memory: SnapshotMemory) {
-    charge = memory.hold(ownBytes)
-  }
+  func charge(to memory: SnapshotMemory) { charge = memory.hold(ownBytes) }
 
   var count: Int { rows.count }
 
@@ -277,9 +269,7 @@ final class TypeTable {
   private var numbers: [[UInt8]: Code] = [:]
   private var memory: [UnsafeMutableRawBufferPointer] = []
 
-  deinit {
-    for bytes in memory { bytes.deallocate() }
-  }
+  deinit { for bytes in memory { bytes.deallocate() } }
 
   var isEmpty: Bool { memory.isEmpty }
 
