@@ -115,11 +115,7 @@ public final class LogBatch: @unchecked Sendable {
     number: UInt64, at: Instant, revision: UInt64?, frames: UnsafeRawBufferPointer, grows: Bool = true,
     owner: AnyObject? = nil
   ) {
-    self.number = number
-    self.at = at
-    self.revision = revision
-    self.frames = frames
-    self.grows = grows
+    (self.number, self.at, self.revision, self.frames, self.grows) = (number, at, revision, frames, grows)
     self.owner = owner
   }
 }

@@ -216,7 +216,6 @@ extension Limits {
   /// The error for what exceeds a limit.
   ///
   ///     throw limits.exceeded(\.maxFeeds, "undefine feeds that are not needed")
-  ///
   /// - Parameter reason: what is too much, and what to do about it besides starting feedd with a larger limit.
   public func exceeded(_ limit: WritableKeyPath<Limits, Int>, _ reason: String) -> FeedError {
     Self.exceeded(limit, of: self[keyPath: limit], reason)
@@ -256,7 +255,6 @@ extension Limits {
   }
 
   /// Sets the limits that are members of `object`. Other limits are unchanged.
-  ///
   /// - Throws: `invalidParams` for an unknown name or a value out of range.
   public mutating func set(membersOf object: JSONView) throws(FeedError) {
     for member in object.members {

@@ -29,8 +29,7 @@ public final class Account {
   private let total: Account?
 
   init(owner: UInt32?, total: Account?) {
-    self.owner = owner
-    self.total = total
+    (self.owner, self.total) = (owner, total)
   }
 
   /// Whether nothing is stored.
@@ -71,7 +70,6 @@ public final class Account {
   // MARK: Limits
 
   /// The limit that leaves no room for more rows of views; nil if there is room.
-  ///
   /// - Parameters:
   ///   - added: the rows of views of this user, and those of all users.
   ///   - present: the rows that count, of the user and of all users.
@@ -90,7 +88,6 @@ public final class Account {
   }
 
   /// The limit that leaves no room for more selected rows; nil if there is room.
-  ///
   /// - Parameter present: the selected rows that count, of the user and of all users.
   func noRoom(selected added: Int, besides present: (user: Int, all: Int), _ limits: Limits) -> FeedError? {
     if owner != nil && present.user + added > limits.maxSelectedPerUser {
@@ -105,7 +102,6 @@ public final class Account {
   }
 
   /// Whether there is room for an element.
-  ///
   /// - Parameter isNew: whether the element does not take the place of another version.
   @inline(__always)
   func hasRoom(bytes added: Int, isNew: Bool, _ limits: Limits) -> Bool {
@@ -168,8 +164,7 @@ struct DefinitionCharge {
 
   mutating func open(_ account: Account, bytes: Int) {
     assert(self.account == nil, "the feed has an account already")
-    self.account = account
-    self.bytes = bytes
+    (self.account, self.bytes) = (account, bytes)
     account.add(feeds: 1, definitionBytes: bytes)
   }
 
@@ -213,7 +208,6 @@ public final class Accounts {
   public var owners: [UInt32] { users.filter { !$0.value.isEmpty }.keys.sorted() }
 
   /// Checks the sums. O(feeds).
-  ///
   /// - Parameter isRestoring: whether feeds of an image are defined. The rows of `$feeds` then change without a commit, and
   ///   its views are charged at the end.
   func checkInvariants(_ feeds: some Sequence<Feed>, isRestoring: Bool, _ limits: Limits) {

@@ -35,8 +35,7 @@ public final class Catalog {
 
   /// Creates a catalog without feeds.
   public init(limits: Limits, revision: UInt64 = 0, seed: UInt64) {
-    self.limits = limits
-    self.seed = seed
+    (self.limits, self.seed) = (limits, seed)
     table = FeedTable(limits: limits, revision: revision)
     graph = FeedGraph(table: table)
     commit = Commit(graph: graph, revision: revision, discarded)
@@ -50,7 +49,6 @@ public final class Catalog {
   // MARK: Commits
 
   /// Starts a commit.
-  ///
   /// - Parameters:
   ///   - certain: see ``Commit/begin(at:maxSteps:maxRows:certain:)``.
   ///   - mayName: decides which feeds errors may name besides those of the request; nil for all.
@@ -95,7 +93,6 @@ public final class Catalog {
 
   /// Returns the element with an identity and its places in `feed`, which is a collection, a bin, an array with identity or
   /// a managed feed. Returns nil if the feed has no such element. O(bins · log n).
-  ///
   /// - Parameter index: the position of `id` in the request, for the error.
   /// - Throws: `wrongKind` if elements of the feed have no identity, `noIdentity` if `id` is not a string or a number.
   public func find(
@@ -114,7 +111,6 @@ public final class Catalog {
 
   /// Returns the identity of `element`, a whole element of a request, and the present element of `feed` with that identity;
   /// nil if there is none. The feed is a collection or an array with identity.
-  ///
   /// - Throws: `wrongKind` for other feeds, `noIdentity` if `element` has none.
   public func find(
     identityOf element: JSONView, index: Int, in feed: Feed
@@ -209,7 +205,6 @@ public final class Catalog {
 
   /// Updates what is known of all feeds, after a feed was added, removed or redefined. O(log feeds) unless it begins or ends
   /// to retain by time, or the feed with the slowest filters was removed or redefined.
-  ///
   /// - Parameter former: the ``RowStore/slowSize`` that a redefined feed had.
   func refreshSummaries(with feed: Feed, formerSlowSize former: Int? = nil) {
     expiry.follow(feed, in: table)

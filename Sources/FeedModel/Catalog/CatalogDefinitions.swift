@@ -4,7 +4,6 @@ import FeedChange
 extension Catalog {
   /// Defines a feed. An equal definition of an existing feed changes nothing. A different definition requires
   /// `replace`, which keeps the elements and sorts them into the new bins (Protocol/README.md, "Definitions").
-  ///
   /// - Parameter owner: the user that a new feed is charged to; nil for the daemon itself. A feed keeps its owner.
   /// - Throws: `definitionConflict`, `limitExceeded`, `unknownFeed` for a child, and the errors of elements that are
   ///   invalid under the new definition.
@@ -32,7 +31,6 @@ extension Catalog {
   }
 
   /// Removes a feed with all its rows. Its watchers receive the deletion of all sections.
-  ///
   /// - Throws: `unknownFeed`, `wrongKind` for a bin, `definitionConflict` if another feed shows it.
   public func undefine(_ name: String) throws(FeedError) {
     commit.startOperation()
@@ -152,7 +150,6 @@ extension Catalog {
   }
 
   /// Throws if a child is named twice or would create a cycle.
-  ///
   /// - Parameter known: children that the feed has already.
   func checkChildren(
     _ children: [Feed], of feed: Feed?, named name: String, besides known: [Feed] = []
@@ -170,7 +167,6 @@ extension Catalog {
   }
 
   /// Returns the plan of a view after checking its source.
-  ///
   /// - Parameter account: that of the user that defines or defined the view.
   func plan(
     _ view: ViewDefinition, for feed: Feed?, named name: String, account: Account?
@@ -199,7 +195,6 @@ extension Catalog {
   }
 
   /// Returns the plan of a slots feed after checking its contents.
-  ///
   /// - Parameter followed: see ``SlotsPlan``.
   func plan(
     _ slots: SlotsDefinition, for feed: Feed?, named name: String, following followed: [SlotsPlan] = []

@@ -39,9 +39,7 @@ public final class Commit {
   var isRestoring = false
 
   init(graph: FeedGraph, revision: UInt64, _ discarded: DiscardedElements) {
-    self.graph = graph
-    self.discarded = discarded
-    self.revision = revision
+    (self.graph, self.discarded, self.revision) = (graph, discarded, revision)
     publisher = Publisher(graph: graph, log: log)
     long = LongCommit(graph: graph, log: log)
     budget = CommitBudget(graph: graph, log: log)
@@ -147,8 +145,7 @@ public final class Commit {
   /// Restores the revision and the time from an image.
   func restore(revision: UInt64, at moment: Instant) {
     assert(!isOpen, "a commit is under way")
-    self.revision = revision
-    now = moment
+    (self.revision, now) = (revision, moment)
     graph.counts.advance()
   }
 
@@ -162,7 +159,6 @@ public final class Commit {
 
   /// Charges what feeds above do with the rows that the last operation changed: the filters of views, unless they take few steps, and
   /// after the first operation also the rows of the changes that they derive.
-  ///
   /// - Throws: `limitExceeded`.
   public func useStepsOfViews() throws(FeedError) {
     defer { budget.operationDidEnd() }
@@ -181,12 +177,10 @@ public final class Commit {
   }
 
   /// Charges the merging of a patch into an element of so many bytes: a step for each 16 bytes.
-  ///
   /// - Throws: `limitExceeded`.
   public func useSteps(mergingBytes bytes: Int) throws(FeedError) { try budget.useSteps(mergingBytes: bytes) }
 
   /// Charges the reading of an element that the request names.
-  ///
   /// - Throws: `limitExceeded`.
   public func useSteps(readingBytes bytes: Int) throws(FeedError) { try budget.useSteps(readingBytes: bytes) }
 
@@ -273,7 +267,6 @@ public final class Commit {
 
   /// Stops recording how to undo the steps of the open commit, if nothing can make it fail once the rules of its operation have
   /// accepted an element. Then each step takes effect at once.
-  ///
   /// - Parameter rows: the most rows that the operation lists.
   @inline(__always)
   func omitUndoIfPossible(rows: Int) {
@@ -283,7 +276,6 @@ public final class Commit {
   }
 
   /// Runs an operation of any number of steps on the rows of `feed`. If a step throws, the operation is rolled back.
-  ///
   /// - Parameter rows: the rows to charge to the request first; see ``CommitBudget/use(rows:of:)``.
   @inline(__always)
   func operate(
@@ -358,7 +350,6 @@ public final class Commit {
   private func keyedSectionsDidChange() { for keyed in log.keyed { tellParents(of: keyed) } }
 
   /// Ends an operation with one change of `feed`.
-  ///
   /// - Parameter growth: how the numbers of rows changed, if the change deletes sections and views count rows.
   func finishOperation(on feed: FeedNumber, result: Change, growth: RowGrowth? = nil) {
     operation.set(result, redefining: feed, growth)
@@ -386,7 +377,6 @@ public final class Commit {
   }
 
   /// Logs a structural step that was made, with the closure that undoes it.
-  ///
   /// - Parameter position: the position of its first step on rows; nil if there was none. These are undone before it.
   func logStructure(before position: UndoLog.Position? = nil, undo: @escaping () -> Void) {
     log.append(before: position ?? log.position, undo: undo)

@@ -32,20 +32,14 @@ struct CommitBudget {
   }
 
   init(graph: FeedGraph, log: UndoLog) {
-    self.graph = graph
-    self.log = log
+    (self.graph, self.log) = (graph, log)
   }
 
   /// Sets what the next commit may do.
   mutating func begin(maxSteps: Int, maxRows: Int) {
     log.allow(steps: maxSteps)
-    self.maxSteps = maxSteps
-    self.maxRows = maxRows
-    rowsLeft = maxRows
-    hasRowsForViews = false
-    hasChargedFeedsAbove = false
-    hasChangedChildren = false
-    hasReadElements = false
+    (self.maxSteps, self.maxRows, rowsLeft, hasRowsForViews) = (maxSteps, maxRows, maxRows, false)
+    (hasChargedFeedsAbove, hasChangedChildren, hasReadElements) = (false, false, false)
     viewGrowth.begin()
   }
 
@@ -85,7 +79,6 @@ struct CommitBudget {
 
   /// Charges rows that an operation lists only for the feeds above that derive or copy its change, unless they were charged already:
   /// those of a redefinition, and those of each operation after the first, because many operations may change few rows each.
-  ///
   /// - Throws: `limitExceeded`.
   mutating func useAbove(rows count: Int, of feed: FeedNumber) throws(FeedError) {
     if hasChargedFeedsAbove || !countsRepeatedWork { return }
@@ -99,7 +92,6 @@ struct CommitBudget {
   mutating func operationDidEnd() { hasChargedFeedsAbove = false }
 
   /// Charges rows before an operation lists them.
-  ///
   /// - Throws: `limitExceeded`.
   mutating func use(rows count: Int) throws(FeedError) {
     guard count <= rowsLeft else {
@@ -114,7 +106,6 @@ struct CommitBudget {
 
   /// Charges an operation that redefines a feed or changes its children, which looks at all of them and at all feeds above. The first one
   /// of the request is free, so that no single change is refused for the number of feeds that are there already.
-  ///
   /// - Parameter count: the number of children that the feed has.
   /// - Throws: `limitExceeded`.
   mutating func use(children count: Int, of feed: Feed) throws(FeedError) {
@@ -126,7 +117,6 @@ struct CommitBudget {
   }
 
   /// Charges an operation that looks at all feeds above.
-  ///
   /// - Throws: `limitExceeded`.
   mutating func useFeeds(above feed: Feed) throws(FeedError) {
     if countsReading && graph.hasParents(feed.number) { try use(rows: graph.listings(of: feed) - 1) }
@@ -134,7 +124,6 @@ struct CommitBudget {
 
   /// Charges an operation that reads or copies all elements of a feed. The first one of the request is free, so that no single change is
   /// refused for the elements that are there already.
-  ///
   /// - Parameter bytes: those of the elements. To add them up may take long.
   /// - Throws: `limitExceeded`.
   mutating func use(allElements bytes: @autoclosure () -> Int) throws(FeedError) {
@@ -145,7 +134,6 @@ struct CommitBudget {
 
   /// Charges the reading of elements that are there already: a step for each 16 bytes, because a short request can name long elements
   /// many times.
-  ///
   /// - Throws: `limitExceeded`.
   func useSteps(readingBytes bytes: Int) throws(FeedError) {
     guard countsAllWork, countsReading else { return }
@@ -157,7 +145,6 @@ struct CommitBudget {
 
   /// Charges the rows that views below a feed evaluate before an operation counts its rows. An operation leaves their indexes behind,
   /// so until the commit ends each view with a filter or a sort reads all rows of its source.
-  ///
   /// - Throws: `limitExceeded`.
   mutating func usePreviews(of feed: Feed) throws(FeedError) {
     guard graph.counts.isChanging, graph.indexedViews > 0, countsRepeatedWork else { return }
@@ -180,7 +167,6 @@ struct CommitBudget {
   // MARK: Steps
 
   /// Refuses an operation whose filters would certainly use more steps than the request has left.
-  ///
   /// - Throws: `limitExceeded`.
   func checkRoom(forSteps steps: Int) throws(FeedError) {
     if !countsAllWork { return }
@@ -195,7 +181,6 @@ struct CommitBudget {
   }
 
   /// Charges the merging of a patch into an element of so many bytes.
-  ///
   /// - Throws: `limitExceeded`.
   func useSteps(mergingBytes bytes: Int) throws(FeedError) {
     log.pace.spend(bytes / 2048)

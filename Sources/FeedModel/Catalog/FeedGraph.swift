@@ -404,9 +404,7 @@ final class Route {
   private static let hidden = UInt64.max
 
   init(version: UInt64, steps: [Step], isWhole: Bool) {
-    self.version = version
-    self.steps = steps
-    self.isWhole = isWhole
+    (self.version, self.steps, self.isWhole) = (version, steps, isWhole)
     onlyShifts = !steps.contains(where: \.derives)
     onlySlotsDerive = steps.allSatisfy { !$0.derives || $0.slots != nil }
     let count = 1 + (steps.map(\.slot).max() ?? 0)

@@ -59,7 +59,6 @@ extension FeedGraph {
   }
 
   /// Throws if the feeds above a source could take too many steps for the change of one row.
-  ///
   /// - Parameter steps: those that the feed itself takes when it has these sources.
   private func checkSteps(of feed: Feed?, _ steps: Int, sources: [Feed], _ limits: Limits) throws(FeedError) {
     func below(_ feed: Feed) -> [Feed] { feed.derived?.sources.map(\.feed) ?? [] }

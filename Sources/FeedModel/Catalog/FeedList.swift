@@ -36,7 +36,6 @@ final class FeedListKind: SingleSectionKind {
   }
 
   /// Updates the row of a feed from its definition. O(log feeds + definition).
-  ///
   /// - Returns: the change; empty if the row did not change.
   func follow(_ feed: Feed, in commit: Commit) throws(FeedError) -> Change {
     if feed.isGone {

@@ -19,8 +19,7 @@ public final class LongCommit {
   private var stage = Stage.open
 
   init(graph: FeedGraph, log: UndoLog) {
-    self.graph = graph
-    self.log = log
+    (self.graph, self.log) = (graph, log)
   }
 
   /// Whether the open commit may stop between two of its steps, and others read meanwhile.
@@ -28,7 +27,6 @@ public final class LongCommit {
   public var isAnnounced: Bool { forks.steps > 0 }
 
   /// Announces that the next commit may stop between two of its steps, or that it has ended.
-  ///
   /// - Parameter steps: the number of elements that it changes, if it changes no more than it names; 0 at the end.
   public func announce(steps: Int) { forks.begin(steps: steps) }
 
@@ -61,7 +59,6 @@ public final class LongCommit {
   ///
   /// After a feed was defined or redefined no copy is made: nothing can be read until the commit ends, and the log restores
   /// the rows of a redefined feed as they were before.
-  ///
   /// - Parameters:
   ///   - steps: the number of elements that the operation changes; nil if the commit knows more.
   ///   - copy: copies the rows.

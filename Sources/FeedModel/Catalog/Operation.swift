@@ -100,7 +100,6 @@ struct Operation {
   }
 
   /// Replaces the result, a change of rows in one section, by the change of the keyed sections that the rows are in.
-  ///
   /// - Parameter division: converts a change of rows, its first argument, to one of sections, its second, which is empty.
   @inline(__always)
   mutating func divide(by sections: KeyedSections, _ division: (borrowing Change, inout Change) -> Void) {

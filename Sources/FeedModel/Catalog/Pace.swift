@@ -36,7 +36,6 @@ public final class Pace {
   private static let stepsPerStop = 2 << 10
 
   /// From now on, calls `stop` when about `units` units of work are done. It returns the units until the next call.
-  ///
   /// - Parameter units: a unit is about a microsecond of work.
   public func begin(units: Int, stop: @escaping () -> Int) {
     assert(self.stop == nil, "the computation before has not ended")
@@ -61,7 +60,6 @@ public final class Pace {
   public func didParse(definition bytes: Int) { spend(bytes / 16) }
 
   /// Counts an element that a view judged.
-  ///
   /// - Parameter steps: the steps that its filter took.
   @inline(__always)
   func didJudge(steps: Int) {

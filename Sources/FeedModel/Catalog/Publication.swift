@@ -15,7 +15,6 @@ public struct Publication {
 public protocol CommitObserver: AnyObject {
   func didChange(_ feed: Feed, by change: borrowing Change, _ publication: Publication)
   /// Like the other function, for a change of one row without a hint.
-  ///
   /// - Parameters:
   ///   - from: the revision before the change.
   ///   - element: the element that the row shows; nil if it was deleted.

@@ -22,8 +22,7 @@ final class Publisher {
   private(set) var derivedEntries = 0
 
   init(graph: FeedGraph, log: UndoLog) {
-    self.graph = graph
-    self.log = log
+    (self.graph, self.log) = (graph, log)
   }
 
   /// Whether no change but that of the last operation is known.
@@ -159,7 +158,6 @@ final class Publisher {
   // MARK: Publication
 
   /// Publishes the changes of all feeds under a revision.
-  ///
   /// - Parameter start: the time before the first step of the commit.
   func publish(as revision: UInt64, from start: Instant, at moment: Instant, to observer: (any CommitObserver)?) {
     (self.revision, self.start, self.moment) = (revision, start, moment)

@@ -13,19 +13,16 @@ final class BinKind: DerivedKind, SingleSectionKind {
   private var publishedCount: Int?
 
   init(_ state: CollectionState, index: Int, isPublished: Bool) {
-    self.state = state
-    self.index = index
+    (self.state, self.index) = (state, index)
     publishedIndex = isPublished ? index : nil
   }
 
   /// Points the bin to the new state of a redefined collection.
   func show(_ state: CollectionState, index: Int) {
-    self.state = state
-    self.index = index
+    (self.state, self.index) = (state, index)
   }
 
   /// Records the number of rows before the open commit, which is going to redefine the collection.
-  ///
   /// - Parameter difference: the number of rows that the commit has added.
   func willRebin(difference: Int) { publishedCount = shown.count - difference }
 

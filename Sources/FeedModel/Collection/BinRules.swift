@@ -13,7 +13,6 @@ extension CollectionState {
   /// - unchanged if it equals the present version.
   ///
   /// An element that no bin accepts is not kept. O(bins · log n).
-  ///
   /// - Parameter place: the index of the element in the request, for errors.
   /// - Throws: `noIdentity` or `limitExceeded`, without any effect.
   func update(_ given: JSONView, index place: Int, at now: Instant, _ log: UndoLog) throws(FeedError) {
@@ -52,7 +51,6 @@ extension CollectionState {
 
   /// Sets `keys` to those of an element. A short definition may have thousands of sort terms, each of which looks at the members
   /// of each element and repeats a value.
-  ///
   /// - Throws: `limitExceeded` for `maxElementBytes` if the sort keys are too long, or for `maxQuerySteps`.
   private func makeKeys(of element: JSONView, index place: Int, _ log: UndoLog) throws(FeedError) {
     // Each term counts as a step. Most elements are too short for many terms to take long.
@@ -232,7 +230,6 @@ extension CollectionState {
 /// a large tree.
 extension CollectionState {
   /// Starts deferred mode of an empty state: updates only record which bins hold an element.
-  ///
   /// - Parameter count: the number of elements that are expected. What grows to it later would be moved at once.
   func deferRows(count: Int, _ pace: Pace) {
     deferred = DeferredRows(bins: bins.count, count: count)

@@ -21,8 +21,7 @@ public final class CollectionKind: FeedKind {
   private(set) var goneBins: [Feed] = []
 
   init(number: FeedNumber, state: CollectionState, graph: FeedGraph, revision: UInt64) {
-    self.number = number
-    self.state = state
+    (self.number, self.state) = (number, state)
     unretainedState = .passUnretained(state)
     state.keyed?.bind(number, graph)
     if state.keyed == nil {
@@ -89,7 +88,6 @@ public final class CollectionKind: FeedKind {
   }
 
   /// Returns the row of the element that has the identity of `element`; nil if there is none.
-  ///
   /// - Throws: `noIdentity` if `element` has none.
   public func find(identityOf element: JSONView, index: Int) throws(FeedError) -> Row? {
     try state.find(identityOf: element, index: index).map { state.row(of: $0) }
@@ -98,7 +96,6 @@ public final class CollectionKind: FeedKind {
   // MARK: Operations
 
   /// Lets a long commit change a copy of the state, so that others can read the state before.
-  ///
   /// - Parameter steps: the number of elements that the operation changes; nil if the commit knows more.
   @inline(__always)
   private func fork(for commit: Commit, steps: Int? = nil) {
@@ -165,7 +162,6 @@ public final class CollectionKind: FeedKind {
   }
 
   /// Deletes the elements that a filter accepts, as one operation (method `delete` with `where`). O(elements).
-  ///
   /// - Throws: `limitExceeded` if the filter takes more than `maxQuerySteps` steps over one element or more than
   ///   `maxRequestSteps` over all, or accepts more than `maxRequestRows` elements.
   public func delete(where filter: Filter, in commit: Commit) throws(FeedError) {

@@ -169,7 +169,6 @@ final class CollectionState: RowStore {
   }
 
   /// Like `appendKeys(of:)`, within some room.
-  ///
   /// - Returns: false if there is too little room for the sort keys; others are then missing.
   func appendKeys(of element: JSONView, within room: inout SortOrder.Room) -> Bool {
     keys.removeAll(keepingCapacity: true)

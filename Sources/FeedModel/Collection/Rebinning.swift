@@ -19,7 +19,6 @@ struct Rebinning {
   }
 
   /// Copies the elements. Returns the handle in the new state for every old handle, or `ElementTable.none`.
-  ///
   /// - Parameter request: the log of the commit, with the filter steps that its request may still take.
   private static func copyElements(
     of old: CollectionState, to state: CollectionState, _ request: UndoLog

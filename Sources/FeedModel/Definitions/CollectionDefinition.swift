@@ -66,7 +66,6 @@ public struct CollectionDefinition: Equatable, Sendable {
 
 extension CollectionDefinition {
   /// Reads the members of the definition.
-  ///
   /// - Throws: `invalidParams`, `badQuery`, or `limitExceeded` for more bins than `limits` allows.
   init(reading reader: DefinitionReader, limits: Limits) throws(FeedError) {
     id = try reader.singularPath("id") ?? .id
@@ -166,7 +165,6 @@ struct SlowFilters {
 
   /// Follows that a feed was added to the table, removed or redefined. O(1), or O(feeds) if one with the least size was
   /// removed or redefined.
-  ///
   /// - Parameter former: the size of the feed before.
   mutating func follow(_ feed: Feed, formerly former: Int, in table: FeedTable) {
     let size = table.byName[feed.name] === feed ? feed.kind.rows?.slowSize ?? .max : .max

@@ -23,7 +23,6 @@ struct DefinitionReader {
   }
 
   /// Reads a string of at most `limit` bytes of UTF-8.
-  ///
   /// - Throws: `invalidParams` with `reason` for a longer string, which is not decoded.
   func string(
     _ member: StaticString, atMost limit: Int, else reason: @autoclosure () -> String
@@ -69,7 +68,6 @@ struct DefinitionReader {
   }
 
   /// Reads a singular path.
-  ///
   /// - Throws: `badQuery` with the offset of the error.
   func singularPath(_ member: StaticString) throws(FeedError) -> SingularPath? {
     guard let text = try query(member) else { return nil }
@@ -81,7 +79,6 @@ struct DefinitionReader {
   }
 
   /// Reads a filter.
-  ///
   /// - Parameter size: the bytes that the filters before it in the definition take.
   /// - Throws: `badQuery` with the offset of the error, or `limitExceeded`.
   func filter(_ member: StaticString, besides size: Int = 0, _ limits: Limits) throws(FeedError) -> Filter? {
@@ -131,7 +128,6 @@ extension DefinitionReader {
   }
 
   /// The string of a value; nil for other kinds.
-  ///
   /// - Throws: `invalidParams` for a lone surrogate. It would become U+FFFD, so different strings would become the same.
   func unambiguous(_ value: JSONView, at member: String) throws(FeedError) -> String? {
     let hasSurrogate = value.withDecodedUTF8 { zip($0, $0.dropFirst()).contains { $0 == 0xED && $1 >= 0xA0 } }

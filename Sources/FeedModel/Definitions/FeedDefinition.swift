@@ -40,9 +40,7 @@ public struct FeedDefinition: Equatable, Sendable {
   public static let kinds = ["array", "collection", "composed", "managed", "segmented", "single", "slots", "view"]
 
   public init(name: String, content: Content, behaviours: Behaviours = Behaviours()) {
-    self.name = name
-    self.content = content
-    self.behaviours = behaviours
+    (self.name, self.content, self.behaviours) = (name, content, behaviours)
   }
 }
 
@@ -61,7 +59,6 @@ extension FeedDefinition.Content {
 extension FeedDefinition {
   /// Reads the parameters of `define` (Protocol/README.md, "Definitions"). Ignores unknown members; see
   /// `KnownMembers`.
-  ///
   /// - Parameter defaultKind: the kind of a definition that names none; nil if it must name one.
   /// - Throws: `invalidParams` with the name of the member, `badQuery` with the offset of the error in a filter or path, or
   ///   `limitExceeded`.

@@ -44,7 +44,6 @@ public enum KnownMembers {
   }
 
   /// Checks a definition and the objects in it. A definition of an unknown kind is left to its parser.
-  ///
   /// - Parameters:
   ///   - others: the names of other members that the object may have.
   ///   - defaultKind: the kind of a definition that names none.
@@ -79,7 +78,6 @@ public enum KnownMembers {
   }
 
   /// Checks one object.
-  ///
   /// - Parameters:
   ///   - others: members that are accepted too, but that the advice lists only for a similar name.
   ///   - place: the prefix of the members' paths, such as `bins[2].`.

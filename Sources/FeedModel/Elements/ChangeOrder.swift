@@ -26,7 +26,6 @@ final class ChangeOrder {
   deinit { free(links) }
 
   /// Returns the same order. O(handles).
-  ///
   /// - Parameter end: the number after the greatest handle that was ever linked.
   func copy(_ end: Int, _ pace: Pace) -> ChangeOrder {
     let copy = ChangeOrder(capacity: capacity)

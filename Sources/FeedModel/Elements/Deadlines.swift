@@ -13,10 +13,7 @@ final class Deadlines {
   private let order: PositionTree
 
   init(path: SingularPath, elements: ElementTable, keyIndex: Int, order: PositionTree = PositionTree(keyed: true)) {
-    self.path = path
-    self.elements = elements
-    self.keyIndex = keyIndex
-    self.order = order
+    (self.path, self.elements, self.keyIndex, self.order) = (path, elements, keyIndex, order)
   }
 
   /// Returns the deadlines of a copy of the elements. O(n).

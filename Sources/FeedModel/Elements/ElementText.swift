@@ -36,7 +36,6 @@ import Glibc
   @usableFromInline let block: UnsafeMutableRawPointer
 
   /// Copies the parts to a new block with one reference. Returns nil if the parts exceed 4 GiB or memory is exhausted.
-  ///
   /// - Parameters:
   ///   - identity: the canonical bytes of the identity, see `Identity`; empty if elements have none.
   ///   - place: the range in `text` of the JSON value with the identity if that is a string or has at most 18 bytes, all of

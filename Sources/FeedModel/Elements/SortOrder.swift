@@ -53,7 +53,6 @@ struct SortOrder: Sendable {
   }
 
   /// Like `appendKey(of:to:)`, within some room.
-  ///
   /// - Returns: false if there is too little room; the key then ends there.
   @discardableResult
   func appendKey(of element: JSONView, to buffer: inout ByteBuffer, within room: inout Room) -> Bool {

@@ -37,9 +37,7 @@ public final class Feed {
   public private(set) var unretainedChannel: Unmanaged<AnyObject>?
 
   init(name: String, number: FeedNumber, kind: any FeedKind, revision: UInt64) {
-    self.name = name
-    self.number = number
-    self.kind = kind
+    (self.name, self.number, self.kind) = (name, number, kind)
     derived = kind as? any DerivedKind
     unretainedCollection = (kind as? CollectionKind).map { .passUnretained($0) }
     self.revision = revision
@@ -180,7 +178,6 @@ public final class Feed {
   public var hasTypes: Bool { !isGone && kind.hasTypes }
 
   /// Returns a snapshot of the current content, which can be read in parts while the feed changes. O(rows / 100).
-  ///
   /// - Parameter memory: what the memory of the snapshot is charged to; nil if that is not counted.
   public func makeSnapshot(chargedTo memory: SnapshotMemory? = nil) -> FeedSnapshot {
     let snapshot = FeedSnapshot(isGone ? [] : kind.makeSnapshots(), revision: revision)
@@ -222,7 +219,6 @@ public final class Feed {
   }
 
   /// Returns the index path of an existing row.
-  ///
   /// - Throws: `indexOutOfRange`, also for negative numbers.
   public func path(section index: Int, row: Int) throws(FeedError) -> IndexPath {
     guard (0..<sectionCount).contains(index) else {
@@ -236,7 +232,6 @@ public final class Feed {
   }
 
   /// Returns the index paths of existing rows. O(rows · levels) for few rows, otherwise O(rows + sections + feeds shown).
-  ///
   /// - Parameter pace: lets the work stop.
   /// - Throws: `indexOutOfRange`, also for negative numbers.
   public func paths(ofRows rows: [(section: Int, row: Int)], _ pace: Pace) throws(FeedError) -> [IndexPath] {
@@ -279,7 +274,6 @@ public final class Feed {
 
   /// Sets the revision and records the change of a commit, with `shift` added to its sections. Returns false if the
   /// feed has no history.
-  ///
   /// - Parameters:
   ///   - change: not modified; `inout` avoids reference counting of its lists.
   ///   - pace: lets the work stop; nil if the change has few rows.
@@ -355,8 +349,7 @@ public final class Feed {
     behaviours: Behaviours, given: FeedDefinition?
   ) {
     let former = (self.behaviours, self.given)
-    self.behaviours = behaviours
-    self.given = given
+    (self.behaviours, self.given) = (behaviours, given)
     for bin in collection?.bins ?? [] { bin.behaviours = behaviours }
     return former
   }

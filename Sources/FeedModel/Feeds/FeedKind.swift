@@ -34,7 +34,6 @@ public protocol FeedKind: AnyObject {
   var bins: [Feed] { get }
   /// Redefines `feed`, which is of this kind. Leaves the change of its rows in the current operation, and logs how to
   /// undo it.
-  ///
   /// - Throws: `definitionConflict` for a definition of another kind; otherwise the errors of `define`.
   func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError)
 }
@@ -60,7 +59,6 @@ protocol DerivedKind: FeedKind {
   var publishedSectionCount: Int { get }
   /// Derives the change of this feed from the changes of its sources, and sets the published state. Called once for
   /// each commit that takes effect; cannot fail.
-  ///
   /// - Parameter change: receives the change; empty when called.
   func derive(_ changes: borrowing SourceChanges, into change: inout Change)
   /// Called instead of `derive` when one source changed. If the change of this feed is that of the source with its sections shifted,

@@ -146,7 +146,6 @@ public final class FeedSnapshot: SectionSnapshot {
   }
 
   /// The place of the row that is `rows` rows after the one at `place`. O(sections between them).
-  ///
   /// - Precondition: both rows exist.
   public func place(_ rows: Int, after place: IndexPath) -> IndexPath {
     var (section, row) = (Int(place.section), Int(place.row) + rows)
@@ -161,7 +160,6 @@ public final class FeedSnapshot: SectionSnapshot {
   public func next(max: Int, _ body: (Row) -> Void) -> Int { next(max: max, acrossSections: false, body) }
 
   /// Calls `body` with up to `max` more rows. Returns the number of rows; 0 at the end.
-  ///
   /// - Parameter acrossSections: whether the rows may be of several sections. Otherwise they are of one.
   public func next(max: Int, acrossSections: Bool, _ body: (Row) -> Void) -> Int {
     guard let source = sources.last else { return 0 }
@@ -175,7 +173,6 @@ public final class FeedSnapshot: SectionSnapshot {
   }
 
   /// Passes over the rows before a path.
-  ///
   /// - Precondition: the path is that of the next row or of one after it.
   /// - Parameter step: called after each section and each thousand rows.
   public func skip(to path: IndexPath, step: () -> Void) {

@@ -11,7 +11,6 @@ import FeedJSON
 extension Feed {
   /// Adds rows to the selection, or replaces it if only one row may be selected. Returns whether anything changed.
   /// O(rows) if no feed below restricts the selection, otherwise O(rows · levels · log).
-  ///
   /// - Parameters:
   ///   - member: the parameter that names the rows, for errors.
   ///   - checkRoom: throws if so many rows may not be selected.

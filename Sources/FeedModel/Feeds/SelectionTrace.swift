@@ -60,7 +60,6 @@ extension Behaviours {
 
 extension [TracedRow] {
   /// The rows as rows of another feed. O(rows).
-  ///
   /// - Parameter paths: their paths there.
   func moved(to paths: [IndexPath]) -> [TracedRow] { zip(self, paths).map { TracedRow(path: $1, index: $0.index) } }
 }

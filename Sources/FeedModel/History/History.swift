@@ -48,8 +48,7 @@ public final class History {
   private static let bytesOfRecord = 24
 
   init(base: UInt64) {
-    self.base = base
-    end = base
+    (self.base, end) = (base, base)
     first = Cursor(to: base)
     hint = first
   }
@@ -63,7 +62,6 @@ public final class History {
   }
 
   /// Appends a change with `shift` added to its sections. The change is not modified; `inout` avoids reference counting.
-  ///
   /// - Parameter pace: lets the work stop; nothing may then read or trim the history.
   func append(_ change: inout Change, shift: UInt32 = 0, to revision: UInt64, at now: Instant, _ pace: Pace? = nil) {
     begin(revision, at: now)
@@ -315,7 +313,6 @@ extension History {
 
   /// Reads the records whose words are in a ring, from its start to its end. The words may be anything. Returns nil if they are
   /// not whole records.
-  ///
   /// - Parameters:
   ///   - revision: the revision before the first record.
   ///   - time: the time of the record before, in nanoseconds.

@@ -28,7 +28,6 @@ extension WordRing {
   // MARK: Writing
 
   /// Appends a change with `shift` added to its sections. The change is not modified; `inout` avoids reference counting.
-  ///
   /// - Parameter pace: lets the work stop; nothing may then read or change the ring.
   mutating func append(_ change: inout Change, shift: UInt32 = 0, _ pace: Pace? = nil) {
     if let row = change.onlyRow(shift: shift), append(short: row) { return }

@@ -12,9 +12,7 @@ public final class CatalogImage {
   public let feeds: [FeedImage]
 
   init(revision: UInt64, at: Instant, feeds: [FeedImage]) {
-    self.revision = revision
-    self.at = at
-    self.feeds = feeds
+    (self.revision, self.at, self.feeds) = (revision, at, feeds)
   }
 }
 
@@ -50,9 +48,7 @@ public final class FeedImage {
     revision = feed.revision
     let bins = feed.kind.bins
     self.bins = bins.map { StoredBin(revision: $0.revision, selection: $0.selection) }
-    selection = feed.selection
-    self.sections = sections
-    history = feed.history
+    (selection, self.sections, history) = (feed.selection, sections, feed.history)
     binHistories = bins.map(\.history)
   }
 
@@ -112,8 +108,7 @@ public struct HistoryDump: Equatable, Sendable {
   public let records: [Record]
 
   public init(base: UInt64, records: [Record]) {
-    self.base = base
-    self.records = records
+    (self.base, self.records) = (base, records)
   }
 }
 

@@ -24,8 +24,7 @@ public final class Restorer {
   init?(_ feed: Feed, _ rows: RowStore?, graph: FeedGraph) {
     self.graph = graph
     guard !(feed.kind is FeedListKind), let store = rows else { return nil }
-    self.feed = feed
-    self.store = store
+    (self.feed, self.store) = (feed, store)
   }
 
   /// Makes room for so many elements. Called before the first one.
@@ -89,7 +88,6 @@ public final class Restorer {
 /// Restoring an image, before the first client connects.
 extension Catalog {
   /// Defines a stored feed, with its revisions and selections.
-  ///
   /// - Precondition: the feeds whose rows it shows have been restored.
   public func restore(
     definition: JSONView, given: JSONView, revision: UInt64, selection: [IndexPath], bins: [StoredBin]

@@ -16,8 +16,7 @@ public final class ListKind: FeedKind {
   private var state: ListState
 
   init(number: FeedNumber, name: String, definition: ListDefinition, limits: Limits, seed: UInt64) {
-    self.number = number
-    shape = definition.shape
+    (self.number, shape) = (number, definition.shape)
     state = ListState(feed: name, definition: definition, limits: limits, seed: seed)
   }
 
@@ -41,7 +40,6 @@ public final class ListKind: FeedKind {
   public var identityPath: SingularPath? { state.definition.id }
 
   /// Returns the element with an identity and its place; nil if there is none.
-  ///
   /// - Precondition: elements have an identity.
   /// - Throws: `noIdentity` if `id` is neither a string nor a number.
   public func find(_ id: JSONView, index place: Int = 0) throws(FeedError) -> (row: Row, places: [IndexPath])? {
@@ -52,7 +50,6 @@ public final class ListKind: FeedKind {
   }
 
   /// Returns the row of the element that has the identity of `element`; nil if there is none.
-  ///
   /// - Precondition: elements have an identity.
   /// - Throws: `noIdentity` if `element` has none.
   public func find(identityOf element: JSONView, index: Int) throws(FeedError) -> Row? {
@@ -108,7 +105,6 @@ public final class ListKind: FeedKind {
 
   /// Runs an operation on the rows, as ``Commit/operate(on:_:rows:_:)``. A long commit changes a copy of them, so that others
   /// can read the rows before.
-  ///
   /// - Parameter steps: the number of rows that the operation changes; nil if the commit knows more.
   private func operate(
     in commit: Commit, rows: Int = 0, steps: Int? = nil, _ body: (ListState) throws(FeedError) -> Void

@@ -8,7 +8,6 @@ extension ListState {
   /// The common prefix and suffix stay. Between them, rows with equal elements stay as far as their order allows. In
   /// each remaining gap, elements are replaced pairwise before any row is added or removed. O(n log n) in the rows
   /// between prefix and suffix.
-  ///
   /// - Parameter tick: returns the time of the next step.
   /// - Throws: `limitExceeded`. The caller rolls back.
   func set(_ wanted: [JSONView], _ tick: () -> Instant, _ log: UndoLog) throws(FeedError) {
@@ -134,7 +133,6 @@ private struct ListPlan {
 extension ListState {
   /// Executes `set` by identity and leaves the change in `step`. An element that stays keeps its row. As many of these
   /// rows as possible keep their place; the others move. O(n log n).
-  ///
   /// - Parameter tick: returns the time of the next step.
   /// - Throws: `noIdentity`, `duplicateIdentity` for a repeated identity, `limitExceeded`. The caller rolls back.
   func setByIdentity(_ wanted: [JSONView], _ tick: () -> Instant, _ log: UndoLog) throws(FeedError) {
@@ -187,7 +185,6 @@ extension ListState {
   }
 
   /// The current row of the identity of each element; -1 for a new element.
-  ///
   /// - Throws: `noIdentity`, or `duplicateIdentity` for a repeated identity.
   private func rowsByIdentity(of wanted: [JSONView], _ pace: Pace) throws(FeedError) -> [Int] {
     guard let identities else { return [] }
@@ -218,7 +215,6 @@ extension ListState {
   /// The first element that has the identity of one before it; nil if there is none.
   ///
   /// A set of identities would be freed at once.
-  ///
   /// - Parameter hashes: the hash of each identity with its place; left sorted.
   private func firstRepetition(
     in wanted: [JSONView], _ hashes: inout [(hash: UInt32, place: UInt32)], _ identities: ListIdentities, _ pace: Pace

@@ -19,8 +19,7 @@ final class ListState: RowStore {
   override var movesFewest: Bool { true }
 
   init(feed: String, definition: ListDefinition, limits: Limits, seed: UInt64) {
-    self.definition = definition
-    self.seed = seed
+    (self.definition, self.seed) = (definition, seed)
     let elements = ElementTable()
     super.init(
       feed: feed, elements: elements, sections: [RowSection(name: feed, elements: elements, keyed: false)],
@@ -57,7 +56,6 @@ final class ListState: RowStore {
   // MARK: Steps
 
   /// Inserts one element before `row`, or at the end if `row` is the count. O(log n).
-  ///
   /// - Throws: `noIdentity`, `duplicateIdentity` or `limitExceeded`, without any effect.
   func insert(_ given: JSONView, at row: Int, index place: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
     let element = try compact(given, index: place)
@@ -66,7 +64,6 @@ final class ListState: RowStore {
   }
 
   /// Replaces the element with the identity of the given one, or appends it. O(log n).
-  ///
   /// - Precondition: elements have identities.
   /// - Throws: `noIdentity` or `limitExceeded`, without any effect.
   func upsert(_ given: JSONView, index place: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
@@ -89,7 +86,6 @@ final class ListState: RowStore {
 
   /// Replaces the element of a row. An equal element is no change. An element with another identity is a new row. O(log
   /// n).
-  ///
   /// - Throws: `noIdentity`, `duplicateIdentity` or `limitExceeded`, without any effect.
   func replace(_ given: JSONView, at row: Int, index place: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
@@ -172,8 +168,7 @@ extension ListState {
 
   /// Sets the definition. If it is not the first, the caller must rewrite each row.
   func adopt(_ definition: ListDefinition, _ pace: Pace = Pace()) {
-    self.definition = definition
-    type = definition.type
+    (self.definition, type) = (definition, definition.type)
     identities = definition.id.map { ListIdentities(path: $0, feed: feed, elements: elements, seed: seed) }
     retain(definition.retain, keyIndex: 0, pace)
   }
@@ -188,7 +183,6 @@ extension ListState {
   }
 
   /// Rewrites the text of a row's element for the current definition. Returns whether its type changed.
-  ///
   /// - Throws: `noIdentity`, or `duplicateIdentity` if a row that was already rewritten has the same identity.
   func rewrite(at row: Int, _ log: UndoLog) throws(FeedError) -> Bool {
     let handle = rows[row]
@@ -238,12 +232,10 @@ final class ListIdentities {
   var hashOfBytes: UInt32 { hash(buffer.bytes) }
 
   /// Returns the element with an identity that a request gives; nil if there is none.
-  ///
   /// - Throws: `noIdentity` if the value is neither a string nor a number.
   func find(_ id: JSONView, index place: Int) throws(FeedError) -> UInt32? { try find(id, index: place, path: "") }
 
   /// Returns the element with the identity of `element`, a whole element of a request; nil if there is none.
-  ///
   /// - Throws: `noIdentity`.
   func find(identityOf element: JSONView, index place: Int) throws(FeedError) -> UInt32? {
     guard let id = path.resolve(element) else {
@@ -253,7 +245,6 @@ final class ListIdentities {
   }
 
   /// Checks the identity of a new element.
-  ///
   /// - Throws: `noIdentity`, or `duplicateIdentity` if an element has this identity.
   func checkIsNew(_ element: JSONView, index place: Int) throws(FeedError) {
     if try find(identityOf: element, index: place) != nil { throw duplicate(element, index: place) }

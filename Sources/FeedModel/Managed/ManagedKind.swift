@@ -66,7 +66,6 @@ public final class ManagedKind: FeedKind {
 
   /// Replaces all rows. Rows with the same identity stay if they keep their order, otherwise they move. Rows with
   /// another text are updated.
-  ///
   /// - Throws: `noIdentity`, `invalidParams` if two rows have the same identity, or `limitExceeded`, without any
   ///   effect.
   public func set(_ rows: ManagedRows, in commit: Commit) throws(FeedError) {
@@ -106,9 +105,7 @@ final class ManagedState: RowStore {
   private var identity = ByteBuffer()
 
   init(feed: String, definition: ManagedDefinition, limits: Limits, seed: UInt64) {
-    self.definition = definition
-    self.seed = seed
-    identifiedBy = definition.id
+    (self.definition, self.seed, identifiedBy) = (definition, seed, definition.id)
     typedBy = definition.type?.text
     let elements = ElementTable()
     let only = RowSection(name: feed, elements: elements, keyed: false)
@@ -127,7 +124,6 @@ final class ManagedState: RowStore {
   }
 
   /// Returns the row with an identity; nil if there is none.
-  ///
   /// - Parameter isID: whether the request gave the identity itself, not a row that contains it.
   /// - Throws: `noIdentity` if `value` is neither a string nor a number.
   func find(_ value: JSONView, index place: Int, isID: Bool = false) throws(FeedError) -> UInt32? {
@@ -219,9 +215,7 @@ public struct SourceStatus: Equatable, Sendable {
   public let since: String
 
   public init(_ state: State, message: String = "", since: String = "") {
-    self.state = state
-    self.message = message
-    self.since = since
+    (self.state, self.message, self.since) = (state, message, since)
   }
 
   /// The status of a database that can be read.

@@ -36,7 +36,6 @@ struct ManagedPlan {
   var kept: [UInt32: Int] = [:]
 
   /// The change, as if no element changed.
-  ///
   /// - Parameter isByValue: whether the sections have the values of a column.
   func change(isByValue: Bool) -> Change {
     var change = Change(added: news.map(\.path))
@@ -288,8 +287,7 @@ extension ManagedState {
     self.identifiedBy = definition.id
     self.typedBy = definition.type?.text
     commit.logStructure { [unowned self] in
-      self.identifiedBy = identifiedBy
-      self.typedBy = typedBy
+      (self.identifiedBy, self.typedBy) = (identifiedBy, typedBy)
     }
   }
 }

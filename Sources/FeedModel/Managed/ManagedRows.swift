@@ -19,11 +19,7 @@ public struct ManagedDefinition: Equatable, Sendable {
   public let type: SingularPath?
 
   public init(database: String, query: String, id: String = "id", section: String? = nil, type: SingularPath? = nil) {
-    self.database = database
-    self.query = query
-    self.id = id
-    self.section = section
-    self.type = type
+    (self.database, self.query, self.id, self.section, self.type) = (database, query, id, section, type)
   }
 
   public static func == (a: ManagedDefinition, b: ManagedDefinition) -> Bool {

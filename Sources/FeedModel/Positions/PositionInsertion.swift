@@ -1,6 +1,5 @@
 extension PositionTree {
   /// Inserts `item` at `row`. O(log n).
-  ///
   /// - Precondition: `item` is not in the tree, and `row` is in `0...count`. In a keyed tree the keys stay ascending, as at the
   ///   row returned by `upperBound(key:isAfter:)`.
   public func insert(_ item: UInt32, at row: Int, key: UInt64 = 0) {
@@ -9,7 +8,6 @@ extension PositionTree {
   }
 
   /// Inserts `item` into a gap. O(log n), and faster than by row.
-  ///
   /// - Precondition: `item` is not in the tree, which has not changed since the gap was found. In a keyed tree the keys stay
   ///   ascending.
   func insert(_ item: UInt32, into gap: Gap, key: UInt64 = 0) {
@@ -24,7 +22,6 @@ extension PositionTree {
   }
 
   /// Inserts `item` directly after another one, and returns its row. O(log n), and faster than by row.
-  ///
   /// - Precondition: `item` is not in the tree, `other` is. In a keyed tree the keys stay ascending.
   func insert(_ item: UInt32, after other: UInt32, key: UInt64 = 0) -> Int {
     let leaf = leafOf[other]
@@ -36,7 +33,6 @@ extension PositionTree {
   }
 
   /// Appends `more` items, faster than one by one. O(more + log n).
-  ///
   /// - Precondition: the items are not in the tree. In a keyed tree their keys ascend, and none is less than the last one.
   /// - Parameters:
   ///   - pace: lets the work stop; nothing may then read the tree.
@@ -213,7 +209,6 @@ extension PositionTree {
   }
 
   /// Inserts `new` into the parent of `node`, directly after or before it. `key` is the first key of `new`.
-  ///
   /// - Precondition: both nodes have this level, 0 for leaves. `new` is empty or has items that were in `node`, and the sizes
   ///   of the nodes above include the items of both.
   private func addSibling(_ new: NodeID, of node: NodeID, level: UInt32, after: Bool, key: UInt64) {

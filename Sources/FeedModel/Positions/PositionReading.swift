@@ -13,7 +13,6 @@ extension PositionTree {
   }
 
   /// The item at `row`. O(log n).
-  ///
   /// - Precondition: `row` is in `0..<count`.
   public subscript(row: Int) -> UInt32 {
     let place = locate(row)
@@ -21,7 +20,6 @@ extension PositionTree {
   }
 
   /// The key of the item at `row`. O(log n).
-  ///
   /// - Precondition: the tree is keyed, and `row` is in `0..<count`.
   public func key(at row: Int) -> UInt64 {
     precondition(keyed, "the tree has no keys")
@@ -30,7 +28,6 @@ extension PositionTree {
   }
 
   /// The key of `item`; nil if it is not in the tree. O(1).
-  ///
   /// - Precondition: the tree is keyed.
   func key(of item: UInt32) -> UInt64? {
     precondition(keyed, "the tree has no keys")
@@ -43,7 +40,6 @@ extension PositionTree {
   typealias Entry = (item: UInt32, key: UInt64)
 
   /// The items before a gap and after it; nil where there is none. O(1).
-  ///
   /// - Precondition: the tree is keyed and has not changed since the gap was found.
   func neighbours(of gap: Gap) -> (before: Entry?, after: Entry?) {
     assert(keyed && gap.place == locateGap(before: gap.row), "the gap is another one")
@@ -106,7 +102,6 @@ extension PositionTree {
   }
 
   /// Calls `body` with the items of `rows` in order. O(log n + rows).
-  ///
   /// - Precondition: `rows` is within `0..<count`, and `body` does not change the tree.
   public func forEach(in rows: Range<Int>, _ body: (UInt32) -> Void) {
     precondition(rows.lowerBound >= 0 && rows.upperBound <= count, "rows out of range")
@@ -160,7 +155,6 @@ extension PositionTree {
   }
 
   /// The offset of `item` in `leaf`.
-  ///
   /// - Precondition: `leaf` is the leaf of `item`. The search has no bound.
   @inline(__always)
   func offset(of item: UInt32, in leaf: NodeID) -> Int {
@@ -212,7 +206,6 @@ extension PositionTree {
   }
 
   /// Removes the items at `rows`, which ascend, by rebuilding the tree. O(n).
-  ///
   /// - Parameter pace: lets the removal stop; nothing may then read the tree.
   func removeAll(at rows: [Int], _ pace: Pace = Pace()) {
     assert(zip(rows, rows.dropFirst()).allSatisfy { $0 < $1 }, "the rows do not ascend")
@@ -234,7 +227,6 @@ extension PositionTree {
   }
 
   /// Calls `body` with each item and its key, which is 0 in a tree without keys, in order. O(n).
-  ///
   /// - Precondition: `body` does not change the tree.
   func forEachWithKey(_ body: (UInt32, UInt64) -> Void) {
     if count == 0 { return }

@@ -1,6 +1,5 @@
 extension PositionTree {
   /// Removes and returns the item at `row`. O(log n).
-  ///
   /// - Precondition: `row` is in `0..<count`.
   @discardableResult
   public func remove(at row: Int) -> UInt32 {
@@ -49,7 +48,6 @@ extension PositionTree {
   }
 
   /// Replaces the item at `row` by `item`. O(log n).
-  ///
   /// - Precondition: `row` is in `0..<count`, and `item` is not at another row. In a keyed tree the keys stay ascending.
   public func replace(at row: Int, with item: UInt32, key: UInt64 = 0) {
     let (leaf, offset) = locate(row)

@@ -19,8 +19,7 @@ public final class PositionSnapshot {
   fileprivate init(of tree: PositionTree, count: Int, leaves: SnapshotLeaves, _ captured: CapturedLeaves) {
     self.count = count
     self.tree = count > 0 ? tree : nil
-    self.leaves = leaves
-    self.captured = captured
+    (self.leaves, self.captured) = (leaves, captured)
   }
 
   deinit { cancel() }
@@ -42,7 +41,6 @@ public final class PositionSnapshot {
   /// Reads up to `max` items, calls `body` with what was captured of each, and returns their number; 0 at the end.
   ///
   /// The captured value is released after the call of `body`. O(max), with a lookup for each leaf.
-  ///
   /// - Precondition: `max` is not negative, and `body` does not change the tree.
   public func next(max: Int, _ body: (UInt) -> Void) -> Int {
     forEachLeaf(max: max) { leaf, range, tree in
@@ -57,7 +55,6 @@ public final class PositionSnapshot {
   }
 
   /// Passes over up to `max` items, and returns their number; 0 at the end. O(leaves), without a look at their items.
-  ///
   /// - Precondition: `max` is not negative.
   public func skip(max: Int) -> Int {
     forEachLeaf(max: max) { leaf, range, tree in
@@ -202,7 +199,6 @@ private struct CapturedLeaves {
   mutating func forget(_ leaf: NodeID) -> Int { leaves.removeValue(forKey: leaf)?.bytes ?? 0 }
 
   /// Releases all items.
-  ///
   /// - Parameter first: the number of items of a leaf that were released before.
   mutating func releaseAll(from first: (NodeID) -> Int) {
     for (leaf, captured) in leaves { captured.items[first(leaf)...].forEach(release) }
@@ -255,7 +251,6 @@ extension PositionTree {
   /// `capture` returns the value that the snapshot passes on for an item, such as a retained pointer to the element's text.
   /// The value must stay valid until `release` is called with it. `capture` is called when the item is read, or before the
   /// first change of its leaf. `size` returns the bytes that a captured value keeps, for `PositionSnapshot.charge(to:)`.
-  ///
   /// - Precondition: `rows` is within `0..<count`. The owner of the elements calls `contentWillChange(of:)` before it changes an element in place, and
   ///   removes an item from the tree before it frees the handle. Neither closure changes the tree.
   public func makeSnapshot(

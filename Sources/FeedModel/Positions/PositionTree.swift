@@ -45,9 +45,7 @@ public final class PositionTree {
   /// Creates an empty tree with smaller nodes, so that small tests split and merge nodes in every way. Limits are at
   /// least 4.
   init(keyed: Bool, leafLimit: Int, innerLimit: Int) {
-    self.keyed = keyed
-    self.leafLimit = leafLimit
-    self.innerLimit = innerLimit
+    (self.keyed, self.leafLimit, self.innerLimit) = (keyed, leafLimit, innerLimit)
     leaves = LeafPool(keyed: keyed)
     inners = InnerPool(keyed: keyed)
     root = leaves.allocate()
@@ -159,7 +157,6 @@ extension PositionTree {
 extension PositionTree {
   /// Returns the row for a new element with `key`, after all elements that sort equal: the first row with a greater
   /// key, or with the same key and an item for which `isAfter` is true; `count` if there is none.
-  ///
   /// - Parameter isAfter: whether an item sorts after the new element. Called O(log n) times, for equal keys only.
   /// - Precondition: the tree is keyed. Keys ascend and, among equal keys, items for which `isAfter` is true come last.
   ///

@@ -30,11 +30,7 @@ public final class ProviderKind: DerivedKind {
   private let counts: RowCounts
 
   init(number: FeedNumber, form: Form, children: [Feed], current: Int = -1, counts: RowCounts) {
-    self.counts = counts
-    self.number = number
-    self.form = form
-    self.children = children
-    self.current = current
+    (self.counts, self.number, self.form, self.children, self.current) = (counts, number, form, children, current)
   }
 
   /// Whether the feed is segmented; otherwise it is composed.
@@ -164,8 +160,7 @@ public final class ProviderKind: DerivedKind {
   func install(_ children: [Feed], current: Int, _ graph: FeedGraph) {
     let feed = graph.table[number]
     graph.unlink(feed)
-    self.children = children
-    self.current = current
+    (self.children, self.current) = (children, current)
     graph.link(feed)
     _ = sourceSectionsDidChange()
     graph.sectionsDidChange(of: feed)
@@ -224,7 +219,6 @@ public final class ProviderKind: DerivedKind {
   }
 
   /// The change from a previous structure to the current one, including the changes of the children that stay.
-  ///
   /// - Parameter pairsRows: whether the rows of children that change their order are paired, for the feeds above.
   func restructuring(
     from before: Structure, _ changes: borrowing SourceChanges, _ pace: Pace, pairsRows: Bool = false
@@ -289,7 +283,6 @@ extension Change {
   }
 
   /// Pairs the rows of a child whose sections were all deleted and added again.
-  ///
   /// - Parameters:
   ///   - first: the index in `added` of the first row of the child. Only its rows follow.
   ///   - child: its own change.

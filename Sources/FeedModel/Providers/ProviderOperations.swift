@@ -11,7 +11,6 @@ public enum ChildPlace: Sendable, Equatable {
 /// The operations on composed and segmented feeds. Each leaves its change in the commit. If it throws, nothing changed.
 extension ProviderKind {
   /// Adds a feed or bin as a child (method `insertChild`).
-  ///
   /// - Throws: `unknownFeed`, `definitionConflict` for a cycle or a feed that is already a child, `indexOutOfRange`,
   ///   `invalidParams` if `before` or `after` names no child.
   public func insertChild(_ name: String, at place: ChildPlace, in catalog: Catalog) throws(FeedError) {
@@ -41,7 +40,6 @@ extension ProviderKind {
 
   /// Counts the rows of children that come to be shown or change their order, in this feed and in all that show it, before anything is
   /// done.
-  ///
   /// - Parameter children: those that will be shown, or a part of them.
   private func useRows(of children: [Feed], in catalog: Catalog) throws(FeedError) {
     let commit = catalog.commit
@@ -136,7 +134,6 @@ extension ProviderKind {
 
   /// How many rows more this feed shows with other visible children, if views count them. If it shows no other rows than before, the
   /// rows that it loses are not counted.
-  ///
   /// - Throws: `limitExceeded` for what it takes to count the rows of children that it no longer shows.
   private func growth(showing after: [Feed], in commit: Commit) throws(FeedError) -> RowGrowth? {
     guard commit.graph.indexedViews > 0, commit.budget.countsReading else { return nil }

@@ -9,7 +9,6 @@ extension RowStore {
   /// if its identity is the same, and so is one that left exactly one section and entered exactly one other. The move is
   /// dropped if it ends where it began. A row whose element equals the one before the steps is not updated; a moved one
   /// keeps its element, so that feeds in which it does not move don't list it. An array moves as few rows as possible.
-  ///
   /// - Parameters:
   ///   - position: the position in the log where the steps begin. The sections have not changed since.
   ///   - known: the entries of the whole commit, if they were divided already.
@@ -42,7 +41,6 @@ extension RowStore {
 
   /// Converts a simplified change of all rows as one section to a change of the keyed sections, in `change`, which is
   /// empty.
-  ///
   /// - Parameters:
   ///   - position: the position in the log where the scope begins.
   ///   - isStep: whether the change is a single step, which needs no simplification.

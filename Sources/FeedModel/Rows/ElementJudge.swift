@@ -40,7 +40,6 @@ public struct ElementJudge: ~Copyable {
   }
 
   /// Throws if an element took too many steps.
-  ///
   /// - Throws: `limitExceeded`.
   public func checkSteps() throws(FeedError) {
     guard ranOut else { return }

@@ -7,7 +7,6 @@ import FeedJSON
 /// stay: as many as possible.
 extension Change {
   /// Returns the change between two states of a list.
-  ///
   /// - Parameters:
   ///   - places: for each row before, its place after; negative if it is gone. No two are equal.
   ///   - count: the number of rows after.
@@ -29,7 +28,6 @@ extension Change {
   }
 
   /// Sets whether moved rows keep their elements, of a change that was made before the elements.
-  ///
   /// - Parameter isChanged: for each entry of `added`, whether it shows another element than before.
   mutating func markChanged(_ isChanged: [Bool], _ pace: Pace) {
     for index in moves.indices {
@@ -56,7 +54,6 @@ extension Change {
   /// this one moves no more.
   ///
   /// A change that moves the first three of four rows behind the last becomes one that moves the last row.
-  ///
   /// - Parameter count: the number of rows before the change.
   /// - Precondition: the list is one section.
   ///
@@ -184,7 +181,6 @@ private struct FewestMoves {
 }
 
 /// Returns the indexes of a heaviest increasing subsequence of `values`, from its end. Of several, it is one whose end comes first.
-///
 /// - Parameters:
 ///   - values: the numbers from 0 on in any order, each once.
 ///   - weights: the weight of each, more than 0.

@@ -7,7 +7,6 @@ extension RowStore {
   private var longestType: Int { min(1024, limits.maxFrame / 8) }
 
   /// Returns the element without white space outside strings; the same view if it has none.
-  ///
   /// - Parameter pace: lets a long scan stop.
   func compact(_ given: JSONView, index place: Int, _ pace: Pace? = nil) throws(FeedError) -> JSONView {
     var element = given
@@ -28,7 +27,6 @@ extension RowStore {
   }
 
   /// Throws if there is no room for an element. One that is not longer than what it replaces has room always.
-  ///
   /// - Parameters:
   ///   - keys: the bytes of its sort keys; 0 by older rules, and where elements have none.
   ///   - known: the element that is replaced; nil for none.
@@ -54,7 +52,6 @@ extension RowStore {
   }
 
   /// Creates a version of a compact element.
-  ///
   /// - Parameter place: the value in the element that is its identity.
   func makeText(
     _ element: JSONView, identity: UnsafeRawBufferPointer, at place: JSONView?,

@@ -39,7 +39,6 @@ public struct Retention: Equatable, Sendable {
 /// Retention and eviction (Protocol/README.md, "Retention").
 extension RowStore {
   /// Sets the retention. The caller must then rewrite the texts of existing elements with their expiry times.
-  ///
   /// - Parameter keyIndex: the number of sort keys before the expiry time.
   func retain(_ retention: Retention?, keyIndex: Int, _ pace: Pace = Pace()) {
     // Only retention needs the order of change.
@@ -83,7 +82,6 @@ extension RowStore {
   }
 
   /// The elements that a filter accepts. O(elements).
-  ///
   /// - Throws: `limitExceeded` if the filter takes more than `maxQuerySteps` steps over one element, or more than
   ///   `maxRequestSteps` over all.
   func accepted(by filter: Filter, in commit: Commit) throws(FeedError) -> [UInt32] {

@@ -9,18 +9,13 @@ public final class RowSection: FeedSection {
 
   /// - Parameter keyed: whether rows are ordered by sort keys.
   init(name: String, elements: ElementTable, keyed: Bool, isByValue: Bool = false) {
-    self.name = name
-    self.isByValue = isByValue
-    self.elements = elements
+    (self.name, self.isByValue, self.elements) = (name, isByValue, elements)
     rows = PositionTree(keyed: keyed)
   }
 
   /// Creates a section of rows that are in a tree already.
   private init(name: String, elements: ElementTable, rows: PositionTree, isByValue: Bool) {
-    self.name = name
-    self.isByValue = isByValue
-    self.elements = elements
-    self.rows = rows
+    (self.name, self.isByValue, self.elements, self.rows) = (name, isByValue, elements, rows)
   }
 
   /// Returns a section with the same rows of a copy of the elements.
@@ -70,9 +65,7 @@ final class RowSnapshot: SectionSnapshot {
   private let owner: AnyObject?
 
   init(_ rows: PositionSnapshot, ownedBy owner: AnyObject? = nil) {
-    self.rows = rows
-    self.owner = owner
-    count = rows.count
+    (self.rows, self.owner, count) = (rows, owner, rows.count)
   }
 
   func next(max: Int, _ body: (Row) -> Void) -> Int {

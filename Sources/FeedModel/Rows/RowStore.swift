@@ -39,13 +39,8 @@ public class RowStore {
     feed: String, elements: ElementTable, sections: [RowSection], type: SingularPath?, limits: Limits,
     keyed: KeyedSections? = nil, slowSize: Int = .max
   ) {
-    self.feed = feed
-    self.elements = elements
-    self.sections = sections
-    self.type = type
-    self.limits = limits
-    self.keyed = keyed
-    self.slowSize = slowSize
+    (self.feed, self.elements, self.sections, self.type, self.limits) = (feed, elements, sections, type, limits)
+    (self.keyed, self.slowSize) = (keyed, slowSize)
   }
 
   deinit { AbandonedRows.charge(elements.memory, for: sections.lazy.map(\.rows)) }

@@ -68,7 +68,6 @@ struct KeyedDivision {
   }
 
   /// Converts a single step that took a row from one place to another, of which at least one section is different.
-  ///
   /// - Parameter touched: the section that the row left, and the one that it entered if that is another.
   private func divideMove(
     _ from: UInt32, _ to: UInt32, _ keepsElement: Bool, _ touched: [KeyedSectionTable.Touched],
@@ -185,7 +184,6 @@ private struct ChangedSections {
   }
 
   /// Returns the sections that changed. O(sections + rows), or O(touched · log rows) if few are touched.
-  ///
   /// - Parameter touched: the sections that the scope touched.
   func find(_ touched: [KeyedSectionTable.Touched]) -> [SectionDivision.Changed] {
     let gone = goneSections()

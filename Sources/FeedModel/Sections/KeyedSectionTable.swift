@@ -174,7 +174,6 @@ final class KeyedSectionTable {
   }
 
   /// Records that a section got its first row. O(log sections).
-  ///
   /// - Parameter predecessor: the section before it; `none` if it is the first one.
   func didFill(_ id: UInt32, after predecessor: UInt32, first: UInt32) {
     records[Int(id)].first = first
@@ -186,7 +185,6 @@ final class KeyedSectionTable {
   }
 
   /// Records that a section lost its last row. O(log sections).
-  ///
   /// - Parameter version: the version of an element whose key is that of the section; nil if the creation of the section is
   ///   undone.
   func didEmpty(_ id: UInt32, version: ElementText?) {

@@ -53,9 +53,7 @@ final class KeyedSections {
   var operations = ChangeAccumulator()
 
   init(feed: String, flat: RowSection, names: SectionNames) {
-    self.feed = feed
-    self.flat = flat
-    self.names = names
+    (self.feed, self.flat, self.names) = (feed, flat, names)
     table = KeyedSectionTable()
   }
 
@@ -71,8 +69,7 @@ final class KeyedSections {
 
   /// Sets the feed of the sections. From now on, new sections must fit in the feeds that show this one.
   func bind(_ number: FeedNumber, _ graph: FeedGraph) {
-    self.number = number
-    self.graph = graph
+    (self.number, self.graph) = (number, graph)
   }
 
   // MARK: Sections and rows
@@ -135,7 +132,6 @@ final class KeyedSections {
   }
 
   /// Compares the section key of an existing row with a key: negative if it is before, 0 if it is equal.
-  ///
   /// - Parameter row: the row, with its key in the tree.
   @inline(__always)
   func compare(_ row: PositionTree.Entry, _ key: SectionKey) -> Int32 {
@@ -150,7 +146,6 @@ final class KeyedSections {
   // MARK: Mutations
 
   /// Finds the section of the next row that is inserted or changed.
-  ///
   /// - Parameters:
   ///   - keys: the sort keys of the row.
   ///   - known: the row, if it exists and may leave its section.
@@ -289,7 +284,6 @@ final class KeyedSections {
   }
 
   /// Adds the row at `row` to a section.
-  ///
   /// - Parameter predecessor: the section before it if it has no other rows, `KeyedSectionTable.none` if it is the first
   ///   one; nil if unknown.
   private func add(_ handle: UInt32, to id: UInt32, at row: Int, after predecessor: UInt32?) {
@@ -309,7 +303,6 @@ final class KeyedSections {
   }
 
   /// Removes a row from its section. Returns the identifier of the section.
-  ///
   /// - Parameters:
   ///   - next: the row after it.
   ///   - version: see `KeyedSectionTable.didEmpty`.

@@ -134,7 +134,6 @@ struct SectionCounts {
 extension SectionCounts {
   /// Applies a change of the feed, and returns it as a change of one section with all rows. Rows of deleted sections
   /// are listed, and moved if they were added elsewhere.
-  ///
   /// - Parameters:
   ///   - shift: the number of sections of the feed before those of the change.
   ///   - pace: lets a long change be flattened in parts.

@@ -107,7 +107,6 @@ struct SectionDivision {
 
   /// Adds a row that stays in the list with another element. Must be called in ascending order, after all calls of
   /// `delete`, `add` and `move`. Returns false, without any effect, if the section of the row did not change.
-  ///
   /// - Parameter before: the row before the change.
   mutating func update(_ row: UInt32, from before: UInt32) -> Bool {
     let place = changed.indices.partitionPoint { changed[$0].start <= row } - 1

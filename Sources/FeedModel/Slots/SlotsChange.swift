@@ -3,7 +3,6 @@ import FeedJSON
 
 extension SlotsLayout {
   /// Returns the change from this list to `new`, with as few rows as possible deleted, added and moved.
-  ///
   /// - Parameters:
   ///   - new: the layout of the changed contents. Its rule may differ, but types must have the same indices.
   ///   - contents: for each type, the change of its content.
@@ -112,9 +111,7 @@ struct SlotsDifference {
   private(set) var byNewRow: [Int] = []
 
   init(from old: SlotsLayout, to new: SlotsLayout, contents: [FlatChange], _ pace: Pace? = nil) {
-    self.old = old
-    self.new = new
-    self.contents = contents
+    (self.old, self.new, self.contents) = (old, new, contents)
     fixedDifferences = old.fixed.differences(to: new.fixed, contents)
     findBlocks(pace)
     markMovedBlocks(pace)

@@ -144,7 +144,6 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
   }
 
   /// The change from a layout of this plan or a former one to the current rows.
-  ///
   /// - Parameter isReplaced: whether a row that a content lists as replaced shows another element or may show another type.
   private func change(
     from former: SlotsPlan, _ layout: SlotsLayout, _ contents: [FlatChange], _ pace: Pace?,

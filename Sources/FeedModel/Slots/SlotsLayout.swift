@@ -84,7 +84,6 @@ public final class SlotsLayout: Sendable {
   let fixed: SlotsFixedRows
 
   /// Creates the layout of contents with these row counts. `counts` has one entry for every type of the rule.
-  ///
   /// - Parameter former: a layout of the same rule, whose fixed rows are changed as far as they differ. O(pattern length ·
   ///   types + fixed rows that come or go).
   public init(_ rule: SlotsRule, counts: [Int], former: SlotsLayout? = nil) {

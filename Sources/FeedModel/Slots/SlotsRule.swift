@@ -31,10 +31,7 @@ public struct SlotsRule: Equatable, Sendable {
   public init(
     pattern: [Int], header: [Int] = [], repeatables: Set<Int> = [], defaultType: Int? = nil, fixed: [Int: Int] = [:]
   ) {
-    self.pattern = pattern
-    self.header = header
-    self.repeatables = repeatables
-    self.defaultType = defaultType
+    (self.pattern, self.header, self.repeatables, self.defaultType) = (pattern, header, repeatables, defaultType)
     self.fixed = fixed
     sortInsertions()
   }
@@ -68,8 +65,7 @@ struct SlotsBuilder {
   private var rows = 0
 
   init(_ rule: SlotsRule, counts: [Int]) {
-    self.rule = rule
-    self.counts = counts
+    (self.rule, self.counts) = (rule, counts)
     used = [Int](repeating: 0, count: counts.count)
     live = [Bool](repeating: false, count: counts.count)
     perPass = used

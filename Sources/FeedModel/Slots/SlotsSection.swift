@@ -11,14 +11,11 @@ final class SlotsSection: FeedSection {
   private let counts: RowCounts
 
   init(name: String, plan: SlotsPlan, counts: RowCounts) {
-    self.name = name
-    self.plan = plan
-    self.counts = counts
+    (self.name, self.plan, self.counts) = (name, plan, counts)
   }
 
   func install(_ plan: SlotsPlan) {
-    self.plan = plan
-    cached = nil
+    (self.plan, cached) = (plan, nil)
   }
 
   /// The layout of the current contents. O(1) if no row and no section of any feed was added or removed since the last
@@ -117,13 +114,8 @@ final class SlotsSnapshot: SectionSnapshot {
     _ range: Range<Int>, of layout: SlotsLayout, fixed: [Int: Fixed], contents: [FeedSnapshot?], types: [QuotedName]?,
     own: TypeTable
   ) {
-    self.own = own
-    count = range.count
-    start = range.lowerBound
-    self.fixed = fixed
-    self.layout = layout
-    self.contents = contents
-    self.types = types
+    (self.own, count, start, self.fixed, self.layout) = (own, range.count, range.lowerBound, fixed, layout)
+    (self.contents, self.types) = (contents, types)
   }
 
   deinit { for row in fixed.values { row.element.release() } }

@@ -30,7 +30,6 @@ public struct ViewDefinition: Equatable, Sendable {
 
 extension ViewDefinition {
   /// Reads the members of the definition.
-  ///
   /// - Throws: `invalidParams` or `badQuery`.
   init(reading reader: DefinitionReader, limits: Limits) throws(FeedError) {
     let rule = "must name a feed, or a bin as collection/bin"
@@ -68,7 +67,6 @@ public struct ViewWindow: Equatable, Sendable {
   ///
   /// The rows that `whole` does not list keep their order, so each has a rank among them. The ranks in the window
   /// before and after the change determine which of them enter and leave.
-  ///
   /// - Parameters:
   ///   - whole: a change of one section, as `Change.flattened` returns it.
   ///   - before: the number of rows of the list before the change.

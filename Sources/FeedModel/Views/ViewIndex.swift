@@ -37,8 +37,7 @@ final class ViewIndex {
 
   /// Evaluates and sorts all rows of the source. O(n log n).
   init(_ plan: ViewPlan, limits: Limits, _ pace: Pace, _ discarded: DiscardedElements) {
-    self.plan = plan
-    self.discarded = discarded
+    (self.plan, self.discarded) = (plan, discarded)
     judge = ViewJudge(plan.definition, limits: limits)
     other = ViewJudge(plan.definition, limits: limits)
     let count = plan.source.count
@@ -112,7 +111,6 @@ final class ViewIndex {
 
   /// Applies a change of the source, which already has its new rows. Adds the change of the rows that the filter accepts
   /// to `result`, which is empty.
-  ///
   /// - Parameter change: a change of one section: the rows in flattened order.
   ///
   /// O(m log n) for m listed rows. The change of one element allocates nothing.

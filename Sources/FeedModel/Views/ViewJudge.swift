@@ -8,8 +8,7 @@ final class ViewPlan {
   let source: Feed
 
   init(_ definition: ViewDefinition, source: Feed) {
-    self.definition = definition
-    self.source = source
+    (self.definition, self.source) = (definition, source)
   }
 }
 
@@ -36,7 +35,6 @@ final class ViewJudge {
   static func maxSteps(_ limits: Limits) -> Int { min(limits.maxQuerySteps, limits.maxViewSteps) }
 
   /// Whether the view shows the element. If so, ``key`` is its sort key.
-  ///
   /// - Parameter pace: counts the work, and lets the scan of a long element stop.
   func accepts(_ text: ElementText, _ pace: Pace) -> Bool {
     keys.removeAll(keepingCapacity: true)
@@ -62,7 +60,6 @@ final class ViewJudge {
   private static let keySteps = 2_000_000
 
   /// The steps that the filter takes over an element, and one for the element.
-  ///
   /// - Parameter pace: lets the scan of a long element stop.
   func steps(over text: ElementText, _ pace: Pace? = nil) -> Int {
     guard let view = try? scanner.scan(text.text, pace) else { return 1 }

@@ -157,7 +157,6 @@ final class ViewKind: DerivedKind, SingleSectionKind {
   }
 
   /// The change between two states of the view, by the present places of their rows in the source; negative if they are gone.
-  ///
   /// - Parameter changed: the rows of the source whose element changed.
   private static func change(from before: [Int], to after: [Int], changed: Set<Int> = [], _ pace: Pace) -> Change {
     var places = [Int: Int](minimumCapacity: after.count)

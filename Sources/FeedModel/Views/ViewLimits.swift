@@ -10,7 +10,6 @@ extension Catalog {
   static let leastStepsOfView = 1000
 
   /// Throws if there is no room for the index of a view.
-  ///
   /// - Parameter rows: those that its account is charged for its former definition.
   func checkIndex(of plan: ViewPlan, replacing rows: Int, _ account: Account) throws(FeedError) {
     let added = plan.definition.isPlain ? 0 : plan.source.count - rows
@@ -51,7 +50,6 @@ extension Catalog {
   /// Throws if views would keep too many rows after a managed feed got other rows by the last operation of the commit.
   ///
   /// Replay does not check it again, because these rows are not stored. So rows of managed feeds count too.
-  ///
   /// - Parameter before: the rows of the feed before.
   public func checkRowsOfViews(aboveManaged feed: Feed, rows before: Int) throws(FeedError) {
     let listed = commit.addedOrUpdated

@@ -25,11 +25,7 @@ final class ViewSection: FeedSection {
   private let pace: Pace
 
   init(name: String, plan: ViewPlan, counts: RowCounts, limits: Limits, _ discarded: DiscardedElements, _ pace: Pace) {
-    self.discarded = discarded
-    self.pace = pace
-    self.name = name
-    self.plan = plan
-    self.counts = counts
+    (self.discarded, self.pace, self.name, self.plan, self.counts) = (discarded, pace, name, plan, counts)
     self.limits = limits
     counts.viewsExist()
   }
@@ -49,8 +45,7 @@ final class ViewSection: FeedSection {
 
   /// Evaluates the filter under other limits from now on. The index keeps the former rows until `rebuild`.
   func use(_ limits: Limits) {
-    self.limits = limits
-    preview = nil
+    (self.limits, preview) = (limits, nil)
   }
 
   // MARK: Rows
@@ -115,7 +110,6 @@ final class ViewSection: FeedSection {
 
   /// The visible rows of the source in flattened order, in the order of the view, by the current elements. O(n log n),
   /// cached for each version of the rows.
-  ///
   /// - Parameter pace: that of the commit under way; reads do not stop.
   func presentRows(_ pace: Pace = Pace()) -> [Int] {
     if plan.definition.isPlain { return Array(plainRange) }
@@ -166,7 +160,6 @@ final class ViewSection: FeedSection {
   }
 
   /// Adds the change of this section for a change of the source to `result`, which is empty.
-  ///
   /// - Parameter change: a change of one section: the rows in flattened order.
   func follow(_ change: borrowing Change, before: Int, after: Int, into result: inout Change) {
     if preview != nil { preview = nil }
@@ -226,8 +219,7 @@ private final class RetainedRows: SectionSnapshot {
   private var position = 0
 
   init(_ rows: [(text: ElementText, type: TypeTable.Code)], _ types: TypeTable) {
-    self.rows = rows
-    self.types = types
+    (self.rows, self.types) = (rows, types)
   }
 
   deinit { for row in rows { row.text.release() } }
