@@ -74,7 +74,6 @@ public protocol ImageStore: AnyObject {
     executed number: UInt64, steps: UInt64, stateBytes: Int, isBusy: Bool, _ makeImage: () -> CatalogImage)
 }
 
-/// An event of the log.
 public enum LogEvent: Sendable {
   /// All own batches up to this number are stored.
   case stored(through: UInt64)
@@ -120,7 +119,6 @@ public final class LogBatch: @unchecked Sendable {
   }
 }
 
-/// A log that stores nothing: the state is lost when the process ends.
 public final class NoLog: CommitLog {
   public init() {}
 

@@ -2,7 +2,6 @@
 ///
 /// The model and the engine read no clock. The caller passes the current time, so a simulator can drive them.
 @frozen public struct Instant: Hashable, Comparable, Sendable {
-  /// Nanoseconds since the clock's origin.
   public var nanoseconds: UInt64
 
   @inlinable public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }

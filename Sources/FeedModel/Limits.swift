@@ -3,55 +3,35 @@ import FeedJSON
 
 /// The limits that the daemon enforces, with their defaults (Protocol/README.md, "Limits").
 ///
-/// Each limit has a name, a flag of `feedd` and an entry in `Limits.all`.
+/// Each limit has a name, a flag of `feedd` and an entry in `Limits.all`, which says what it limits.
 public struct Limits: Sendable, Equatable {
-  /// Bytes of JSON in one frame.
   public var maxFrame = 16 << 20
-  /// Levels of nested arrays and objects in a frame.
   public var maxDepth = 512
-  /// Connections in all.
   public var maxConnections = 1024
-  /// Connections of one user.
   public var maxConnectionsPerUser = 512
   /// Connections reserved for root and the daemon's own user after `maxConnections` is reached.
   public var reservedConnections = 4
-  /// Defined feeds.
   public var maxFeeds = 20_000
-  /// Feeds that one user defined.
   public var maxFeedsPerUser = 10_000
-  /// Bins of one collection.
   public var maxBins = 256
-  /// Sections of one feed.
   public var maxSections = 65_536
-  /// Times that one feed shows another, through different children.
   public var maxRepeats = 64
-  /// Levels of feeds that show other feeds.
   public var maxLevels = 512
-  /// Elements of one feed.
   public var maxElements = 10_000_000
-  /// Bytes of the JSON of one definition in a request.
   public var maxDefinitionBytes = 1 << 20
   /// Entries of each list of a definition: `children`, `contents`, `pattern`, `header`, `repeatables`, `fixed`.
   public var maxDefinitionEntries = 10_000
-  /// Bytes of the definitions of all feeds that one user defined.
   public var maxDefinitionBytesPerUser = 256 << 20
-  /// Bytes of the definitions of all feeds.
   public var maxTotalDefinitionBytes = 512 << 20
-  /// Bytes of one element's compact JSON.
   public var maxElementBytes = 8 << 20
-  /// Bytes of the elements of one feed.
   public var maxBytes = 4 << 30
-  /// Elements of all feeds that one user defined.
   public var maxElementsPerUser = 20_000_000
   /// Elements of all feeds, managed feeds excepted.
   public var maxTotalElements = 50_000_000
-  /// Bytes of the elements of all feeds that one user defined.
   public var maxBytesPerUser = 8 << 30
   /// Bytes of the elements of all feeds, managed feeds excepted.
   public var maxTotalBytes = 16 << 30
-  /// Watches of one connection.
   public var maxWatches = 1024
-  /// Watches of all connections of one user.
   public var maxWatchesPerUser = 32_768
   /// Bytes of queued output of one connection. Above it, deltas are deferred and requests are not read.
   public var maxQueue = 1 << 20
@@ -62,13 +42,9 @@ public struct Limits: Sendable, Equatable {
   public var historyBytes = 16 << 20
   /// Bytes of the recorded changes of all feeds. Above it, the share of every feed shrinks in proportion.
   public var maxHistoryBytes = 256 << 20
-  /// Seconds that recorded changes are kept.
   public var historySeconds = 3600
-  /// Seconds without progress before an incomplete frame times out.
   public var frameTimeout = 30
-  /// Seconds without a delta after which a watch gets a bookmark.
   public var bookmarkInterval = 30
-  /// Bytes of elements that one `query` joins into one document.
   public var maxQueryBytes = 16 << 20
   /// Steps of one `query` over a joined document or over one element, and of all filters of a collection together over
   /// one element. A step is about one visited value.
@@ -81,19 +57,12 @@ public struct Limits: Sendable, Equatable {
   public var maxDerivedSteps = 5_000_000
   /// Rows that one request may change, counted again for each feed that derives a change of its own from them.
   public var maxRequestRows = 1_000_000
-  /// Selected rows of one feed.
   public var maxSelected = 100_000
-  /// Selected rows of all feeds that one user defined and that show rows of others.
   public var maxSelectedPerUser = 500_000
-  /// Selected rows of all feeds that show rows of others.
   public var maxTotalSelected = 1_000_000
-  /// Rows in the indexes of the views that one user defined.
   public var maxViewRowsPerUser = 10_000_000
-  /// Rows in the indexes of all views.
   public var maxTotalViewRows = 40_000_000
-  /// Bytes of the path of a query, or of the filter of a `delete`, as JSON.
   public var maxPathBytes = 64 << 10
-  /// Bytes of the compiled filters of one definition, of a query or of the filter of a `delete`.
   public var maxFilterBytes = 1 << 20
 
   /// The largest allowed `maxDepth`. No element is deeper, under whatever limits it was stored, so what reads stored elements
@@ -202,9 +171,7 @@ extension Limits {
       \.maxFilterBytes),
     .init("maxQueryBytes", "bytes of elements that one query may join", 1024...(1 << 34), \.maxQueryBytes),
   ]
-}
 
-extension Limits {
   /// Whether the steps of a request count the filters of views, conditions of `delete`, comparisons and sort terms. False for
   /// requests of a journal from before `maxRequestRows` existed, which did not count them.
   var countsAllWork: Bool { maxRequestRows < .max }

@@ -19,7 +19,6 @@ public final class Account {
   public private(set) var elements = 0
   /// Bytes of the elements.
   public private(set) var bytes = 0
-  /// Bytes of the definitions.
   public private(set) var definitionBytes = 0
   /// Selected rows of feeds that show other feeds.
   public private(set) var selected = 0
@@ -32,7 +31,6 @@ public final class Account {
     (self.owner, self.total) = (owner, total)
   }
 
-  /// Whether nothing is stored.
   public var isEmpty: Bool { feeds == 0 && elements == 0 }
 
   /// Adds elements, or takes them off with negative numbers. O(1).
@@ -175,16 +173,13 @@ struct DefinitionCharge {
     return account
   }
 
-  /// Charges another definition.
   mutating func set(bytes: Int) {
     account?.add(feeds: 0, definitionBytes: bytes - self.bytes)
     self.bytes = bytes
   }
 }
 
-/// The accounts of all users.
 public final class Accounts {
-  /// The sum of all accounts.
   public let total = Account(owner: nil, total: nil)
   /// The feeds that no user defined: those of the configuration, and those stored before owners were.
   public let unowned: Account
@@ -286,6 +281,5 @@ extension FeedDefinition {
   /// Bytes that a definition with these children counts for.
   static func bytes(ofChildren names: some Sequence<String>) -> Int { names.reduce(128) { $0 + bytes(ofChild: $1) } }
 
-  /// Bytes that one more child counts for.
   static func bytes(ofChild name: String) -> Int { name.utf8.count + 16 }
 }

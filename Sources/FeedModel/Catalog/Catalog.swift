@@ -15,7 +15,6 @@ public final class Catalog {
   let seed: UInt64
   let table: FeedTable
   let graph: FeedGraph
-  /// What each user stores.
   public let accounts = Accounts()
   /// The open commit, which operations take as a parameter.
   public let commit: Commit
@@ -33,7 +32,6 @@ public final class Catalog {
   /// The elements of feeds that are gone and of states that were replaced, and names of sections.
   let discarded = DiscardedElements()
 
-  /// Creates a catalog without feeds.
   public init(limits: Limits, revision: UInt64 = 0, seed: UInt64) {
     (self.limits, self.seed) = (limits, seed)
     table = FeedTable(limits: limits, revision: revision)
@@ -41,7 +39,6 @@ public final class Catalog {
     commit = Commit(graph: graph, revision: revision, discarded)
   }
 
-  /// The revision of the last commit.
   public var revision: UInt64 { commit.revision }
   /// Incremented when a feed is added, removed or redefined, or its children change.
   public var structureVersion: UInt64 { graph.version }
@@ -57,7 +54,6 @@ public final class Catalog {
     commit.begin(at: now, maxSteps: limits.maxRequestSteps, maxRows: limits.maxRequestRows, certain: certain)
   }
 
-  /// Rolls back everything since `begin`.
   public func rollBack() {
     commit.rollBack()
     sampleInvariants()
@@ -82,7 +78,6 @@ public final class Catalog {
     return feed
   }
 
-  /// The collection of that name.
   public func collection(named name: String) throws(FeedError) -> CollectionKind {
     let feed = try feed(named: name)
     guard let collection = feed.collection else {
@@ -176,7 +171,6 @@ public final class Catalog {
 
   private func followTimed() { commit.updateTimed { expiry.update($0) } }
 
-  /// Whether there are views with slow filters.
   public var mayHaveSlowViews: Bool { commit.graph.slowViews > 0 }
 
   /// Whether views with slow filters may take many steps for the change of one row of a feed. O(bins).
@@ -215,7 +209,6 @@ public final class Catalog {
   /// Whether memory of elements that are gone waits to be freed.
   public var hasDiscarded: Bool { !discarded.isEmpty }
 
-  /// Frees memory of up to `count` elements that are gone.
   public func freeDiscarded(_ count: Int) { discarded.free(count) }
 
   // MARK: History
@@ -229,7 +222,6 @@ public final class Catalog {
   /// Whether histories are left to be looked at by ``trimSome(before:)``.
   public var isTrimming: Bool { trimming.isUnderWay }
 
-  /// Begins to trim the histories of all feeds.
   public func beginTrimming() {
     changesAtTrim = commit.publisher.publishedChanges
     trimming.begin()
@@ -340,6 +332,5 @@ final class DiscardedElements {
     }
   }
 
-  /// Frees up to `count` elements.
   func free(_ count: Int) { if let first = waiting.first, first(count) { waiting.removeFirst() } }
 }

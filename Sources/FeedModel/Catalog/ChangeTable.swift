@@ -105,9 +105,6 @@ struct ChangeTable: ~Copyable {
   }
 
   /// Calls `body` with the recorded changes of the sources of the feed in a slot, ascending by place, and its change.
-  /// - Parameters:
-  ///   - start: see ``SourceChanges/start``.
-  ///   - pace: see ``SourceChanges/pace``.
   @inline(__always)
   mutating func derive(
     _ slot: Int, redefiningSince start: Instant?, _ pace: Pace?, _ body: (borrowing SourceChanges, inout Change) -> Void

@@ -15,7 +15,6 @@ public final class Commit {
   /// The log that rolls back the steps of this commit.
   let log = UndoLog()
   let graph: FeedGraph
-  /// The changes of the feeds, and their publication.
   let publisher: Publisher
   /// What others can read while this commit is suspended.
   public let long: LongCommit
@@ -142,7 +141,6 @@ public final class Commit {
     self.revision = max(self.revision, revision)
   }
 
-  /// Restores the revision and the time from an image.
   func restore(revision: UInt64, at moment: Instant) {
     assert(!isOpen, "a commit is under way")
     (self.revision, now) = (revision, moment)
@@ -159,7 +157,6 @@ public final class Commit {
 
   /// Charges what feeds above do with the rows that the last operation changed: the filters of views, unless they take few steps, and
   /// after the first operation also the rows of the changes that they derive.
-  /// - Throws: `limitExceeded`.
   public func useStepsOfViews() throws(FeedError) {
     defer { budget.operationDidEnd() }
     guard operation.pending >= 0 else { return }
@@ -177,11 +174,9 @@ public final class Commit {
   }
 
   /// Charges the merging of a patch into an element of so many bytes: a step for each 16 bytes.
-  /// - Throws: `limitExceeded`.
   public func useSteps(mergingBytes bytes: Int) throws(FeedError) { try budget.useSteps(mergingBytes: bytes) }
 
   /// Charges the reading of an element that the request names.
-  /// - Throws: `limitExceeded`.
   public func useSteps(readingBytes bytes: Int) throws(FeedError) { try budget.useSteps(readingBytes: bytes) }
 
   /// The time of the commit or of its last step.
@@ -203,7 +198,6 @@ public final class Commit {
   /// The change of the last operation if it is that of one row.
   public var row: ChangeOfOne? { operation.row }
 
-  /// The feed of the last operation, if it changed rows.
   var changedFeed: Feed? { operation.pending < 0 ? nil : graph.table[operation.pending] }
 
   /// How many rows more the feed of the last operation shows than before it; nil if only ``result`` tells it.
@@ -239,7 +233,6 @@ public final class Commit {
     lendValue(of: &operation.result) { change in body(change) { log.pace.didCompose() } }
   }
 
-  /// Starts the next operation.
   func startOperation() {
     log.pace.spend(2)
     if operation.isNew { return }
@@ -370,7 +363,6 @@ public final class Commit {
     return error
   }
 
-  /// Undoes all steps since `position`.
   func undo(to position: UndoLog.Position) {
     defer { keyedSectionsDidChange() }
     if log.undo(to: position) { graph.structureDidChange() } else { graph.counts.advance() }

@@ -2,7 +2,7 @@ import FeedChange
 import FeedJSON
 
 /// The work that the open commit may still do for one request: the rows that it changes or lists, and the steps of its
-/// filters.
+/// filters. What exceeds it is refused with `limitExceeded`.
 ///
 /// Invariant: no more rows are left than the request may change.
 struct CommitBudget {
@@ -20,7 +20,6 @@ struct CommitBudget {
   private var hasChargedFeedsAbove = false
   /// Whether an operation of the commit has changed the children of a feed.
   private var hasChangedChildren = false
-  /// Whether an operation of the commit has read all elements of a feed.
   private var hasReadElements = false
   private var maxSteps = Int.max
   /// The rows that operations before the current one may have added to the indexes of views.
@@ -35,7 +34,6 @@ struct CommitBudget {
     (self.graph, self.log) = (graph, log)
   }
 
-  /// Sets what the next commit may do.
   mutating func begin(maxSteps: Int, maxRows: Int) {
     log.allow(steps: maxSteps)
     (self.maxSteps, self.maxRows, rowsLeft, hasRowsForViews) = (maxSteps, maxRows, maxRows, false)
@@ -56,7 +54,6 @@ struct CommitBudget {
   /// Charges rows before an operation changes them.
   ///
   /// Many rows are charged once more for each feed above that derives a change of its own from them, or has a copy of the change.
-  /// - Throws: `limitExceeded`.
   mutating func use(rows count: Int, of feed: FeedNumber) throws(FeedError) {
     var times = 1
     if count > Self.fewRows {
@@ -79,7 +76,6 @@ struct CommitBudget {
 
   /// Charges rows that an operation lists only for the feeds above that derive or copy its change, unless they were charged already:
   /// those of a redefinition, and those of each operation after the first, because many operations may change few rows each.
-  /// - Throws: `limitExceeded`.
   mutating func useAbove(rows count: Int, of feed: FeedNumber) throws(FeedError) {
     if hasChargedFeedsAbove || !countsRepeatedWork { return }
     hasChargedFeedsAbove = true
@@ -87,12 +83,10 @@ struct CommitBudget {
     if times > 0 { try use(rows: count, times: times) }
   }
 
-  /// Ends an operation.
   @inline(__always)
   mutating func operationDidEnd() { hasChargedFeedsAbove = false }
 
   /// Charges rows before an operation lists them.
-  /// - Throws: `limitExceeded`.
   mutating func use(rows count: Int) throws(FeedError) {
     guard count <= rowsLeft else {
       let (sum, overflows) = (maxRows - rowsLeft).addingReportingOverflow(count)
@@ -107,7 +101,6 @@ struct CommitBudget {
   /// Charges an operation that redefines a feed or changes its children, which looks at all of them and at all feeds above. The first one
   /// of the request is free, so that no single change is refused for the number of feeds that are there already.
   /// - Parameter count: the number of children that the feed has.
-  /// - Throws: `limitExceeded`.
   mutating func use(children count: Int, of feed: Feed) throws(FeedError) {
     log.pace.spend(count / 16)
     defer { hasChangedChildren = true }
@@ -117,7 +110,6 @@ struct CommitBudget {
   }
 
   /// Charges an operation that looks at all feeds above.
-  /// - Throws: `limitExceeded`.
   mutating func useFeeds(above feed: Feed) throws(FeedError) {
     if countsReading && graph.hasParents(feed.number) { try use(rows: graph.listings(of: feed) - 1) }
   }
@@ -125,7 +117,6 @@ struct CommitBudget {
   /// Charges an operation that reads or copies all elements of a feed. The first one of the request is free, so that no single change is
   /// refused for the elements that are there already.
   /// - Parameter bytes: those of the elements. To add them up may take long.
-  /// - Throws: `limitExceeded`.
   mutating func use(allElements bytes: @autoclosure () -> Int) throws(FeedError) {
     let isFirst = !hasReadElements
     hasReadElements = true
@@ -134,7 +125,6 @@ struct CommitBudget {
 
   /// Charges the reading of elements that are there already: a step for each 16 bytes, because a short request can name long elements
   /// many times.
-  /// - Throws: `limitExceeded`.
   func useSteps(readingBytes bytes: Int) throws(FeedError) {
     guard countsAllWork, countsReading else { return }
     log.didUse(steps: bytes / 16)
@@ -145,7 +135,6 @@ struct CommitBudget {
 
   /// Charges the rows that views below a feed evaluate before an operation counts its rows. An operation leaves their indexes behind,
   /// so until the commit ends each view with a filter or a sort reads all rows of its source.
-  /// - Throws: `limitExceeded`.
   mutating func usePreviews(of feed: Feed) throws(FeedError) {
     guard graph.counts.isChanging, graph.indexedViews > 0, countsRepeatedWork else { return }
     var seen: Set<FeedNumber> = []
@@ -167,7 +156,6 @@ struct CommitBudget {
   // MARK: Steps
 
   /// Refuses an operation whose filters would certainly use more steps than the request has left.
-  /// - Throws: `limitExceeded`.
   func checkRoom(forSteps steps: Int) throws(FeedError) {
     if !countsAllWork { return }
     try checkSteps(
@@ -175,13 +163,11 @@ struct CommitBudget {
       least: steps)
   }
 
-  /// Throws if the request has fewer steps left than `count`.
   private func checkSteps(_ reason: @autoclosure () -> String, least count: Int = 0) throws(FeedError) {
     if count > log.stepsLeft { throw Limits.exceeded(\.maxRequestSteps, of: maxSteps, reason()) }
   }
 
   /// Charges the merging of a patch into an element of so many bytes.
-  /// - Throws: `limitExceeded`.
   func useSteps(mergingBytes bytes: Int) throws(FeedError) {
     log.pace.spend(bytes / 2048)
     guard countsAllWork else { return }
@@ -207,7 +193,6 @@ struct CommitBudget {
   ///
   /// They run when the commit is published, which cannot fail. So they run here too, except for the first element of the
   /// request, which may be in several bins.
-  /// - Throws: `limitExceeded`.
   func useStepsOfViews(of feed: FeedNumber, after change: borrowing Change, isFirst: Bool) throws(FeedError) {
     let feed = graph.table[feed]
     var first: ElementText?

@@ -127,7 +127,6 @@ final class FeedGraph {
   @inline(__always)
   func didClose() { if !hadManagedRows.isEmpty { hadManagedRows.removeAll() } }
 
-  /// The feeds that show the rows of this one.
   func parents(of feed: FeedNumber) -> [Parent] { nodes[feed].parents }
   func hasParents(_ feed: FeedNumber) -> Bool { !nodes[feed].parents.isEmpty }
 
@@ -165,7 +164,6 @@ final class FeedGraph {
     max(1, (feed.derived?.sources ?? []).reduce(0) { saturatingSum($0, nodes[$1.feed.number].repeats) })
   }
 
-  /// Reverts `link`.
   func unlink(_ feed: Feed) {
     guard let derived = feed.derived else { return }
     if let view = derived as? ViewKind { count(view, -1) }
@@ -300,7 +298,6 @@ final class RowCounts {
 
   func advance() { version &+= 1 }
 
-  /// Records that an operation changed rows.
   @inline(__always)
   func didChange(onlyUpdates: Bool) {
     rowVersion &+= 1
@@ -375,7 +372,6 @@ extension FeedGraph {
 final class Route {
   struct Step {
     let feed: Unmanaged<Feed>
-    /// The kind of the feed if it is a slots feed.
     let slots: Unmanaged<SlotsKind>?
     /// The slot with the change of the source, and the number of sections of the source before those of that change.
     let sourceSlot: Int

@@ -23,11 +23,9 @@ final class FeedListKind: SingleSectionKind {
     throw Self.readOnly
   }
 
-  /// The error for a request that would change the feed.
   static let readOnly = FeedError.permissionDenied(
     reason: "feed \"\(FeedName.feeds)\" is read-only; define and undefine feeds to change it")
 
-  /// Returns the row of the feed with a name.
   func find(_ name: JSONView) -> (row: Row, places: [IndexPath])? {
     guard let name = name.string(atMost: FeedName.maxLength), FeedName.isValid(name), let handle = state.handles[name],
       let row = state.sections[0].rows.row(of: handle)

@@ -37,7 +37,6 @@ final class FeedTable {
   /// All feeds with a name, without bins: the defined ones and ``list``.
   var all: [Feed] { [list] + named.values }
 
-  /// The feed or bin with a number. O(1).
   subscript(number: FeedNumber) -> Feed {
     guard let feed = numbered[number] else { preconditionFailure("no feed has number \(number)") }
     return feed
@@ -80,14 +79,12 @@ final class FeedTable {
     return feed
   }
 
-  /// Adds a feed to the table of names.
   func add(_ feed: Feed) {
     assert(named[feed.name] == nil && numbered[feed.number] === feed, "feed \(feed.name) is in the table already")
     named[feed.name] = feed
     sampleInvariants()
   }
 
-  /// Removes a feed from the table of names.
   func remove(_ feed: Feed) {
     assert(named[feed.name] === feed, "feed \(feed.name) is not in the table")
     named[feed.name] = nil
@@ -108,9 +105,7 @@ final class FeedTable {
     leaving.removeAll()
     sampleInvariants()
   }
-}
 
-extension FeedTable {
   private func sampleInvariants() {
     #if CHECK_INVARIANTS
       if numbered.count <= 64 { checkInvariants() }

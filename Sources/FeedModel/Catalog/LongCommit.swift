@@ -3,7 +3,6 @@
 /// A long commit changes copies of large lists, so that others read the rows before; see ``Forks``. What it changes in
 /// place is hidden until it ends.
 public final class LongCommit {
-  /// What is being done with the commit.
   enum Stage {
     /// Operations change rows, or their changes are composed.
     case open
@@ -49,7 +48,6 @@ public final class LongCommit {
   /// Lets others read the state before the commit, as far as that is possible; see ``isReadable``.
   public func suspend() { if hidesForks { forks.hide(graph) } }
 
-  /// Ends `suspend`.
   public func resume() { if hidesForks { forks.show(graph) } }
 
   private var hidesForks: Bool { stage == .open && !log.hasStructures && !forks.isEmpty }
@@ -95,7 +93,6 @@ public final class LongCommit {
   /// Gives the feeds the rows before the commit for good.
   func rollBack() { forks.discard() }
 
-  /// Records that the commit has ended.
   @inline(__always)
   func close() { stage = .open }
 }
@@ -127,13 +124,11 @@ struct Forks {
   private var inPlace: Set<FeedNumber> = []
   /// The feeds of `forks`.
   private var forked: Set<FeedNumber> = []
-  /// The feed that the commit changed last.
   private var last: FeedNumber?
   /// Whether an operation had changed rows, while others work.
   private var wasChanging = false
 
   var isEmpty: Bool { forks.isEmpty }
-  /// Whether the commit changes copies only.
   var areAll: Bool { inPlace.isEmpty }
 
   /// Begins work with so many steps, or ends it.
@@ -143,7 +138,6 @@ struct Forks {
     forget()
   }
 
-  /// Whether the commit changes rows of a feed in place.
   func isChangedInPlace(_ feed: Feed) -> Bool { inPlace.contains(feed.number) }
 
   /// Whether a feed that will be changed shall be forked. If not, it is changed in place.
@@ -163,7 +157,6 @@ struct Forks {
     exchange()
   }
 
-  /// Records that rows of a feed will be changed.
   mutating func willChange(_ feed: FeedNumber) {
     if feed == last { return }
     last = feed

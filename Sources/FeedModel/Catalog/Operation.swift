@@ -34,11 +34,9 @@ struct Operation {
   private(set) var isNew = false
 
   var isEmpty: Bool { row == nil && result.isEmpty }
-  /// The number of rows and sections of the change.
   var size: Int { row?.size ?? result.size }
   var onlyUpdates: Bool { row?.isUpdate ?? result.onlyUpdates }
 
-  /// Starts an operation.
   @inline(__always)
   mutating func begin() {
     assert(steps.isEmpty, "the operation before was not finished")

@@ -21,7 +21,6 @@ public final class Pace {
   /// Creates a pace that does not stop.
   public init() {}
 
-  /// Whether the computation may stop.
   @inline(__always)
   var isActive: Bool { stop != nil }
 
@@ -43,7 +42,6 @@ public final class Pace {
     left = units
   }
 
-  /// Ends the computation.
   public func end() {
     stop = nil
     left = .max

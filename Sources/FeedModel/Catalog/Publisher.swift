@@ -53,12 +53,10 @@ final class Publisher {
   @inline(__always)
   func exchange(_ operation: inout Operation, _ slot: Int) { swap(&changes[slot].pointee.change, &operation.result) }
 
-  /// Records that a collection or list was redefined.
   func didRebin(_ feed: FeedNumber) { rebinned.append(feed) }
   func undoRebin() { rebinned.removeLast() }
   func isRebinned(_ feed: FeedNumber) -> Bool { rebinned.contains(feed) }
 
-  /// Sets the animation hint of an operation.
   func setHint(_ text: [UInt8], of operation: borrowing Operation) {
     if operation.pending < 0 { return }
     let number = hints.add(text)
@@ -138,7 +136,6 @@ final class Publisher {
     }
   }
 
-  /// Ends the commit.
   @inline(__always)
   func close() {
     changes.close()

@@ -14,7 +14,6 @@ final class UndoLog {
       case removedRow
       /// The row at `row` got another key; `key` is the previous one.
       case rekeyedRow
-      /// The element was added.
       case addedElement
       /// The element was retired; in the order of change it stood before `other`.
       case removedElement
@@ -41,7 +40,6 @@ final class UndoLog {
 
   /// A place in the log to return to.
   struct Position {
-    /// The beginning of the commit.
     static let start = Position(entries: 0, structures: 0)
 
     let entries: Int
@@ -114,7 +112,6 @@ final class UndoLog {
     isRecording = false
   }
 
-  /// Records keyed sections whose rows the commit changes.
   func append(_ sections: KeyedSections) { keyed.append(sections) }
 
   /// Appends a structural step that comes before the entries since `position`.

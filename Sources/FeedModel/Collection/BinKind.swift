@@ -17,7 +17,6 @@ final class BinKind: DerivedKind, SingleSectionKind {
     publishedIndex = isPublished ? index : nil
   }
 
-  /// Points the bin to the new state of a redefined collection.
   func show(_ state: CollectionState, index: Int) {
     (self.state, self.index) = (state, index)
   }

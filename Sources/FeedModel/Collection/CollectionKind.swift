@@ -9,7 +9,6 @@ import FeedQuery
 /// index.
 public final class CollectionKind: FeedKind {
   private let number: FeedNumber
-  /// Replaced as a whole when the collection is redefined.
   private(set) var state: CollectionState {
     didSet { unretainedState = .passUnretained(state) }
   }
@@ -17,7 +16,6 @@ public final class CollectionKind: FeedKind {
   private var unretainedState: Unmanaged<CollectionState>
   /// A feed for every bin, in order, so that a bin can be watched and can be a child.
   public private(set) var bins: [Feed] = []
-  /// The feeds of the bins that the open commit removes.
   private(set) var goneBins: [Feed] = []
 
   init(number: FeedNumber, state: CollectionState, graph: FeedGraph, revision: UInt64) {

@@ -100,7 +100,6 @@ final class CollectionState: RowStore {
     retain(definition.retain, keyIndex: orders.count)
   }
 
-  /// Creates a state with the same elements and rows as another one.
   private init(copying other: CollectionState, _ pace: Pace) {
     assert(other.deferred == nil, "rows are not placed yet")
     let elements = other.elements.copy(pace)
@@ -155,7 +154,6 @@ final class CollectionState: RowStore {
     return addElement(text, at: changed, log)
   }
 
-  /// The hash of the identity of an element.
   private func hash(of handle: UInt32) -> UInt32 {
     elements.text(of: handle).withIdentity { Identity.hash($0, seed: seed) }
   }
@@ -238,7 +236,6 @@ extension CollectionState {
     commit.finishOperation(on: feed, self, since: position)
   }
 
-  /// Upserts the elements of an array in order.
   func upsert(_ elements: JSONView, in commit: Commit) throws(FeedError) {
     for (index, element) in elements.elements.enumerated() {
       self.index.makeRoom(commit.pace)
@@ -248,7 +245,6 @@ extension CollectionState {
     }
   }
 
-  /// Removes elements from all their bins, and deletes them.
   func remove(_ handles: [UInt32], in commit: Commit) {
     if handles.count == 1 { return remove(handles[0], in: commit) }
     remove(handles, commit.log)
@@ -261,7 +257,6 @@ extension CollectionState {
     commit.addStep(of: self)
   }
 
-  /// Evicts elements beyond the retained number.
   func evictExcess(in commit: Commit) {
     let excess = excess
     if !excess.isEmpty { remove(excess, in: commit) }

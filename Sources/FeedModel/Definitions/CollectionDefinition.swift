@@ -20,7 +20,6 @@ public struct CollectionDefinition: Equatable, Sendable {
     }
   }
 
-  /// A term of a sort: the path of the key, and the direction.
   public struct SortTerm: Equatable, Sendable {
     public let by: SingularPath
     public let descending: Bool
@@ -39,7 +38,6 @@ public struct CollectionDefinition: Equatable, Sendable {
     public static func == (a: Section, b: Section) -> Bool { a.by.exact == b.by.exact && a.descending == b.descending }
   }
 
-  /// The maximum number of sort terms of a bin.
   public static let maxSortTerms = 64
 
   /// The path of an element's identity.

@@ -11,7 +11,6 @@ struct DefinitionReader {
   /// The prefix of the members' names in errors, such as `bins[2].`; empty for the definition itself.
   let place: String
 
-  /// Returns the error for an invalid member.
   func refuse(_ member: String, _ reason: String) -> FeedError {
     .invalidParams(member: place + member, reason: reason)
   }
@@ -90,10 +89,7 @@ struct DefinitionReader {
       throw .badQuery(member: place + "\(member)", text: text, offset: error.offset, reason: error.message)
     }
   }
-}
 
-/// Reads members that are numbers or lists.
-extension DefinitionReader {
   func positiveInteger(_ member: StaticString) throws(FeedError) -> Int? {
     guard let value = object.member(member) else { return nil }
     guard let number = value.int, number > 0 else { throw refuse("\(member)", "must be an integer above 0") }

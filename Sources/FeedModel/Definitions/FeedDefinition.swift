@@ -6,7 +6,6 @@ import FeedQuery
 ///
 ///     let definition = try FeedDefinition(parsing: params, limits: Limits())
 public struct FeedDefinition: Equatable, Sendable {
-  /// The content of a feed, by kind.
   public enum Content: Equatable, Sendable {
     case collection(CollectionDefinition)
     case list(ListDefinition)
@@ -23,7 +22,6 @@ public struct FeedDefinition: Equatable, Sendable {
   public let content: Content
   public let behaviours: Behaviours
 
-  /// The name of the kind in messages.
   public var kind: String {
     switch content {
     case .collection: "collection"
@@ -271,13 +269,11 @@ extension ByteBuffer {
 
 /// The operations that a feed allows on its rows (Protocol/README.md, "Definitions").
 public struct Behaviours: Equatable, Sendable {
-  /// Whether rows can be selected.
   public var selectable = true
   /// Whether several rows can be selected at a time. If not, a new selection replaces the previous one.
   public var multiple = true
   /// Whether elements can be inserted, removed and replaced.
   public var editable = true
-  /// Whether rows can be moved.
   public var movable = true
 
   public init() {}

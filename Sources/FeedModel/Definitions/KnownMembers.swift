@@ -7,9 +7,7 @@ import FeedJSON
 /// they arrive, in the configuration file and in requests. Reading a stored definition does not check it, because earlier
 /// versions accepted unknown members.
 public enum KnownMembers {
-  /// A member that an object may not have.
   public struct Unknown: Error {
-    /// The offset of the member's name in the text, in bytes.
     public let offset: Int
     /// The path of the member from the checked object, such as `bins[0].filtre`.
     public let path: String

@@ -39,7 +39,6 @@ final class ChangeOrder {
 
   var byteCount: Int { capacity * MemoryLayout<Link>.stride }
 
-  /// Makes room for the handles below `count`.
   func reserve(_ count: Int) {
     if count <= capacity { return }
     links = Self.room(links, count)

@@ -94,7 +94,6 @@ public final class ElementTable {
     return copy
   }
 
-  /// The current version of a living element.
   @inline(__always)
   public func text(of handle: UInt32) -> ElementText { places[Int(handle)].text }
 
@@ -149,7 +148,6 @@ public final class ElementTable {
     sampleInvariants()
   }
 
-  /// Frees a retired handle and releases its text.
   func free(_ handle: UInt32) {
     text(of: handle).release()
     places[Int(handle)] = Place(nextFree: firstFree)
@@ -195,7 +193,6 @@ public final class ElementTable {
     return UInt32(used &- 1)
   }
 
-  /// Makes room for so many elements.
   func reserve(_ count: Int) {
     if count <= capacity { return }
     // Places are plain bytes. The system moves the pages of a large block without copying them, and pages that were not
@@ -205,7 +202,6 @@ public final class ElementTable {
     order?.reserve(count)
   }
 
-  /// Resizes the places, or allocates them.
   private static func room(_ places: UnsafeMutablePointer<Place>?, _ count: Int) -> UnsafeMutablePointer<Place> {
     resized(places, byteCount: count * MemoryLayout<Place>.stride).assumingMemoryBound(to: Place.self)
   }
@@ -301,7 +297,6 @@ extension ElementTable {
     charge(count, bytes)
   }
 
-  /// Takes the elements off their account.
   func closeAccount() {
     charge(0 &- count, 0 &- bytes)
     account = nil
@@ -313,9 +308,7 @@ extension ElementTable {
     other.closeAccount()
     openAccount(account.takeUnretainedValue())
   }
-}
 
-extension ElementTable {
   @inline(__always)
   private func sampleInvariants() {
     #if CHECK_INVARIANTS

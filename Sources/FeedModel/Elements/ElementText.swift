@@ -148,7 +148,6 @@ import Glibc
     nonmutating set { header.pointee.changedAt = newValue.nanoseconds }
   }
 
-  /// Adds a reference.
   @inlinable public func retain() { header.pointee.references &+= 1 }
 
   /// Releases a reference. The last release frees the block.

@@ -172,7 +172,6 @@ struct IdentityIndex: ~Copyable {
     words.initialize(repeating: 0, count: capacity)
   }
 
-  /// Creates an index whose words are not initialized.
   private init(capacity: Int) {
     self.capacity = capacity
     words = .allocate(capacity: capacity)
@@ -198,7 +197,6 @@ struct IdentityIndex: ~Copyable {
   @inline(__always)
   private func slot(after slot: Int) -> Int { slot &+ 1 == capacity ? 0 : slot &+ 1 }
 
-  /// The bytes that are reserved.
   var byteCount: Int { capacity &* MemoryLayout<UInt64>.stride }
 
   /// Whether another element needs a larger table.
@@ -218,7 +216,6 @@ struct IdentityIndex: ~Copyable {
     return copy
   }
 
-  /// Makes room for so many elements.
   mutating func reserve(_ count: Int, _ pace: Pace) {
     let wanted = Self.capacity(for: count)
     if wanted > capacity { grow(to: wanted, pace) }
@@ -267,7 +264,6 @@ struct IdentityIndex: ~Copyable {
     return ElementTable.none
   }
 
-  /// Inserts an element that is not in the index.
   mutating func insert(_ handle: UInt32, hash: UInt32) {
     if isFull { grow(to: Self.capacity(for: count &+ 1), Pace()) }
     let word = UInt64(hash) << 32 | UInt64(handle &+ 1)

@@ -114,7 +114,6 @@ struct SortOrder: Sendable {
     case other
   }
 
-  /// Returns the value of the key of a single term.
   @inline(__always)
   static func value(of key: UnsafeRawBufferPointer, descending: Bool) -> KeyedValue {
     let mask: UInt8 = descending ? 0xFF : 0
@@ -147,7 +146,6 @@ struct SortOrder: Sendable {
     return prefix << UInt64(8 &* (8 &- key.count))
   }
 
-  /// Whether `a` sorts after `b`.
   static func isAfter(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool { compare(a, b) > 0 }
 
   /// Compares two keys as `memcmp` does; a proper prefix sorts first.

@@ -45,7 +45,6 @@ public final class Feed {
 
   deinit { retainedHistory?.release() }
 
-  /// ``kind`` if it is a collection.
   public var collection: CollectionKind? { unretainedCollection?.takeUnretainedValue() }
 
   /// Calls `body` with ``kind`` if it is a collection; returns nil otherwise. Counts no reference.
@@ -99,13 +98,11 @@ public final class Feed {
 
   public var sectionCount: Int { isGone ? 0 : kind.sectionCount }
 
-  /// The section at an index in `0..<sectionCount`.
   public func section(at index: Int) -> any FeedSection {
     assert(!isGone, "a feed that is gone has no sections")
     return kind.section(at: index)
   }
 
-  /// The element at the path of an existing row. O(log n).
   public func element(at path: IndexPath) -> ElementText {
     withCollection { $0.element(at: path) } ?? kind.element(at: path)
   }
@@ -171,7 +168,6 @@ public final class Feed {
     return section.element(at: row)
   }
 
-  /// The number of rows of each section. O(sections).
   var sectionCounts: SectionCounts { SectionCounts((0..<sectionCount).map { section(at: $0).count }) }
 
   /// Whether rows may have a type.
@@ -232,7 +228,6 @@ public final class Feed {
   }
 
   /// Returns the index paths of existing rows. O(rows · levels) for few rows, otherwise O(rows + sections + feeds shown).
-  /// - Parameter pace: lets the work stop.
   /// - Throws: `indexOutOfRange`, also for negative numbers.
   public func paths(ofRows rows: [(section: Int, row: Int)], _ pace: Pace) throws(FeedError) -> [IndexPath] {
     var counts: [Int] = []
@@ -274,9 +269,7 @@ public final class Feed {
 
   /// Sets the revision and records the change of a commit, with `shift` added to its sections. Returns false if the
   /// feed has no history.
-  /// - Parameters:
-  ///   - change: not modified; `inout` avoids reference counting of its lists.
-  ///   - pace: lets the work stop; nil if the change has few rows.
+  /// - Parameter change: not modified; `inout` avoids reference counting of its lists.
   @inline(__always)
   func record(_ change: inout Change, shift: UInt32, revision: UInt64, at moment: Instant, _ pace: Pace?) -> Bool {
     self.revision = revision
@@ -338,7 +331,6 @@ public final class Feed {
     return charge.close()
   }
 
-  /// Charges the account for another definition.
   func setDefinitionBytes(_ bytes: Int) { charge.set(bytes: bytes) }
 
   // MARK: Definition
@@ -354,10 +346,8 @@ public final class Feed {
     return former
   }
 
-  /// Marks the feed as undefined, or reverts that.
   func setGone(_ isGone: Bool) { self.isGone = isGone }
 
-  /// Restores the state from an image.
   func restore(revision: UInt64, selection: [IndexPath], given: FeedDefinition?) {
     history?.restart(at: revision)
     self.revision = revision

@@ -37,13 +37,11 @@ public protocol FeedSection: AnyObject {
 extension FeedSection {
   public var isByValue: Bool { false }
 
-  /// Returns a snapshot of all rows.
   func makeSnapshot() -> any SectionSnapshot { makeSnapshot(of: 0..<count) }
 }
 
 /// Rows of one section when the snapshot was made, read once in order.
 public protocol SectionSnapshot: AnyObject {
-  /// The number of rows in the snapshot.
   var count: Int { get }
   /// Calls `body` with up to `max` more rows, each valid during its call. Returns the number of rows; 0 at the end.
   func next(max: Int, _ body: (Row) -> Void) -> Int
@@ -83,13 +81,11 @@ public struct SectionLists {
 public struct SectionsSnapshot {
   /// The rows of all these sections, one section after another.
   let rows: any SectionSnapshot
-  /// The number of rows of each section.
   let counts: [UInt32]
 
   /// - Precondition: the sum of the counts is that of `rows`.
   init(_ rows: any SectionSnapshot, counts: [UInt32]) { (self.rows, self.counts) = (rows, counts) }
 
-  /// All rows as one section.
   init(_ rows: any SectionSnapshot) { self.init(rows, counts: [UInt32(rows.count)]) }
 }
 
@@ -103,7 +99,6 @@ public final class FeedSnapshot: SectionSnapshot {
   public let revision: UInt64
   /// The number of rows of all sections.
   public let count: Int
-  /// The number of rows of each section.
   public let sectionCounts: [UInt32]
   /// The index of the section of the next row; the number of sections at the end.
   public private(set) var section = 0
@@ -137,7 +132,6 @@ public final class FeedSnapshot: SectionSnapshot {
     for source in sources { source.rows.charge(to: memory) }
   }
 
-  /// Whether all rows were read.
   public var isFinished: Bool { section == sectionCounts.count }
 
   /// The place of the next row; `[0,0]` at the end.
@@ -205,6 +199,5 @@ public final class FeedSnapshot: SectionSnapshot {
 }
 
 extension Range<Int> {
-  /// The range with an offset added to both bounds.
   func shifted(by offset: Int) -> Range<Int> { lowerBound + offset..<upperBound + offset }
 }

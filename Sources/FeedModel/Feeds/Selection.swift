@@ -15,7 +15,6 @@ extension Feed {
   ///   - member: the parameter that names the rows, for errors.
   ///   - checkRoom: throws if so many rows may not be selected.
   ///   - mayName: whether errors may name a feed that this one shows.
-  ///   - pace: lets the search for the feeds that rows come from stop.
   /// - Throws: `permissionDenied`, `indexOutOfRange`, `invalidParams` for several rows if only one may be selected,
   ///   `limitExceeded`.
   public func select(
@@ -72,7 +71,6 @@ extension Feed {
     paths = zip(paths, isGone).filter { !$1 }.map(\.0)
   }
 
-  /// Throws `permissionDenied` if the definition does not allow selection.
   public func checkMaySelect() throws(FeedError) { try checkMaySelect { "feed \"\(name)\"" } }
 
   private func checkMaySelect(_ mention: () -> String) throws(FeedError) {
@@ -93,10 +91,8 @@ extension Feed {
       })
   }
 
-  /// Deselects everything. Returns whether anything changed.
   public func deselectAll() -> Bool { setSelection([]) }
 
-  /// The paths of all rows.
   public var allPaths: [IndexPath] {
     sections.enumerated().flatMap { index, section in
       (0..<section.count).map { IndexPath(section: UInt32(index), row: UInt32($0)) }

@@ -1,6 +1,5 @@
 import FeedChange
 
-/// A row that a feed shows, as a row of a feed below.
 struct TracedRow {
   /// The path of the row in the feed below.
   let path: IndexPath

@@ -29,7 +29,6 @@ public final class History {
   public private(set) var base: UInt64
   /// The revision after the last change.
   public private(set) var end: UInt64
-  /// The number of records.
   public private(set) var count = 0
   /// The bytes of the records in plain form, which limit how much is kept and so how much is composed: 24 for each, and their
   /// changes. In memory they are fewer.
@@ -70,7 +69,6 @@ public final class History {
     finish(plainWords: words.plainCount(from: start, to: words.end))
   }
 
-  /// Appends the change of one row.
   @inline(__always)
   func append(_ row: ChangeOfOne, to revision: UInt64, at now: Instant) {
     if !appendShort(row, to: revision, at: now) { appendLong(row, to: revision, at: now) }
@@ -117,7 +115,6 @@ public final class History {
     (end, time) = (revision, now.nanoseconds)
   }
 
-  /// Whether the next record has a mark.
   @inline(__always)
   private var isAtMark: Bool { (first.ordinal &+ count) % Self.recordsPerMark == 0 }
 
@@ -276,9 +273,7 @@ public final class History {
       precondition(plain == bytes, "the bytes of a history are wrong")
     }
   #endif
-}
 
-extension History {
   /// Appends the records after revision `last` up to `revision` to `out`, in the form of ``HistoryRecords``: at least one, and
   /// at most `most` bytes. Returns the revision of the last record appended; nil if there is none.
   ///

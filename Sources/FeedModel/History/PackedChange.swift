@@ -132,7 +132,6 @@ extension WordRing {
     }
   }
 
-  /// Appends the change of one row.
   mutating func append(_ row: ChangeOfOne) {
     if append(short: row) { return }
     var change = Change(row)

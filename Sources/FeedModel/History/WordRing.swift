@@ -45,7 +45,6 @@ struct WordRing: ~Copyable {
     return true
   }
 
-  /// Discards the words before `position`.
   mutating func trim(to position: UInt64) {
     assert(position >= start && position <= end)
     start = position
@@ -62,7 +61,6 @@ struct WordRing: ~Copyable {
 
   /// The words that are moved in a unit of work.
   private static var wordsPerUnit: Int { 256 }
-  /// The words of a page of memory.
   private static var wordsOfAPage: Int { 1024 }
 
   /// Makes room for so many words, in one step: growing moves all words.

@@ -24,7 +24,6 @@ public struct StoredBin: Equatable, Sendable {
   public init(revision: UInt64, selection: [IndexPath]) { (self.revision, self.selection) = (revision, selection) }
 }
 
-/// The state of one feed in an image.
 public final class FeedImage {
   public let name: String
   /// The current definition as JSON, with the current children and active segment, and the owner of the feed as `$owner`.
@@ -33,7 +32,6 @@ public final class FeedImage {
   public let given: String
   public let revision: UInt64
   public let selection: [IndexPath]
-  /// The bins of a collection, in order.
   public let bins: [StoredBin]
   /// The stored rows of each section; empty for a feed that shows rows of other feeds.
   public let sections: [any SectionSnapshot]
@@ -79,9 +77,7 @@ extension Catalog {
         FeedImage(feed, sections: storedRows(of: feed)?.sections.map { $0.makeSnapshot() } ?? [])
       } + [FeedImage(table.list, sections: [])])
   }
-}
 
-extension Catalog {
   /// The rows of a feed that images contain; nil for a feed that shows rows of other feeds, and for one whose rows are read
   /// again at each start.
   func storedRows(of feed: Feed) -> RowStore? {
@@ -95,7 +91,6 @@ extension Catalog {
 ///
 /// Invariant of a valid dump: the revisions of the records ascend and are greater than `base`.
 public struct HistoryDump: Equatable, Sendable {
-  /// One stored change.
   public struct Record: Equatable, Sendable {
     /// The revision after the change.
     public let to: UInt64

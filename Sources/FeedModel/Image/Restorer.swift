@@ -59,7 +59,6 @@ public final class Restorer {
     log.finish()
   }
 
-  /// Appends a row to a section.
   public func appendRow(section: Int, element number: UInt32) throws(RestoreError) {
     guard handles.indices.contains(Int(number)), store.sections.indices.contains(section) else {
       throw RestoreError(

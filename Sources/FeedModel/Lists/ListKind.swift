@@ -11,7 +11,6 @@ public final class ListKind: FeedKind {
   }
 
   private let number: FeedNumber
-  /// Whether the feed is an array or a single.
   public let shape: Shape
   private var state: ListState
 
@@ -34,7 +33,6 @@ public final class ListKind: FeedKind {
   public var rows: RowStore? { state }
   public var bins: [Feed] { [] }
 
-  /// Whether elements have an identity.
   public var hasIdentity: Bool { state.identities != nil }
   /// The path of the identity; nil if elements have none.
   public var identityPath: SingularPath? { state.definition.id }
@@ -217,7 +215,6 @@ public final class ListKind: FeedKind {
     }
   }
 
-  /// Evicts elements beyond the retained number.
   private func evictExcess(in commit: Commit) { remove(state.excess, in: commit) }
 
   private func remove(_ handles: [UInt32], in commit: Commit) {

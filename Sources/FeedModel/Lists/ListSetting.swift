@@ -61,7 +61,6 @@ extension ListState {
     return plan
   }
 
-  /// The texts of all rows.
   private func texts(_ pace: Pace) -> [UnsafeRawBufferPointer] {
     var texts: [UnsafeRawBufferPointer] = []
     texts.reserveCapacity(rows.count)

@@ -27,7 +27,6 @@ final class ListState: RowStore {
     adopt(definition)
   }
 
-  /// Creates a state with the same elements and rows as another one.
   private init(copying other: ListState, _ pace: Pace) {
     (definition, seed) = (other.definition, other.seed)
     let elements = other.elements.copy(pace)
@@ -150,10 +149,7 @@ final class ListState: RowStore {
     let place = identities?.path.resolve(element)
     return try makeText(element, identity: identities?.bytes ?? none, at: place, keys: keys.bytes)
   }
-}
 
-/// Redefinition.
-extension ListState {
   /// The state that a redefinition replaces.
   struct Rules {
     fileprivate let definition: ListDefinition
@@ -228,7 +224,6 @@ final class ListIdentities {
   /// The canonical bytes of the identity of the last `find`.
   var bytes: UnsafeRawBufferPointer { buffer.bytes }
 
-  /// The hash of ``bytes``.
   var hashOfBytes: UInt32 { hash(buffer.bytes) }
 
   /// Returns the element with an identity that a request gives; nil if there is none.

@@ -19,7 +19,6 @@ public final class ManagedKind: FeedKind {
     state = ManagedState(feed: name, definition: definition, limits: limits, seed: seed)
   }
 
-  /// The name of the feed.
   public var name: String { state.feed }
   /// The definition: the query, and the identity of its rows.
   public var content: ManagedDefinition { state.definition }
@@ -55,7 +54,6 @@ public final class ManagedKind: FeedKind {
   var kept: ManagedState { state }
   public var bins: [Feed] { [] }
 
-  /// Sets the status of the database.
   public func setSource(_ status: SourceStatus) { source = status }
 
   /// Returns the element with an identity and its place; nil if there is none.
@@ -118,7 +116,6 @@ final class ManagedState: RowStore {
 
   override func willRemove(_ handle: UInt32) { index.remove(handle, hash: hash(of: handle)) }
 
-  /// The hash of the identity of a row.
   private func hash(of handle: UInt32) -> UInt32 {
     elements.text(of: handle).withIdentity { Identity.hash($0, seed: seed) }
   }
@@ -187,7 +184,6 @@ final class ManagedState: RowStore {
     try makeText(object, identity: identity.bytes, at: object.member(named: definition.id))
   }
 
-  /// The places of a row.
   func places(of handle: UInt32) -> [IndexPath] {
     sections.indices.compactMap { section in
       sections[section].rows.row(of: handle).map { IndexPath(section: UInt32(section), row: UInt32($0)) }

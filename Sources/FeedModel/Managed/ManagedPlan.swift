@@ -22,7 +22,6 @@ struct ManagedPlan {
     let path: IndexPath
   }
 
-  /// The names of the new sections.
   var names: [String] = []
   /// For every new section, the index of the same old section; nil if the section is added.
   var before: [Int?] = []

@@ -71,9 +71,7 @@ public struct ManagedRows: Sendable, Equatable {
 
   public init() {}
 
-  /// The number of rows.
   public var count: Int { entries.count }
-  /// The number of bytes of all texts.
   public var byteCount: Int { bytes.count }
 
   /// Appends a row. O(text).

@@ -78,7 +78,6 @@ struct LeafTable {
   /// The number of entries of a chunk that is not missing.
   private var entriesPerChunk: Int { min(capacity, Self.chunkSize) }
 
-  /// The bytes that are reserved. O(chunks).
   var byteCount: Int {
     (0..<places).reduce(places * MemoryLayout<Chunk?>.stride) { sum, number in
       chunks?[number] == nil ? sum : sum + entriesPerChunk * MemoryLayout<NodeID>.stride
@@ -102,7 +101,6 @@ struct LeafTable {
     return copy
   }
 
-  /// Removes all items and frees the memory.
   mutating func removeAll() {
     for number in 0..<places { free(chunks?[number]) }
     free(chunks)

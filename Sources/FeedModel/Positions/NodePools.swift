@@ -10,9 +10,7 @@ extension NodeID {
 
 /// The kind of the nodes of a pool, and their shape.
 protocol NodeLayout {
-  /// The bytes of a node.
   static var stride: Int { get }
-  /// The most entries of a node.
   static var capacity: Int { get }
 }
 
@@ -44,7 +42,6 @@ struct NodePool<Layout: NodeLayout> {
     keyMemory.unsafelyUnwrapped + Int(truncatingIfNeeded: node) &* Layout.capacity
   }
 
-  /// The most entries of a node.
   static var capacity: Int { Layout.capacity }
 
   /// Returns the id of an uninitialized node. Amortized O(1).
@@ -67,7 +64,6 @@ struct NodePool<Layout: NodeLayout> {
     free = node
   }
 
-  /// Frees all memory and resets the pool.
   mutating func removeAll() {
     Glibc.free(memory)
     Glibc.free(keyMemory)
@@ -93,10 +89,8 @@ struct NodePool<Layout: NodeLayout> {
     return copy
   }
 
-  /// The bytes that are reserved.
   var byteCount: Int { Int(reserved) * (Layout.stride + (keyed ? keyBytes : 0)) }
 
-  /// The bytes of the keys of a node.
   private var keyBytes: Int { Layout.capacity * MemoryLayout<UInt64>.stride }
 
   private mutating func grow() {

@@ -156,9 +156,7 @@ extension PositionTree {
       node = inners.header(node).pointee.parent
     }
   }
-}
 
-extension PositionTree {
   /// Splits a full leaf so that an item can be inserted at `place`. Returns the new position of that place.
   ///
   /// At both ends of the tree a new leaf is started, so that a list that grows there has full leaves. Elsewhere half of the

@@ -36,7 +36,6 @@ extension PositionTree {
     return leaves.keys(leaf)[offset(of: item, in: leaf)]
   }
 
-  /// An item with its key.
   typealias Entry = (item: UInt32, key: UInt64)
 
   /// The items before a gap and after it; nil where there is none. O(1).
@@ -56,7 +55,6 @@ extension PositionTree {
     (leaves.items(place.leaf)[place.offset], leaves.keys(place.leaf)[place.offset])
   }
 
-  /// Whether `item` is in the tree. O(1).
   public func contains(_ item: UInt32) -> Bool { leafOf[item] != .none }
 
   /// Prefetches the memory that `row(of:)` reads, so that the cache misses of several items overlap.

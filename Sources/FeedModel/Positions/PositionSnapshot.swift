@@ -6,7 +6,6 @@
 ///
 /// Invariant: the pending leaves and the captured ones have exactly the items that are not read.
 public final class PositionSnapshot {
-  /// The number of items.
   public let count: Int
   /// The number of items that were read.
   public private(set) var position = 0

@@ -29,7 +29,6 @@ public final class PositionTree {
   var root: NodeID
   /// The number of levels of inner nodes.
   var height = 0
-  /// The number of items.
   public internal(set) var count = 0
   /// The unfinished snapshots. A snapshot removes itself when it is read to the end, cancelled or freed.
   var snapshots: [Unmanaged<PositionSnapshot>] = []
@@ -37,7 +36,6 @@ public final class PositionTree {
     private var mutations = 0
   #endif
 
-  /// Creates an empty tree.
   public convenience init(keyed: Bool) {
     self.init(keyed: keyed, leafLimit: LeafPool.capacity, innerLimit: InnerPool.capacity)
   }
@@ -54,7 +52,6 @@ public final class PositionTree {
   /// Reserves memory for the handles below `count` if they are few, so that their table has no more.
   func reserve(handles count: Int) { leafOf.reserve(first: count) }
 
-  /// The bytes of the memory that the tree has reserved.
   var byteCount: Int { leaves.byteCount + inners.byteCount + leafOf.byteCount }
 
   /// Returns a tree with the same items, without the snapshots. O(n / 64), with the bytes of the tree.
@@ -152,9 +149,7 @@ extension PositionTree {
     }
     return true
   }
-}
 
-extension PositionTree {
   /// Returns the row for a new element with `key`, after all elements that sort equal: the first row with a greater
   /// key, or with the same key and an item for which `isAfter` is true; `count` if there is none.
   /// - Parameter isAfter: whether an item sorts after the new element. Called O(log n) times, for equal keys only.

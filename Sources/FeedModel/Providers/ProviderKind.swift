@@ -15,7 +15,6 @@ public final class ProviderKind: DerivedKind {
 
   let number: FeedNumber
   let form: Form
-  /// The children in order.
   private(set) var children: [Feed]
   /// The index of the active child of a segmented feed; -1 for none.
   private(set) var current: Int
@@ -33,7 +32,6 @@ public final class ProviderKind: DerivedKind {
     (self.counts, self.number, self.form, self.children, self.current) = (counts, number, form, children, current)
   }
 
-  /// Whether the feed is segmented; otherwise it is composed.
   public var isSegmented: Bool { form == .segmented }
 
   /// The visible children of a segmented feed whose active child is at `current`.
@@ -46,7 +44,6 @@ public final class ProviderKind: DerivedKind {
     return children.indices.contains(current) ? current..<current + 1 : 0..<0
   }
 
-  /// The visible children, in order.
   var shown: [Feed] { Array(children[shownPlaces]) }
   var structure: Structure { shown.map { ($0, $0.sectionCount) } }
 
@@ -156,7 +153,6 @@ public final class ProviderKind: DerivedKind {
     return starts[place]
   }
 
-  /// Sets the children and the active child.
   func install(_ children: [Feed], current: Int, _ graph: FeedGraph) {
     let feed = graph.table[number]
     graph.unlink(feed)

@@ -84,7 +84,6 @@ extension ProviderKind {
     try restructure(children, current: target, in: catalog.commit)
   }
 
-  /// Returns the index of the child with a name.
   public func child(named name: String, in catalog: Catalog) throws(FeedError) -> Int {
     if let index = children.firstIndex(where: { $0.name == name }) { return index }
     _ = try catalog.feed(named: name)
@@ -109,7 +108,6 @@ extension ProviderKind {
   /// The children that a step of an operation on them looks at in a unit of work.
   static let childrenOfAUnit = 4
 
-  /// Sets the children and the active child as one operation.
   private func restructure(_ children: [Feed], current: Int, in commit: Commit) throws(FeedError) {
     commit.startOperation()
     let (before, former, graph) = (structure, (children: self.children, current: self.current), commit.graph)

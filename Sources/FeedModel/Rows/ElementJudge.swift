@@ -39,8 +39,7 @@ public struct ElementJudge: ~Copyable {
     return isAccepted
   }
 
-  /// Throws if an element took too many steps.
-  /// - Throws: `limitExceeded`.
+  /// Throws `limitExceeded` if an element took too many steps.
   public func checkSteps() throws(FeedError) {
     guard ranOut else { return }
     throw limits.tooManySteps(

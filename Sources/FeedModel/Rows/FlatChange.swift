@@ -18,7 +18,6 @@ final class FlatChange: Sendable {
   static let none = FlatChange(.empty)
 
   /// Uses the rows of the paths only: all sections are taken for one list. O(size).
-  /// - Parameter pace: lets a long change be converted in parts.
   init(_ change: borrowing Change, _ pace: Pace? = nil) {
     deleted = Self.rows(change.deleted, pace)
     added = Self.rows(change.added, pace)

@@ -12,7 +12,6 @@ struct ReturnedRows {
   private let entries: Entries
   private let pace: Pace
 
-  /// - Parameter entries: the steps.
   init(_ store: RowStore, _ entries: Entries, _ pace: Pace) {
     (self.store, self.entries, self.pace) = (store, entries, pace)
   }

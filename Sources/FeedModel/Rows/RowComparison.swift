@@ -10,7 +10,6 @@ extension Change {
   /// - Parameters:
   ///   - places: for each row before, its place after; negative if it is gone. No two are equal.
   ///   - count: the number of rows after.
-  ///   - pace: lets the computation stop, because the lists can be long.
   ///   - keepsElement: whether the row at a place after shows the same element as before.
   ///
   /// O(n log n).
@@ -75,7 +74,6 @@ private struct FewestMoves {
   private struct Item {
     /// The order of the items before and after the change.
     let before, after: UInt64
-    /// The number of rows.
     let weight: Int
     /// The index in `moves`; nil for a run.
     let move: Int?
@@ -137,7 +135,6 @@ private struct FewestMoves {
   /// The number of rows that move if some items stay.
   func movedRows(_ isKept: [Bool]) -> Int { zip(items, isKept).reduce(0) { $0 + ($1.1 ? 0 : $1.0.weight) } }
 
-  /// Returns the change in which the other items move.
   func makeChange(_ isKept: [Bool]) -> Change {
     var rows: [(from: IndexPath, to: IndexPath)] = []
     rows.reserveCapacity(change.moves.count)

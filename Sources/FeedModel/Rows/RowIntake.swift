@@ -7,7 +7,6 @@ extension RowStore {
   private var longestType: Int { min(1024, limits.maxFrame / 8) }
 
   /// Returns the element without white space outside strings; the same view if it has none.
-  /// - Parameter pace: lets a long scan stop.
   func compact(_ given: JSONView, index place: Int, _ pace: Pace? = nil) throws(FeedError) -> JSONView {
     var element = given
     if !given.isCompact {

@@ -15,7 +15,6 @@ public struct Retention: Equatable, Sendable {
   /// The path of the time at which an element expires.
   public let until: SingularPath?
 
-  /// Whether elements are evicted by time.
   var isTimed: Bool { seconds != nil || until != nil }
 
   public static func == (a: Retention, b: Retention) -> Bool {
@@ -50,7 +49,6 @@ extension RowStore {
   /// The elements beyond the retained number, those unchanged for the longest time first. O(result).
   var excess: [UInt32] { hasExcess ? elements.longestUnchanged(elements.count - maxRetained) : [] }
 
-  /// Whether there are more elements than are retained. O(1).
   var hasExcess: Bool { elements.count > maxRetained }
 
   /// The moment when the next element expires; nil if none will.
@@ -95,10 +93,7 @@ extension RowStore {
     try judge.checkSteps()
     return accepted
   }
-}
 
-/// Bulk removal of elements.
-extension RowStore {
   /// Removes distinct elements with all their rows. Leaves the change in `step`.
   ///
   /// Many rows are found in one pass over a section, few one by one. They are removed in reverse, so every position is in

@@ -7,7 +7,6 @@ import FeedQuery
 /// Only the engine's thread may use it. It is changed only through logged primitives, each of which can be undone, so
 /// that a commit can be rolled back step by step.
 public class RowStore {
-  /// The feed's name, for errors.
   let feed: String
   let elements: ElementTable
   /// Constant, except for managed feeds, which add and remove sections.
@@ -85,7 +84,6 @@ public class RowStore {
   /// Whether changes of several steps move as few rows as possible. Such a store has one section.
   var movesFewest: Bool { false }
 
-  /// The row that shows an element.
   func row(of handle: UInt32) -> Row {
     let element = elements.text(of: handle)
     return Row(element: element, type: element.type)

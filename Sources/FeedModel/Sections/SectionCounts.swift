@@ -129,14 +129,10 @@ struct SectionCounts {
     nodes[Int(node)].size = Int32(size(left) + 1 + size(right))
     nodes[Int(node)].rows = rows(left) + nodes[Int(node)].count + rows(right)
   }
-}
 
-extension SectionCounts {
   /// Applies a change of the feed, and returns it as a change of one section with all rows. Rows of deleted sections
   /// are listed, and moved if they were added elsewhere.
-  /// - Parameters:
-  ///   - shift: the number of sections of the feed before those of the change.
-  ///   - pace: lets a long change be flattened in parts.
+  /// - Parameter shift: the number of sections of the feed before those of the change.
   ///
   /// O((size + rows of deleted sections) · log sections).
   mutating func follow(_ change: borrowing Change, shift: UInt32, _ pace: Pace? = nil) -> Change {

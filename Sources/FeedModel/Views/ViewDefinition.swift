@@ -71,7 +71,6 @@ public struct ViewWindow: Equatable, Sendable {
   ///   - whole: a change of one section, as `Change.flattened` returns it.
   ///   - before: the number of rows of the list before the change.
   ///   - after: the number of rows of the list after the change.
-  ///   - pace: lets the comparison of many moves stop.
   ///
   /// O((m + k) log m) for m listed rows and k rows that enter or leave; independent of the lengths of list and window.
   /// O(1) for a change after the window.

@@ -35,7 +35,6 @@ final class ViewJudge {
   static func maxSteps(_ limits: Limits) -> Int { min(limits.maxQuerySteps, limits.maxViewSteps) }
 
   /// Whether the view shows the element. If so, ``key`` is its sort key.
-  /// - Parameter pace: counts the work, and lets the scan of a long element stop.
   func accepts(_ text: ElementText, _ pace: Pace) -> Bool {
     keys.removeAll(keepingCapacity: true)
     guard let view = try? scanner.scan(text.text, pace) else { return false }
@@ -60,7 +59,6 @@ final class ViewJudge {
   private static let keySteps = 2_000_000
 
   /// The steps that the filter takes over an element, and one for the element.
-  /// - Parameter pace: lets the scan of a long element stop.
   func steps(over text: ElementText, _ pace: Pace? = nil) -> Int {
     guard let view = try? scanner.scan(text.text, pace) else { return 1 }
     return steps(over: view)

@@ -110,7 +110,6 @@ final class ViewSection: FeedSection {
 
   /// The visible rows of the source in flattened order, in the order of the view, by the current elements. O(n log n),
   /// cached for each version of the rows.
-  /// - Parameter pace: that of the commit under way; reads do not stop.
   func presentRows(_ pace: Pace = Pace()) -> [Int] {
     if plan.definition.isPlain { return Array(plainRange) }
     if let preview, preview.plan === plan, preview.version == counts.version { return preview.rows }
