@@ -142,7 +142,6 @@ final class FeedListKind: SingleSectionKind {
 
   var wireName: String { "feeds" }
   var definedAs: FeedDefinition.Content? { nil }
-  func makeSnapshots() -> [SectionsSnapshot] { [SectionsSnapshot(shown.makeSnapshot())] }
   var hasTypes: Bool { false }
   /// The rows are not stored in images, because they follow from the definitions.
   var rows: RowStore? { state }
@@ -155,10 +154,8 @@ final class FeedListKind: SingleSectionKind {
     reason: "feed \"\(FeedName.feeds)\" is read-only; define and undefine feeds to change it")
 
   func find(_ name: JSONView) -> (row: Row, places: [IndexPath])? {
-    guard let name = name.string(atMost: FeedName.maxLength), FeedName.isValid(name), let handle = state.handles[name],
-      let row = state.sections[0].rows.row(of: handle)
-    else { return nil }
-    return (state.row(of: handle), [IndexPath(section: 0, row: UInt32(row))])
+    guard let name = name.string(atMost: FeedName.maxLength), FeedName.isValid(name) else { return nil }
+    return state.handles[name].map { state.found($0) }
   }
 
   /// Updates the row of a feed from its definition. O(log feeds + definition).

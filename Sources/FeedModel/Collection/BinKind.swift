@@ -32,7 +32,6 @@ final class BinKind: DerivedKind, SingleSectionKind {
 
   var wireName: String { "bin" }
   var definedAs: FeedDefinition.Content? { nil }
-  func makeSnapshots() -> [SectionsSnapshot] { [SectionsSnapshot(shown.makeSnapshot())] }
   var hasTypes: Bool { state.definition.type != nil }
   var rows: RowStore? { nil }
 
@@ -49,9 +48,7 @@ final class BinKind: DerivedKind, SingleSectionKind {
   }
 
   var sources: [(place: Int, feed: Feed)] { [] }
-  func shows(_ place: Int) -> Bool { true }
   func origins(of rows: [TracedRow], _ pace: Pace) -> [(source: Feed, rows: [TracedRow])] { [] }
-  func offset(ofSectionsAt place: Int) -> Int? { nil }
   var publishedSectionCount: Int { publishedIndex == nil ? 0 : 1 }
 
   func derive(_ changes: borrowing SourceChanges, into change: inout Change) {
@@ -104,7 +101,5 @@ final class BinKind: DerivedKind, SingleSectionKind {
   }
 
   var stepsPerRow: Int { 0 }
-  func shareChange(ofSourceAt place: Int) -> Int? { nil }
-  func sourceSectionsDidChange() -> Bool { false }
   func sourcesWereRestored() { publishedIndex = index }
 }

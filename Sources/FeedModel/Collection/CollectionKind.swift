@@ -52,24 +52,13 @@ public final class CollectionKind: FeedKind {
     if let keyed = state.keyed { return keyed.element(at: path) }
     return state.bins[Int(path.section)].section.element(at: Int(path.row))
   }
-  public var rowCount: Int { state.bins.reduce(0) { $0 + $1.section.count } }
+  public var rowCount: Int { state.rowCount }
   public func locate(_ index: Int) -> (section: any FeedSection, row: Int) {
-    let (bin, row) = place(ofFlat: index)
-    return (state.bins[bin].section, row)
+    let path = state.path(ofFlat: index)
+    return (state.sections[Int(path.section)], Int(path.row))
   }
   public func path(ofFlat index: Int) -> IndexPath {
-    if let keyed = state.keyed { return keyed.path(ofFlat: index) }
-    let (bin, row) = place(ofFlat: index)
-    return IndexPath(section: UInt32(bin), row: UInt32(row))
-  }
-  /// The bin, and the row in it, at an index of the rows of all bins.
-  private func place(ofFlat index: Int) -> (bin: Int, row: Int) {
-    var (bin, row) = (0, index)
-    while bin < state.bins.count - 1, row >= state.bins[bin].section.count {
-      row -= state.bins[bin].section.count
-      bin += 1
-    }
-    return (bin, row)
+    state.keyed?.path(ofFlat: index) ?? state.path(ofFlat: index)
   }
   public func makeSnapshots() -> [SectionsSnapshot] {
     if let keyed = state.keyed { return [keyed.makeSnapshot()] }
@@ -81,8 +70,7 @@ public final class CollectionKind: FeedKind {
 
   /// Returns the element with an identity and its places; nil if there is none.
   func find(_ id: JSONView, index: Int) throws(FeedError) -> (row: Row, places: [IndexPath])? {
-    guard let handle = try state.find(id, index: index, isID: true) else { return nil }
-    return (state.row(of: handle), state.places(of: handle))
+    try state.find(id, index: index, isID: true).map { state.found($0) }
   }
 
   /// Returns the row of the element that has the identity of `element`; nil if there is none.

@@ -203,14 +203,6 @@ final class CollectionState: RowStore {
     }
     return try find(value, index: place)
   }
-
-  /// The places of an element: every bin that holds it, ascending. O(bins · log n).
-  func places(of handle: UInt32) -> [IndexPath] {
-    if let keyed { return [keyed.path(of: handle)].compactMap { $0 } }
-    return bins.indices.compactMap { index in
-      bins[index].section.rows.row(of: handle).map { IndexPath(section: UInt32(index), row: UInt32($0)) }
-    }
-  }
 }
 
 /// Operations of one step, and the steps of longer operations. Each call of ``CollectionKind`` makes one of them, because

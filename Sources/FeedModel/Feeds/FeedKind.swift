@@ -73,21 +73,29 @@ protocol DerivedKind: FeedKind {
 }
 
 /// A kind of feed with exactly one section. What follows from that is written here once; the rest has no defaults either.
-protocol SingleSectionKind: FeedKind {
+public protocol SingleSectionKind: FeedKind {
   associatedtype Shown: FeedSection
-  /// The section.
   var shown: Shown { get }
 }
 
 extension SingleSectionKind {
-  var sectionCount: Int { 1 }
-  func section(at index: Int) -> any FeedSection { shown }
-  var rowCount: Int { shown.count }
-  func locate(_ index: Int) -> (section: any FeedSection, row: Int) { (shown, index) }
-  func path(ofFlat index: Int) -> IndexPath { IndexPath(section: 0, row: UInt32(index)) }
-  func element(at path: IndexPath) -> ElementText { shown.element(at: Int(path.row)) }
-  func type(at path: IndexPath) -> UnsafeRawBufferPointer { shown.type(at: Int(path.row)) }
-  var bins: [Feed] { [] }
+  public var sectionCount: Int { 1 }
+  public func section(at index: Int) -> any FeedSection { shown }
+  public var rowCount: Int { shown.count }
+  public func locate(_ index: Int) -> (section: any FeedSection, row: Int) { (shown, index) }
+  public func path(ofFlat index: Int) -> IndexPath { IndexPath(section: 0, row: UInt32(index)) }
+  public func element(at path: IndexPath) -> ElementText { shown.element(at: Int(path.row)) }
+  public func type(at path: IndexPath) -> UnsafeRawBufferPointer { shown.type(at: Int(path.row)) }
+  public var bins: [Feed] { [] }
+  public func makeSnapshots() -> [SectionsSnapshot] { [SectionsSnapshot(shown.makeSnapshot())] }
+}
+
+extension DerivedKind where Self: SingleSectionKind {
+  /// Rows that are hidden count too, because any change may show them.
+  func shows(_ place: Int) -> Bool { true }
+  func offset(ofSectionsAt place: Int) -> Int? { nil }
+  func shareChange(ofSourceAt place: Int) -> Int? { nil }
+  func sourceSectionsDidChange() -> Bool { false }
 }
 
 extension FeedKind {

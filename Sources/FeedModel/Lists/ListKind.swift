@@ -3,7 +3,7 @@ import FeedJSON
 import FeedQuery
 
 /// A feed with one stored section: an array, or a single.
-public final class ListKind: FeedKind {
+public final class ListKind: SingleSectionKind {
   /// Whether it has any number of elements or at most one.
   public enum Shape: String, Sendable {
     case array
@@ -21,17 +21,9 @@ public final class ListKind: FeedKind {
 
   public var wireName: String { shape.rawValue }
   public var definedAs: FeedDefinition.Content? { .list(state.definition) }
-  public var sectionCount: Int { 1 }
-  public func section(at index: Int) -> any FeedSection { state.sections[0] }
-  public var rowCount: Int { state.sections[0].count }
-  public func locate(_ index: Int) -> (section: any FeedSection, row: Int) { (state.sections[0], index) }
-  public func path(ofFlat index: Int) -> IndexPath { IndexPath(section: 0, row: UInt32(index)) }
-  public func makeSnapshots() -> [SectionsSnapshot] { [SectionsSnapshot(state.sections[0].makeSnapshot())] }
-  public func element(at path: IndexPath) -> ElementText { state.sections[0].element(at: Int(path.row)) }
-  public func type(at path: IndexPath) -> UnsafeRawBufferPointer { element(at: path).type }
+  public var shown: RowSection { state.sections[0] }
   public var hasTypes: Bool { state.type != nil }
   public var rows: RowStore? { state }
-  public var bins: [Feed] { [] }
 
   public var hasIdentity: Bool { state.identities != nil }
   /// The path of the identity; nil if elements have none.
@@ -41,10 +33,7 @@ public final class ListKind: FeedKind {
   /// - Precondition: elements have an identity.
   /// - Throws: `noIdentity` if `id` is neither a string nor a number.
   public func find(_ id: JSONView, index place: Int = 0) throws(FeedError) -> (row: Row, places: [IndexPath])? {
-    guard let handle = try state.identities?.find(id, index: place), let row = state.rows.row(of: handle) else {
-      return nil
-    }
-    return (state.row(of: handle), [IndexPath(section: 0, row: UInt32(row))])
+    try state.identities?.find(id, index: place).map { state.found($0) }
   }
 
   /// Returns the row of the element that has the identity of `element`; nil if there is none.

@@ -27,20 +27,12 @@ public final class ManagedKind: FeedKind {
   public var definedAs: FeedDefinition.Content? { .managed(content) }
   public var sectionCount: Int { state.sections.count }
   public func section(at index: Int) -> any FeedSection { state.sections[index] }
-  public var rowCount: Int { state.sections.reduce(0) { $0 + $1.count } }
+  public var rowCount: Int { state.rowCount }
   public func locate(_ index: Int) -> (section: any FeedSection, row: Int) {
     let path = path(ofFlat: index)
     return (state.sections[Int(path.section)], Int(path.row))
   }
-  public func path(ofFlat index: Int) -> IndexPath {
-    var rest = index
-    var section = 0
-    while rest >= state.sections[section].count {
-      rest -= state.sections[section].count
-      section += 1
-    }
-    return IndexPath(section: UInt32(section), row: UInt32(rest))
-  }
+  public func path(ofFlat index: Int) -> IndexPath { state.path(ofFlat: index) }
   public func makeSnapshots() -> [SectionsSnapshot] { state.sections.map { SectionsSnapshot($0.makeSnapshot()) } }
   public func element(at path: IndexPath) -> ElementText {
     state.sections[Int(path.section)].element(at: Int(path.row))
@@ -58,8 +50,7 @@ public final class ManagedKind: FeedKind {
 
   /// Returns the element with an identity and its place; nil if there is none.
   func find(_ id: JSONView) throws(FeedError) -> (row: Row, places: [IndexPath])? {
-    guard let handle = try state.find(id, index: 0, isID: true) else { return nil }
-    return (state.row(of: handle), state.places(of: handle))
+    try state.find(id, index: 0, isID: true).map { state.found($0) }
   }
 
   /// Replaces all rows. Rows with the same identity stay if they keep their order, otherwise they move. Rows with
@@ -182,12 +173,6 @@ final class ManagedState: RowStore {
   /// Creates a version with the identity of the last `find`.
   func makeText(_ object: JSONView) throws(FeedError) -> ElementText {
     try makeText(object, identity: identity.bytes, at: object.member(named: definition.id))
-  }
-
-  func places(of handle: UInt32) -> [IndexPath] {
-    sections.indices.compactMap { section in
-      sections[section].rows.row(of: handle).map { IndexPath(section: UInt32(section), row: UInt32($0)) }
-    }
   }
 }
 

@@ -89,6 +89,28 @@ public class RowStore {
     return Row(element: element, type: element.type)
   }
 
+  /// An element, and the places of the rows that show it, ascending. O(sections · log n).
+  func found(_ handle: UInt32) -> (row: Row, places: [IndexPath]) {
+    if let keyed { return (row(of: handle), [keyed.path(of: handle)].compactMap { $0 }) }
+    let places = sections.indices.compactMap { section in
+      sections[section].rows.row(of: handle).map { IndexPath(section: UInt32(section), row: UInt32($0)) }
+    }
+    return (row(of: handle), places)
+  }
+
+  /// The number of rows of `sections`.
+  var rowCount: Int { sections.reduce(0) { $0 + $1.count } }
+
+  /// The path in `sections` of the row at an index in `0..<rowCount` of their rows.
+  func path(ofFlat index: Int) -> IndexPath {
+    var (section, row) = (0, index)
+    while row >= sections[section].count {
+      row -= sections[section].count
+      section += 1
+    }
+    return IndexPath(section: UInt32(section), row: UInt32(row))
+  }
+
   static func equal(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
     a.count == b.count && SortOrder.compare(a, b) == 0
   }

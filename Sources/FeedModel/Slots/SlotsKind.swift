@@ -42,7 +42,6 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
 
   var wireName: String { "slots" }
   var definedAs: FeedDefinition.Content? { .slots(plan.definition) }
-  func makeSnapshots() -> [SectionsSnapshot] { [SectionsSnapshot(shown.makeSnapshot())] }
   var hasTypes: Bool { !plan.showsOwnTypes || plan.contents.contains { $0?.hasTypes ?? false } }
   var rows: RowStore? { nil }
 
@@ -55,9 +54,6 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
   var sources: [(place: Int, feed: Feed)] {
     plan.contents.enumerated().compactMap { type, feed in feed.map { (type, $0) } }
   }
-
-  /// Hidden rows of a content count too, because any change may show them.
-  func shows(_ type: Int) -> Bool { true }
 
   func origins(of rows: [TracedRow], _ pace: Pace) -> [(source: Feed, rows: [TracedRow])] {
     let layout = shown.layout
@@ -74,11 +70,7 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
     }
   }
 
-  func offset(ofSectionsAt type: Int) -> Int? { nil }
   var stepsPerRow: Int { plan.definition.stepsPerRow }
-  func shareChange(ofSourceAt place: Int) -> Int? { nil }
-  /// A slots feed always has one section, whatever the sections of its contents.
-  func sourceSectionsDidChange() -> Bool { false }
   func sourcesWereRestored() { publish() }
 
   /// Rows of a type that keeps its feed stay, as far as the new plan shows them.

@@ -38,27 +38,21 @@ final class ViewKind: DerivedKind, SingleSectionKind {
 
   var wireName: String { "view" }
   var definedAs: FeedDefinition.Content? { .view(plan.definition) }
-  func makeSnapshots() -> [SectionsSnapshot] { [SectionsSnapshot(shown.makeSnapshot())] }
   var hasTypes: Bool { plan.source.hasTypes }
   var rows: RowStore? { nil }
 
   var sources: [(place: Int, feed: Feed)] { [(0, plan.source)] }
-  /// Rows outside the window count too, because any change may move them into it.
-  func shows(_ place: Int) -> Bool { true }
   func origins(of rows: [TracedRow], _ pace: Pace) -> [(source: Feed, rows: [TracedRow])] {
     let source = plan.source
     return [(source, rows.moved(to: source.paths(ofFlat: shown.sourceRows(of: rows, pace), pace)))]
   }
-  func offset(ofSectionsAt place: Int) -> Int? { nil }
   var stepsPerRow: Int { shown.stepsPerRow }
-  func shareChange(ofSourceAt place: Int) -> Int? { nil }
 
   /// Whether the view has a filter that may take many steps over one element.
   var isSlow: Bool { plan.definition.filter.map { !$0.isShort } ?? false }
   /// Evaluates such a filter without following the source; nil for other filters.
   var slowJudge: ViewJudge? { isSlow ? shown.makeJudge() : nil }
 
-  func sourceSectionsDidChange() -> Bool { false }
   var publishedSectionCount: Int { published == nil ? 0 : 1 }
 
   func sourcesWereRestored() {
