@@ -132,7 +132,9 @@ public final class Commit {
     long.close()
     isOpen = false
     graph.table.recycle()
-    sampleInvariants()
+    #if CHECK_INVARIANTS
+      if revision % 16 == 0 { checkInvariants() }
+    #endif
   }
 
   /// Raises the revision to `revision`. Replay uses it for commits that it cannot repeat.
@@ -149,8 +151,8 @@ public final class Commit {
 
   /// The rules by which requests are executed (``ExecutionRules``). Replay sets those of the log.
   public var rules: Int {
-    get { budget.rules }
-    set { budget.rules = newValue }
+    get { log.rules }
+    set { log.rules = newValue }
   }
 
   // MARK: Operations
@@ -415,12 +417,6 @@ public final class Commit {
   }
 
   // MARK: Invariants
-
-  private func sampleInvariants() {
-    #if CHECK_INVARIANTS
-      if revision % 16 == 0 { checkInvariants() }
-    #endif
-  }
 
   /// Checks the invariants that hold between commits. O(feeds).
   func checkInvariants() {

@@ -25,11 +25,6 @@ struct CommitBudget {
   private var maxSteps = Int.max
   /// The rows that operations before the current one may have added to the indexes of views.
   var viewGrowth = ViewGrowth()
-  /// See ``UndoLog/rules``.
-  var rules: Int {
-    get { log.rules }
-    nonmutating set { log.rules = newValue }
-  }
 
   init(graph: FeedGraph, log: UndoLog) {
     (self.graph, self.log) = (graph, log)
@@ -43,9 +38,9 @@ struct CommitBudget {
   }
 
   /// Whether the charges of rules 3 apply.
-  var countsRepeatedWork: Bool { rules >= 3 }
+  var countsRepeatedWork: Bool { log.rules >= 3 }
   /// Whether those of rules 4 apply.
-  var countsReading: Bool { rules >= 4 }
+  var countsReading: Bool { log.rules >= 4 }
 
   /// See ``Limits/countsAllWork``.
   private var countsAllWork: Bool { maxRows < .max }

@@ -57,7 +57,9 @@ final class FeedGraph {
   func structureDidChange() {
     version &+= 1
     counts.advance()
-    sampleInvariants()
+    #if CHECK_INVARIANTS
+      if nodes.count <= 64 { checkInvariants() }
+    #endif
   }
 
   /// Creates a feed or bin without parents, under a new number.
@@ -97,7 +99,7 @@ final class FeedGraph {
     var ways: [FeedNumber: Int] = [:]
     for root in roots where hasParents(root.number) {
       // An element is in one bin, or in few.
-      forEachFeed(above: root) { above, paths in ways[above.number] = max(ways[above.number] ?? 0, paths) }
+      for (above, paths) in waysAbove(root) { ways[above.number] = max(ways[above.number] ?? 0, paths) }
     }
     var children: [FeedNumber: Int] = [:]
     for number in roots.map(\.number) + ways.keys {
@@ -149,7 +151,7 @@ final class FeedGraph {
     if repeats == nodes[feed.number].repeats { return }
     nodes[feed.number].repeats = repeats
     // A rollback links feeds in any order, so the bound of a parent may have been computed from a lower one of this feed.
-    forEachFeed(above: feed) { parent, _ in nodes[parent.number].repeats = sumOfRepeats(below: parent) }
+    for (parent, _) in waysAbove(feed) { nodes[parent.number].repeats = sumOfRepeats(below: parent) }
   }
 
   /// Adds a parent of a source. The order does not depend on when feeds were linked: errors name the first feed that they find, and
@@ -326,12 +328,6 @@ final class RowCounts {
 }
 
 extension FeedGraph {
-  private func sampleInvariants() {
-    #if CHECK_INVARIANTS
-      if nodes.count <= 64 { checkInvariants() }
-    #endif
-  }
-
   /// O(feeds · sources).
   func checkInvariants() {
     for feed in table.byName.values {

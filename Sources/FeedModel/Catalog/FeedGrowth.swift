@@ -26,7 +26,7 @@ extension FeedGraph {
     try checkLevels(of: feed, named: name, children: children, limits)
     guard let feed else { return }
     try checkParents(of: feed, sections: sections - feed.sectionCount, limits)
-    for (parent, paths) in pathsFromParents(of: feed) {
+    for (parent, paths) in waysAbove(feed) {
       var repeats = saturatingSum(repeats(of: parent.number), saturatingProduct(paths, bound))
       if repeats > limits.maxRepeats {
         repeats = exactRepeats(below: parent.derived?.sources.map(\.feed) ?? [], feed, children)
@@ -35,16 +35,10 @@ extension FeedGraph {
     }
   }
 
-  /// Calls `body` with the feeds that show this feed, directly or through others, and the number of ways in which each
-  /// does. O(feeds above).
-  func forEachFeed(above feed: Feed, _ body: (_ parent: Feed, _ paths: Int) -> Void) {
-    for (parent, paths) in pathsFromParents(of: feed) { body(parent, paths) }
-  }
-
   /// The feeds above `feed` that derive changes of their own. O(feeds above).
   func findDerivations(above feed: FeedNumber) -> Derivations {
     var found = Derivations(version: version)
-    for (parent, paths) in pathsFromParents(of: table[feed]) where !(parent.kind is ProviderKind) {
+    for (parent, paths) in waysAbove(table[feed]) where !(parent.kind is ProviderKind) {
       found.count = saturatingSum(found.count, paths)
       if let judge = (parent.kind as? ViewKind)?.slowJudge { found.judges.append((judge, paths)) }
     }
@@ -87,12 +81,12 @@ extension FeedGraph {
   }
 
   /// The number of ways in which feeds list the rows of this one when it gets other sections: itself and all feeds above.
-  func listings(of feed: Feed) -> Int { pathsFromParents(of: feed).reduce(1) { saturatingSum($0, $1.paths) } }
+  func listings(of feed: Feed) -> Int { waysAbove(feed).reduce(1) { saturatingSum($0, $1.paths) } }
 
   /// Throws if a feed that shows `feed` cannot take `sections` more sections.
   func checkParents(of feed: Feed?, sections: Int, _ limits: Limits) throws(FeedError) {
     guard let feed, sections > 0, hasParents(feed.number) else { return }
-    for (parent, paths) in pathsFromParents(of: feed, throughSections: true) {
+    for (parent, paths) in waysAbove(feed, throughSections: true) {
       let more = saturatingProduct(paths, sections)
       if saturatingSum(parent.sectionCount, more) > limits.maxSections {
         throw tooManySections(mentionAbove(parent), limits)
@@ -102,7 +96,7 @@ extension FeedGraph {
 
   /// Throws if a feed that shows the sections of `feed` now has too many.
   func checkSections(above feed: Feed, _ limits: Limits) throws(FeedError) {
-    for (parent, _) in pathsFromParents(of: feed, throughSections: true) where parent.sectionCount > limits.maxSections
+    for (parent, _) in waysAbove(feed, throughSections: true) where parent.sectionCount > limits.maxSections
     {
       throw tooManySections(mentionAbove(parent), limits)
     }
@@ -157,9 +151,9 @@ extension FeedGraph {
     return most
   }
 
-  /// The feeds that show this feed, directly or through others, and the number of paths from each.
+  /// The feeds that show this feed, directly or through others, and the number of ways in which each does. O(feeds above).
   /// - Parameter throughSections: only feeds whose sections include those of this feed now.
-  private func pathsFromParents(of feed: Feed, throughSections: Bool = false) -> [(feed: Feed, paths: Int)] {
+  func waysAbove(_ feed: Feed, throughSections: Bool = false) -> [(feed: Feed, paths: Int)] {
     func above(_ feed: Feed) -> [Feed] {
       parents(of: feed.number).compactMap { parent in
         let above = table[parent.feed]

@@ -9,7 +9,8 @@ final class FeedTable {
   /// The feed `$feeds`.
   let list: Feed
   private let listed: FeedListKind
-  private var named: [String: Feed] = [:]
+  /// The feeds by name; bins are found through their collection.
+  private(set) var byName: [String: Feed] = [:]
   private var numbered: [Feed?]
   private var free: [FeedNumber] = []
   /// The numbers of feeds that the open commit undefined. A rollback may have defined some of them again.
@@ -28,15 +29,13 @@ final class FeedTable {
   /// A feed in the text of an error: its name in quotes, or `other` if the error may not name it.
   func mention(_ feed: Feed, or other: String) -> String { mayName?(feed) ?? true ? "\"\(feed.name)\"" : other }
 
-  /// The feeds by name; bins are found through their collection.
-  var byName: [String: Feed] { named }
-  var count: Int { named.count }
+  var count: Int { byName.count }
 
   /// The feeds in the order of their names, the same in every process.
-  var inNameOrder: [Feed] { named.values.sorted { $0.name < $1.name } }
+  var inNameOrder: [Feed] { byName.values.sorted { $0.name < $1.name } }
 
   /// All feeds with a name, without bins: the defined ones and ``list``.
-  var all: [Feed] { [list] + named.values }
+  var all: [Feed] { [list] + byName.values }
 
   subscript(number: FeedNumber) -> Feed {
     guard let feed = numbered[number] else { preconditionFailure("no feed has number \(number)") }
@@ -56,16 +55,16 @@ final class FeedTable {
   /// The feed of that name, or the bin of a collection for `collection/bin`.
   func find(_ name: String) -> Feed? {
     // Names are ASCII, and what is canonically equivalent to ASCII has more bytes.
-    if let feed = named[name] { return feed.name.utf8.count == name.utf8.count ? feed : nil }
+    if let feed = byName[name] { return feed.name.utf8.count == name.utf8.count ? feed : nil }
     if name == FeedName.feeds { return list }
     guard let slash = name.firstIndex(of: "/") else { return nil }
-    return named[String(name[..<slash])]?.kind.bins.first { $0.name.exact == name.exact }
+    return byName[String(name[..<slash])]?.kind.bins.first { $0.name.exact == name.exact }
   }
 
   /// The collection of a bin; nil for other feeds.
   func collection(of feed: Feed) -> Feed? {
     guard feed.kind is BinKind, let slash = feed.name.firstIndex(of: "/") else { return nil }
-    return named[String(feed.name[..<slash])]
+    return byName[String(feed.name[..<slash])]
   }
 
   /// Updates the row of a feed in `$feeds` from its definition. Returns the change of `$feeds`.
@@ -81,14 +80,14 @@ final class FeedTable {
   }
 
   func add(_ feed: Feed) {
-    assert(named[feed.name] == nil && numbered[feed.number] === feed, "feed \(feed.name) is in the table already")
-    named[feed.name] = feed
+    assert(byName[feed.name] == nil && numbered[feed.number] === feed, "feed \(feed.name) is in the table already")
+    byName[feed.name] = feed
     sampleInvariants()
   }
 
   func remove(_ feed: Feed) {
-    assert(named[feed.name] === feed, "feed \(feed.name) is not in the table")
-    named[feed.name] = nil
+    assert(byName[feed.name] === feed, "feed \(feed.name) is not in the table")
+    byName[feed.name] = nil
   }
 
   /// Releases the number of a feed or bin at the end of the commit, if the feed is gone by then.
@@ -115,7 +114,7 @@ final class FeedTable {
 
   /// O(feeds).
   func checkInvariants() {
-    for (name, feed) in named {
+    for (name, feed) in byName {
       precondition(feed.name == name && !feed.isGone, "a feed stands under another name")
       precondition(numbered[feed.number] === feed, "a feed stands under another number")
       for bin in feed.kind.bins { precondition(numbered[bin.number] === bin, "a bin stands under another number") }

@@ -135,7 +135,7 @@ struct Forks {
   mutating func begin(steps: Int) {
     assert(forks.isEmpty, "a commit has not ended")
     self.steps = steps
-    forget()
+    keep()
   }
 
   func isChangedInPlace(_ feed: Feed) -> Bool { inPlace.contains(feed.number) }
@@ -185,16 +185,14 @@ struct Forks {
     }
   }
 
-  /// Lets the feeds keep their copies: the commit takes effect.
-  mutating func keep() { forget() }
-
   /// Gives the feeds the rows before the commit for good.
   mutating func discard() {
     for fork in forks { fork.exchange() }
-    forget()
+    keep()
   }
 
-  private mutating func forget() {
+  /// Lets the feeds keep their copies: the commit takes effect.
+  mutating func keep() {
     forks.removeAll()
     forked.removeAll()
     inPlace.removeAll()

@@ -141,21 +141,16 @@ final class UndoLog {
     return true
   }
 
+  typealias EntriesByStore = [UnsafeMutableRawPointer: BlockList<Entry>]
+
   /// The entries of each store. O(entries).
   func entriesByStore() -> EntriesByStore {
-    var groups: [UnsafeMutableRawPointer: BlockList<Entry>] = [:]
+    var groups: EntriesByStore = [:]
     for (place, entry) in entries.enumerated() {
       groups[entry.state.toOpaque(), default: BlockList()].append(entry)
       if place & 7 == 7 { pace.spend() }
     }
-    return EntriesByStore(groups: groups)
-  }
-
-  /// The entries of a whole commit, divided by the stores that they changed.
-  struct EntriesByStore {
-    fileprivate let groups: [UnsafeMutableRawPointer: BlockList<Entry>]
-
-    subscript(store: Unmanaged<RowStore>) -> Slice<BlockList<Entry>> { (groups[store.toOpaque()] ?? BlockList())[...] }
+    return groups
   }
 
   /// Undoes all steps since `position`, in reverse. Returns whether any structural step was undone.
@@ -174,7 +169,9 @@ final class UndoLog {
         pace.spend()
       }
     }
-    sampleInvariants()
+    #if CHECK_INVARIANTS
+      if structures.count <= 1000 { checkInvariants() }
+    #endif
     return hadStructures
   }
 
@@ -206,12 +203,6 @@ final class UndoLog {
 
   /// The units of work to free a block of entries.
   private static let unitsOfABlock = 512
-
-  private func sampleInvariants() {
-    #if CHECK_INVARIANTS
-      if structures.count <= 1000 { checkInvariants() }
-    #endif
-  }
 
   /// O(structural steps).
   func checkInvariants() {

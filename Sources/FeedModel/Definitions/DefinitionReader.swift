@@ -16,9 +16,16 @@ struct DefinitionReader {
   }
 
   func string(_ member: StaticString) throws(FeedError) -> String? {
+    try read(member, "must be a string", \.string)
+  }
+
+  /// Reads a member whose value `convert` converts; `rule` says which values it refuses with nil.
+  private func read<Value>(
+    _ member: StaticString, _ rule: String, _ convert: (JSONView) -> Value?
+  ) throws(FeedError) -> Value? {
     guard let value = object.member(member) else { return nil }
-    guard let string = value.string else { throw refuse("\(member)", "must be a string") }
-    return string
+    guard let converted = convert(value) else { throw refuse("\(member)", rule) }
+    return converted
   }
 
   /// Reads a string of at most `limit` bytes of UTF-8.
@@ -33,15 +40,11 @@ struct DefinitionReader {
   }
 
   func bool(_ member: StaticString, default fallback: Bool = false) throws(FeedError) -> Bool {
-    guard let value = object.member(member) else { return fallback }
-    guard let bool = value.bool else { throw refuse("\(member)", "must be true or false") }
-    return bool
+    try read(member, "must be true or false", \.bool) ?? fallback
   }
 
   func array(_ member: StaticString) throws(FeedError) -> JSONView? {
-    guard let value = object.member(member) else { return nil }
-    guard value.kind == .array else { throw refuse("\(member)", "must be an array") }
-    return value
+    try read(member, "must be an array") { $0.kind == .array ? $0 : nil }
   }
 
   /// Reads the name of a feed or a bin, which is required; see `FeedName`.
@@ -91,23 +94,18 @@ struct DefinitionReader {
   }
 
   func positiveInteger(_ member: StaticString) throws(FeedError) -> Int? {
-    guard let value = object.member(member) else { return nil }
-    guard let number = value.int, number > 0 else { throw refuse("\(member)", "must be an integer above 0") }
-    return number
+    try read(member, "must be an integer above 0") { $0.int.flatMap { $0 > 0 ? $0 : nil } }
   }
 
   func positiveNumber(_ member: StaticString) throws(FeedError) -> Double? {
-    guard let value = object.member(member) else { return nil }
-    guard value.kind == .number, let number = Double(String(decoding: value.text, as: UTF8.self)), number > 0,
-      number.isFinite
-    else { throw refuse("\(member)", "must be a number above 0") }
-    return number
+    try read(member, "must be a number above 0") { value in
+      let number = value.kind == .number ? Double(String(decoding: value.text, as: UTF8.self)) : nil
+      return number.flatMap { $0 > 0 && $0.isFinite ? $0 : nil }
+    }
   }
 
   func integer(_ member: StaticString) throws(FeedError) -> Int? {
-    guard let value = object.member(member) else { return nil }
-    guard let number = value.int else { throw refuse("\(member)", "must be an integer") }
-    return number
+    try read(member, "must be an integer", \.int)
   }
 
   /// Reads an array of strings, such as names of types.

@@ -143,20 +143,26 @@ public final class History {
 
   /// Reads the record after a cursor, and moves the cursor behind it. O(1) unless the change adds sections.
   private func next(_ cursor: inout Cursor) -> Record {
-    var start = cursor.position
-    let stamp = words[start]
-    if stamp & Self.revisions != 0 {
-      cursor.to &+= UInt64(stamp & Self.revisions)
-      cursor.at &+= UInt64(stamp &>> Self.revisionBits)
-      start &+= 1
-    } else {
-      cursor.to = UInt64(words[start &+ 1]) | UInt64(words[start &+ 2]) &<< 32
-      cursor.at = UInt64(words[start &+ 3]) | UInt64(words[start &+ 4]) &<< 32
-      start &+= UInt64(Self.longStamp)
-    }
+    Self.readStamp(in: words, &cursor)
+    let start = cursor.position
     cursor.position = words.endOfChange(at: start)
     cursor.ordinal &+= 1
     return Record(to: cursor.to, at: cursor.at, start: start, end: cursor.position)
+  }
+
+  /// Reads the stamp at a cursor, all of which is there, and moves the cursor behind it.
+  @inline(__always)
+  private static func readStamp(in words: borrowing WordRing, _ cursor: inout Cursor) {
+    let (start, stamp) = (cursor.position, words[cursor.position])
+    if stamp & revisions != 0 {
+      cursor.to &+= UInt64(stamp & revisions)
+      cursor.at &+= UInt64(stamp &>> revisionBits)
+      cursor.position &+= 1
+    } else {
+      cursor.to = UInt64(words[start &+ 1]) | UInt64(words[start &+ 2]) &<< 32
+      cursor.at = UInt64(words[start &+ 3]) | UInt64(words[start &+ 4]) &<< 32
+      cursor.position &+= UInt64(longStamp)
+    }
   }
 
   // MARK: Reading
@@ -313,22 +319,15 @@ public final class History {
   ///   - time: the time of the record before, in nanoseconds.
   static func records(in words: borrowing WordRing, after revision: UInt64, at time: UInt64) -> [HistoryDump.Record]? {
     var records: [HistoryDump.Record] = []
-    var (position, to, at) = (words.start, revision, time)
-    while position < words.end {
-      let stamp = words[position]
-      position &+= 1
-      if stamp & Self.revisions != 0 {
-        to &+= UInt64(stamp & Self.revisions)
-        at &+= UInt64(stamp &>> Self.revisionBits)
-      } else {
-        guard words.end &- position >= UInt64(Self.longStamp - 1) else { return nil }
-        to = UInt64(words[position]) | UInt64(words[position &+ 1]) &<< 32
-        at = UInt64(words[position &+ 2]) | UInt64(words[position &+ 3]) &<< 32
-        position &+= UInt64(Self.longStamp - 1)
-      }
-      guard let end = words.verifiedEndOfChange(at: position) else { return nil }
-      records.append(.init(to: to, at: Instant(nanoseconds: at), change: words.change(at: position)))
-      position = end
+    var cursor = Cursor(position: words.start, to: revision, at: time)
+    while cursor.position < words.end {
+      let isShort = words[cursor.position] & Self.revisions != 0
+      guard isShort || words.end &- cursor.position >= UInt64(Self.longStamp) else { return nil }
+      Self.readStamp(in: words, &cursor)
+      guard let end = words.verifiedEndOfChange(at: cursor.position) else { return nil }
+      let change = words.change(at: cursor.position)
+      records.append(.init(to: cursor.to, at: Instant(nanoseconds: cursor.at), change: change))
+      cursor.position = end
     }
     return records
   }

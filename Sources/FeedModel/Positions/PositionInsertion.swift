@@ -63,9 +63,7 @@ extension PositionTree {
       if keyed && start == 0 { firstKeyChanged(in: leaf) }
       pace.spend(1 &+ (end - start) / 16)
     }
-    #if CHECK_INVARIANTS
-      sampleInvariants()
-    #endif
+    sampleInvariants()
   }
 
   /// Inserts `item` into a gap.
@@ -83,9 +81,7 @@ extension PositionTree {
     count &+= 1
     resizeAncestors(of: leaf, by: 1)
     if keyed && offset == 0 { firstKeyChanged(in: leaf) }
-    #if CHECK_INVARIANTS
-      sampleInvariants()
-    #endif
+    sampleInvariants()
   }
 
   /// The place for an item that is inserted at `row`: after the item before it. Between two leaves it is the end of the left

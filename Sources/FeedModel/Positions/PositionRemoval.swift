@@ -42,9 +42,7 @@ extension PositionTree {
     } else if keyed && offset == 0 {
       firstKeyChanged(in: leaf)
     }
-    #if CHECK_INVARIANTS
-      sampleInvariants()
-    #endif
+    sampleInvariants()
   }
 
   /// Replaces the item at `row` by `item`. O(log n).
@@ -62,9 +60,7 @@ extension PositionTree {
       leaves.keys(leaf)[offset] = key
       if offset == 0 { firstKeyChanged(in: leaf) }
     }
-    #if CHECK_INVARIANTS
-      sampleInvariants()
-    #endif
+    sampleInvariants()
   }
 }
 

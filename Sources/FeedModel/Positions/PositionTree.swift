@@ -80,9 +80,7 @@ public final class PositionTree {
     root = leaves.allocate()
     height = 0
     count = 0
-    #if CHECK_INVARIANTS
-      sampleInvariants()
-    #endif
+    sampleInvariants()
   }
 }
 
@@ -193,6 +191,15 @@ extension PositionTree {
     }
   }
 
+  /// Checks the tree after each mutation if it is small, and after each 1024th mutation otherwise.
+  @inline(__always)
+  func sampleInvariants() {
+    #if CHECK_INVARIANTS
+      mutations &+= 1
+      if count <= 1000 || mutations % 1024 == 0 { checkInvariants() }
+    #endif
+  }
+
   private func firstItem(of node: NodeID, level: Int) -> UInt32 {
     var node = node
     var level = level
@@ -206,12 +213,6 @@ extension PositionTree {
 
 #if CHECK_INVARIANTS
   extension PositionTree {
-    /// Checks the tree after each mutation if it is small, and after each 1024th mutation otherwise.
-    func sampleInvariants() {
-      mutations &+= 1
-      if count <= 1000 || mutations % 1024 == 0 { checkInvariants() }
-    }
-
     /// Checks the links in both directions, the counts, the keys, the table, and that nodes are neither full nor underfull. O(n).
     func checkInvariants() {
       var previous = NodeID.none

@@ -344,11 +344,6 @@ struct ChildStarts {
   /// The place of the child that has the section or row at `index`: the last child that begins at or before it. Hidden
   /// children and empty children begin where the next child begins. O(log children).
   func place(of index: Int) -> Int {
-    var (low, high) = (0, starts.count &- 2)
-    while low < high {
-      let middle = (low &+ high &+ 1) / 2
-      if starts[middle] <= index { low = middle } else { high = middle &- 1 }
-    }
-    return low
+    (0..<starts.count &- 1).partitionPoint { starts[$0] <= index } &- 1
   }
 }

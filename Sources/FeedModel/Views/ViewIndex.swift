@@ -120,7 +120,9 @@ final class ViewIndex {
     } else {
       result = followAll(change, pace)
     }
-    sampleInvariants()
+    #if CHECK_INVARIANTS
+      if all.count <= 64 { checkInvariants() }
+    #endif
   }
 
   /// Applies the change of one element.
@@ -318,12 +320,6 @@ final class ViewIndex {
   }
 
   // MARK: Invariants
-
-  private func sampleInvariants() {
-    #if CHECK_INVARIANTS
-      if all.count <= 64 { checkInvariants() }
-    #endif
-  }
 
   /// O(n log n).
   func checkInvariants() {

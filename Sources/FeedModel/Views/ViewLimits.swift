@@ -177,9 +177,9 @@ extension FeedGraph {
     let account = account(of: feed)
     let countsManaged = feed.kind is ManagedKind
     var ways = ViewWays()
-    forEachFeed(above: feed) { parent, paths in
+    for (parent, paths) in waysAbove(feed) {
       guard let view = parent.kind as? ViewKind, view.hasIndex, countsManaged || !hasManagedRows(parent.number)
-      else { return }
+      else { continue }
       let isOwn = parent.account === account
       if Self.selects(view.source) {
         ways.shown = ways.shown + (isOwn ? paths : 0, paths)
