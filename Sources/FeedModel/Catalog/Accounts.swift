@@ -27,9 +27,7 @@ public final class Account {
   /// The account of all users; nil for that account itself.
   private let total: Account?
 
-  init(owner: UInt32?, total: Account?) {
-    (self.owner, self.total) = (owner, total)
-  }
+  init(owner: UInt32?, total: Account?) { (self.owner, self.total) = (owner, total) }
 
   public var isEmpty: Bool { feeds == 0 && elements == 0 }
 

@@ -26,9 +26,7 @@ struct CommitBudget {
   /// The rows that operations before the current one may have added to the indexes of views.
   var viewGrowth = ViewGrowth()
 
-  init(graph: FeedGraph, log: UndoLog) {
-    (self.graph, self.log) = (graph, log)
-  }
+  init(graph: FeedGraph, log: UndoLog) { (self.graph, self.log) = (graph, log) }
 
   mutating func begin(maxSteps: Int, maxRows: Int) {
     log.allow(steps: maxSteps)

@@ -96,8 +96,7 @@ extension FeedGraph {
 
   /// Throws if a feed that shows the sections of `feed` now has too many.
   func checkSections(above feed: Feed, _ limits: Limits) throws(FeedError) {
-    for (parent, _) in waysAbove(feed, throughSections: true) where parent.sectionCount > limits.maxSections
-    {
+    for (parent, _) in waysAbove(feed, throughSections: true) where parent.sectionCount > limits.maxSections {
       throw tooManySections(mentionAbove(parent), limits)
     }
   }

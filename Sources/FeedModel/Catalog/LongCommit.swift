@@ -17,9 +17,7 @@ public final class LongCommit {
   private var forks = Forks()
   private var stage = Stage.open
 
-  init(graph: FeedGraph, log: UndoLog) {
-    (self.graph, self.log) = (graph, log)
-  }
+  init(graph: FeedGraph, log: UndoLog) { (self.graph, self.log) = (graph, log) }
 
   /// Whether the open commit may stop between two of its steps, and others read meanwhile.
   @inline(__always)

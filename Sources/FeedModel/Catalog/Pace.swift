@@ -117,12 +117,12 @@ extension Array {
   }
 
   /// Returns what `transform` makes of each element, and lets `pace` stop in between.
-  func map<Result>(_ pace: Pace, _ transform: (Element) -> Result) -> [Result] {
+  func map<Result>(_ pace: Pace?, _ transform: (Element) -> Result) -> [Result] {
     var results: [Result] = []
     results.reserveCapacity(count)
     for element in self {
       results.append(transform(element))
-      if results.count % Self.chunk == 0 { pace.spend(4) }
+      if results.count % Self.chunk == 0 { pace?.spend(4) }
     }
     return results
   }

@@ -21,9 +21,7 @@ final class Publisher {
   /// The rows and sections of the changes that feeds derived and did not share with a source.
   private(set) var derivedEntries = 0
 
-  init(graph: FeedGraph, log: UndoLog) {
-    (self.graph, self.log) = (graph, log)
-  }
+  init(graph: FeedGraph, log: UndoLog) { (self.graph, self.log) = (graph, log) }
 
   /// Whether no change but that of the last operation is known.
   @inline(__always)

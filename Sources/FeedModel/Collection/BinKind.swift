@@ -17,9 +17,7 @@ final class BinKind: DerivedKind, SingleSectionKind {
     publishedIndex = isPublished ? index : nil
   }
 
-  func show(_ state: CollectionState, index: Int) {
-    (self.state, self.index) = (state, index)
-  }
+  func show(_ state: CollectionState, index: Int) { (self.state, self.index) = (state, index) }
 
   /// Records the number of rows before the open commit, which is going to redefine the collection.
   /// - Parameter difference: the number of rows that the commit has added.

@@ -57,9 +57,7 @@ public final class CollectionKind: FeedKind {
     let path = state.path(ofFlat: index)
     return (state.sections[Int(path.section)], Int(path.row))
   }
-  public func path(ofFlat index: Int) -> IndexPath {
-    state.keyed?.path(ofFlat: index) ?? state.path(ofFlat: index)
-  }
+  public func path(ofFlat index: Int) -> IndexPath { state.keyed?.path(ofFlat: index) ?? state.path(ofFlat: index) }
   public func makeSnapshots() -> [SectionsSnapshot] {
     if let keyed = state.keyed { return [keyed.makeSnapshot()] }
     return state.bins.map { SectionsSnapshot($0.section.makeSnapshot()) }
@@ -89,7 +87,7 @@ public final class CollectionKind: FeedKind {
   }
 
   private func forkIfWorthwhile(for commit: Commit, steps: Int?) {
-    commit.long.forkIfWorthwhile(number, state, steps: steps, copy: { state.copy(commit.pace) }) {
+    commit.long.forkIfWorthwhile(number, state, steps: steps, copy: { CollectionState(copying: state, commit.pace) }) {
       [unowned self] other in
       swap(&state, &other)
       for (index, bin) in bins.enumerated() { (bin.kind as? BinKind)?.show(state, index: index) }

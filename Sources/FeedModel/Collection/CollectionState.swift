@@ -101,7 +101,8 @@ final class CollectionState: RowStore {
     retain(definition.retain, keyIndex: orders.count)
   }
 
-  private init(copying other: CollectionState, _ pace: Pace) {
+  /// Creates a state with the same elements, under the same handles, and the same rows. O(n).
+  init(copying other: CollectionState, _ pace: Pace) {
     assert(other.deferred == nil, "rows are not placed yet")
     let elements = other.elements.copy(pace)
     let bins = other.bins.map {
@@ -115,13 +116,10 @@ final class CollectionState: RowStore {
     verdicts.initialize(repeating: false, count: bins.count)
     super.init(
       feed: other.feed, elements: elements, sections: bins.map(\.section), type: other.type, limits: other.limits,
-      keyed: other.keyed?.copy(bins[0].section, pace), slowSize: other.slowSize)
+      keyed: other.keyed.map { KeyedSections(copying: $0, bins[0].section, pace) }, slowSize: other.slowSize)
     retention = other.retention
     deadlines = other.deadlines?.copy(elements, pace)
   }
-
-  /// Returns a state with the same elements, under the same handles, and the same rows. O(n).
-  func copy(_ pace: Pace) -> CollectionState { CollectionState(copying: self, pace) }
 
   deinit { verdicts.deallocate() }
 

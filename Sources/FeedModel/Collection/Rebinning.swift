@@ -253,7 +253,7 @@ struct SectionComparison {
 
   /// Whether the type of an element differs. Its text is a copy.
   private func differs(_ handle: UInt32) -> Bool {
-    if old.definition.type?.exact == new.definition.type?.exact { return false }
+    if old.definition.type == new.definition.type { return false }
     let was = old.elements.text(of: handle)
     let now = new.elements.text(of: successors[Int(handle)])
     assert(CollectionState.equal(was.text, now.text), "a copy of an element differs")

@@ -14,28 +14,12 @@ public struct CollectionDefinition: Equatable, Sendable {
     public let filter: Filter?
     /// The sort terms, the most significant first. If empty, the order is that of arrival.
     public let sort: [SortTerm]
-
-    public static func == (a: Bin, b: Bin) -> Bool {
-      a.name == b.name && a.filter?.exact == b.filter?.exact && a.sort == b.sort
-    }
   }
 
+  /// An order by the values at a path.
   public struct SortTerm: Equatable, Sendable {
     public let by: SingularPath
     public let descending: Bool
-
-    public static func == (a: SortTerm, b: SortTerm) -> Bool {
-      a.by.exact == b.by.exact && a.descending == b.descending
-    }
-  }
-
-  /// Sections by value: one section for each value at a path, in the order of the values (Protocol/README.md, "Sections
-  /// by value").
-  public struct Section: Equatable, Sendable {
-    public let by: SingularPath
-    public let descending: Bool
-
-    public static func == (a: Section, b: Section) -> Bool { a.by.exact == b.by.exact && a.descending == b.descending }
   }
 
   public static let maxSortTerms = 64
@@ -48,18 +32,14 @@ public struct CollectionDefinition: Equatable, Sendable {
   public let exclusive: Bool
   /// The bins, in the order of their sections; exactly one if there are sections by value.
   public let bins: [Bin]
-  /// The sections by value, if the collection has them instead of bins.
-  public let section: Section?
+  /// The values with a section each, in the order of the sections, if the collection has sections by value instead of bins
+  /// (Protocol/README.md, "Sections by value").
+  public let section: SortTerm?
   /// The limits on kept elements; nil keeps all elements.
   public let retain: Retention?
 
   /// The bins that are feeds of their own; none if there are sections by value.
   var feeds: [Bin] { section == nil ? bins : [] }
-
-  public static func == (a: CollectionDefinition, b: CollectionDefinition) -> Bool {
-    a.id.exact == b.id.exact && a.type?.exact == b.type?.exact && a.exclusive == b.exclusive && a.bins == b.bins
-      && a.section == b.section && a.retain == b.retain
-  }
 }
 
 extension CollectionDefinition {
@@ -70,7 +50,7 @@ extension CollectionDefinition {
     type = try reader.singularPath("type")
     exclusive = try reader.bool("exclusive")
     bins = try Self.bins(reader, limits: limits)
-    section = try Section(reading: reader, bins: bins.count)
+    section = try SortTerm(section: reader, bins: bins.count)
     retain = try Retention(reading: reader)
     assert(!bins.isEmpty && bins.allSatisfy { $0.sort.count <= Self.maxSortTerms }, "the definition is malformed")
   }
@@ -95,10 +75,12 @@ extension CollectionDefinition {
   }
 }
 
-extension CollectionDefinition.Section {
-  fileprivate init?(reading reader: DefinitionReader, bins: Int) throws(FeedError) {
-    let orders = "must be \"ascending\" or \"descending\""
-    let order = try reader.string("sectionOrder", atMost: FeedName.maxLength, else: orders)
+extension CollectionDefinition.SortTerm {
+  private static let orders = "must be \"ascending\" or \"descending\""
+
+  /// Reads the path and the order of sections by value; nil if there is no path.
+  fileprivate init?(section reader: DefinitionReader, bins: Int) throws(FeedError) {
+    let order = try reader.string("sectionOrder", atMost: FeedName.maxLength, else: Self.orders)
     guard let by = try reader.singularPath("section") else {
       if order != nil { throw reader.refuse("sectionOrder", "needs \"section\"; give the path of the value") }
       return nil
@@ -106,27 +88,19 @@ extension CollectionDefinition.Section {
     guard bins <= 1 else {
       throw reader.refuse("section", "needs a collection with at most one bin, and there are \(bins)")
     }
-    guard order == nil || order == "ascending" || order == "descending" else {
-      throw reader.refuse("sectionOrder", orders)
-    }
-    self.by = by
-    descending = order == "descending"
+    (self.by, descending) = (by, try Self.isDescending(order, "sectionOrder", reader))
   }
-}
 
-extension CollectionDefinition.Bin {
-  fileprivate init(reading value: JSONView, index: Int, besides size: Int, _ limits: Limits) throws(FeedError) {
-    guard value.kind == .object else {
-      throw .invalidParams(member: "bins[\(index)]", reason: "must be an object with a name")
+  private static func isDescending(
+    _ order: String?, _ member: String, _ reader: DefinitionReader
+  ) throws(FeedError) -> Bool {
+    switch order {
+    case nil, "ascending": false
+    case "descending": true
+    default: throw reader.refuse(member, orders)
     }
-    let reader = DefinitionReader(object: value, place: "bins[\(index)].")
-    name = try reader.name("name")
-    filter = try reader.filter("filter", besides: size, limits)
-    sort = try CollectionDefinition.SortTerm.list(reading: reader)
   }
-}
 
-extension CollectionDefinition.SortTerm {
   /// Reads the terms of the member `sort`; none if it is absent.
   static func list(reading reader: DefinitionReader) throws(FeedError) -> [CollectionDefinition.SortTerm] {
     guard let array = try reader.array("sort") else { return [] }
@@ -145,13 +119,20 @@ extension CollectionDefinition.SortTerm {
     guard let by = try reader.singularPath("by") else {
       throw reader.refuse("by", "is missing; give the path of the sort key, such as \"$.priority\"")
     }
-    self.by = by
-    let orders = "must be \"ascending\" or \"descending\""
-    switch try reader.string("order", atMost: FeedName.maxLength, else: orders) {
-    case nil, "ascending": descending = false
-    case "descending": descending = true
-    default: throw reader.refuse("order", orders)
+    let order = try reader.string("order", atMost: FeedName.maxLength, else: Self.orders)
+    (self.by, descending) = (by, try Self.isDescending(order, "order", reader))
+  }
+}
+
+extension CollectionDefinition.Bin {
+  fileprivate init(reading value: JSONView, index: Int, besides size: Int, _ limits: Limits) throws(FeedError) {
+    guard value.kind == .object else {
+      throw .invalidParams(member: "bins[\(index)]", reason: "must be an object with a name")
     }
+    let reader = DefinitionReader(object: value, place: "bins[\(index)].")
+    name = try reader.name("name")
+    filter = try reader.filter("filter", besides: size, limits)
+    sort = try CollectionDefinition.SortTerm.list(reading: reader)
   }
 }
 

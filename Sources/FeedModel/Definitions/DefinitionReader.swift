@@ -15,9 +15,7 @@ struct DefinitionReader {
     .invalidParams(member: place + member, reason: reason)
   }
 
-  func string(_ member: StaticString) throws(FeedError) -> String? {
-    try read(member, "must be a string", \.string)
-  }
+  func string(_ member: StaticString) throws(FeedError) -> String? { try read(member, "must be a string", \.string) }
 
   /// Reads a member whose value `convert` converts; `rule` says which values it refuses with nil.
   private func read<Value>(
@@ -104,9 +102,7 @@ struct DefinitionReader {
     }
   }
 
-  func integer(_ member: StaticString) throws(FeedError) -> Int? {
-    try read(member, "must be an integer", \.int)
-  }
+  func integer(_ member: StaticString) throws(FeedError) -> Int? { try read(member, "must be an integer", \.int) }
 
   /// Reads an array of strings, such as names of types.
   func strings(_ member: StaticString) throws(FeedError) -> [String]? {
@@ -280,10 +276,10 @@ extension String {
   package var exact: ExactText { ExactText(self) }
 }
 
-extension SingularPath {
-  var exact: ExactText { ExactText(text) }
+extension SingularPath: Equatable {
+  public static func == (a: SingularPath, b: SingularPath) -> Bool { a.text.exact == b.text.exact }
 }
 
-extension Filter {
-  var exact: ExactText { ExactText(text) }
+extension Filter: Equatable {
+  public static func == (a: Filter, b: Filter) -> Bool { a.text.exact == b.text.exact }
 }

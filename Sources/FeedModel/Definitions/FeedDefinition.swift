@@ -295,10 +295,6 @@ public struct ListDefinition: Equatable, Sendable {
     (self.shape, self.id, self.type, self.retain) = (shape, id, type, retain)
   }
 
-  public static func == (a: ListDefinition, b: ListDefinition) -> Bool {
-    a.shape == b.shape && a.id?.exact == b.id?.exact && a.type?.exact == b.type?.exact && a.retain == b.retain
-  }
-
   fileprivate init(array reader: DefinitionReader) throws(FeedError) {
     self.init(
       shape: .array, id: try reader.singularPath("id"), type: try reader.singularPath("type"),

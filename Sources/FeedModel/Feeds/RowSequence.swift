@@ -11,6 +11,10 @@ import FeedChange
     self.type = type
   }
 
+  /// A row with the type of its element.
+  @inline(__always)
+  init(_ element: ElementText) { self.init(element: element, type: element.type) }
+
   /// The element as compact JSON.
   @inlinable public var text: UnsafeRawBufferPointer { element.text }
 }

@@ -102,9 +102,7 @@ public struct HistoryDump: Equatable, Sendable {
   public let base: UInt64
   public let records: [Record]
 
-  public init(base: UInt64, records: [Record]) {
-    (self.base, self.records) = (base, records)
-  }
+  public init(base: UInt64, records: [Record]) { (self.base, self.records) = (base, records) }
 }
 
 extension History {

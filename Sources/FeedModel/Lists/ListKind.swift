@@ -102,8 +102,8 @@ public final class ListKind: SingleSectionKind {
   }
 
   private func forkIfWorthwhile(for commit: Commit, steps: Int?) {
-    commit.long.forkIfWorthwhile(number, state, steps: steps, copy: { state.copy(commit.pace) }) { [unowned self] in
-      swap(&state, &$0)
+    commit.long.forkIfWorthwhile(number, state, steps: steps, copy: { ListState(copying: state, commit.pace) }) {
+      [unowned self] in swap(&state, &$0)
     }
   }
 

@@ -27,7 +27,8 @@ final class ListState: RowStore {
     adopt(definition)
   }
 
-  private init(copying other: ListState, _ pace: Pace) {
+  /// Creates a state with the same elements, under the same handles, and the same rows. O(n).
+  init(copying other: ListState, _ pace: Pace) {
     (definition, seed) = (other.definition, other.seed)
     let elements = other.elements.copy(pace)
     identities = other.identities?.copy(elements, pace)
@@ -37,9 +38,6 @@ final class ListState: RowStore {
     retention = other.retention
     deadlines = other.deadlines?.copy(elements, pace)
   }
-
-  /// Returns a state with the same elements, under the same handles, and the same rows. O(n).
-  func copy(_ pace: Pace) -> ListState { ListState(copying: self, pace) }
 
   override func didAdd(_ handle: UInt32) { identities?.insert(handle) }
 
@@ -157,7 +155,7 @@ final class ListState: RowStore {
     fileprivate let deadlines: Deadlines?
 
     /// Whether the identity path of `definition` differs.
-    func hasOtherIdentity(than definition: ListDefinition) -> Bool { definition.id?.exact != self.definition.id?.exact }
+    func hasOtherIdentity(than definition: ListDefinition) -> Bool { definition.id != self.definition.id }
   }
 
   var rules: Rules { Rules(definition: definition, identities: identities, deadlines: deadlines) }

@@ -231,7 +231,7 @@ public struct ManagedDefinition: Equatable, Sendable {
 
   public static func == (a: ManagedDefinition, b: ManagedDefinition) -> Bool {
     a.database.exact == b.database.exact && a.query.exact == b.query.exact && a.id.exact == b.id.exact
-      && a.section?.exact == b.section?.exact && a.type?.exact == b.type?.exact
+      && a.section?.exact == b.section?.exact && a.type == b.type
   }
 }
 

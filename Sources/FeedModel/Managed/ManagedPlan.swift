@@ -84,7 +84,7 @@ extension ManagedState {
 
   /// Whether the present rows have identities and types by the present definition.
   private var isIdentifiedAlike: Bool { identifiedBy.exact == definition.id.exact }
-  private var isTypedAlike: Bool { typedBy?.exact == definition.type?.exact }
+  private var isTypedAlike: Bool { typedBy?.exact == definition.type?.text.exact }
 
   /// The indices of the given rows, section by section.
   private func sections(of rows: ManagedRows) -> [(name: String, entries: [Int])] {

@@ -343,7 +343,5 @@ struct ChildStarts {
 
   /// The place of the child that has the section or row at `index`: the last child that begins at or before it. Hidden
   /// children and empty children begin where the next child begins. O(log children).
-  func place(of index: Int) -> Int {
-    (0..<starts.count &- 1).partitionPoint { starts[$0] <= index } &- 1
-  }
+  func place(of index: Int) -> Int { (0..<starts.count &- 1).partitionPoint { starts[$0] <= index } &- 1 }
 }

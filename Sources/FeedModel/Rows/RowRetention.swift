@@ -17,10 +17,6 @@ public struct Retention: Equatable, Sendable {
 
   var isTimed: Bool { seconds != nil || until != nil }
 
-  public static func == (a: Retention, b: Retention) -> Bool {
-    a.count == b.count && a.seconds == b.seconds && a.until?.exact == b.until?.exact
-  }
-
   /// Parses the member `retain` of a definition; nil if there is none.
   init?(reading outer: DefinitionReader) throws(FeedError) {
     guard let value = outer.object.member("retain"), value.kind != .null else { return nil }

@@ -84,10 +84,7 @@ public class RowStore {
   /// Whether changes of several steps move as few rows as possible. Such a store has one section.
   var movesFewest: Bool { false }
 
-  func row(of handle: UInt32) -> Row {
-    let element = elements.text(of: handle)
-    return Row(element: element, type: element.type)
-  }
+  func row(of handle: UInt32) -> Row { Row(elements.text(of: handle)) }
 
   /// An element, and the places of the rows that show it, ascending. O(sections · log n).
   func found(_ handle: UInt32) -> (row: Row, places: [IndexPath]) {
@@ -274,35 +271,39 @@ public final class RowSection: FeedSection {
 
   public var count: Int { rows.count }
 
-  public func row(at index: Int) -> Row {
-    let element = elements.text(of: rows[index])
-    return Row(element: element, type: element.type)
-  }
+  public func row(at index: Int) -> Row { Row(element(at: index)) }
 
   public func element(at index: Int) -> ElementText { elements.text(of: rows[index]) }
 
   public func type(at index: Int) -> UnsafeRawBufferPointer { element(at: index).type }
 
   public func forEach(in range: Range<Int>, _ body: (Row) -> Void) {
-    rows.forEach(in: range) { handle in
-      let element = elements.text(of: handle)
-      body(Row(element: element, type: element.type))
-    }
+    rows.forEach(in: range) { body(Row(elements.text(of: $0))) }
   }
 
   /// The snapshot retains the versions of elements that change before it has read them.
   public func makeSnapshot(of range: Range<Int>) -> any SectionSnapshot {
     let elements = elements
-    let snapshot = rows.makeSnapshot(
+    return rows.makeSnapshot(of: range) { elements.text(of: $0) }
+  }
+}
+
+extension PositionTree {
+  /// Returns a snapshot of the elements that the items of a range have, which it retains.
+  /// - Parameter owner: what owns the elements, if `text` does not retain it.
+  @inline(__always)
+  func makeSnapshot(
+    of range: Range<Int>, ownedBy owner: AnyObject? = nil, _ text: @escaping (UInt32) -> ElementText
+  ) -> RowSnapshot {
+    let rows = makeSnapshot(
       of: range,
       capture: { handle in
-        let text = elements.text(of: handle)
+        let text = text(handle)
         text.retain()
         return text.bitPattern
       },
-      release: { ElementText(bitPattern: $0)?.release() },
-      size: { ElementText(bitPattern: $0)?.footprint ?? 0 })
-    return RowSnapshot(snapshot)
+      release: { ElementText(bitPattern: $0)?.release() }, size: { ElementText(bitPattern: $0)?.footprint ?? 0 })
+    return RowSnapshot(rows, ownedBy: owner)
   }
 }
 
@@ -313,14 +314,13 @@ final class RowSnapshot: SectionSnapshot {
   /// What owns the elements, if the rows do not retain it.
   private let owner: AnyObject?
 
-  init(_ rows: PositionSnapshot, ownedBy owner: AnyObject? = nil) {
+  init(_ rows: PositionSnapshot, ownedBy owner: AnyObject?) {
     (self.rows, self.owner, count) = (rows, owner, rows.count)
   }
 
   func next(max: Int, _ body: (Row) -> Void) -> Int {
     rows.next(max: max) { pattern in
-      guard let element = ElementText(bitPattern: pattern) else { return }
-      body(Row(element: element, type: element.type))
+      if let element = ElementText(bitPattern: pattern) { body(Row(element)) }
     }
   }
 

@@ -57,10 +57,8 @@ final class KeyedSections {
     table = KeyedSectionTable()
   }
 
-  /// Returns the same sections over a copy of their rows. The open commit must not have changed them. O(rows).
-  func copy(_ flat: RowSection, _ pace: Pace) -> KeyedSections { KeyedSections(copying: self, flat, pace) }
-
-  private init(copying other: KeyedSections, _ flat: RowSection, _ pace: Pace) {
+  /// Creates the same sections over a copy of their rows. The open commit must not have changed them. O(rows).
+  init(copying other: KeyedSections, _ flat: RowSection, _ pace: Pace) {
     assert(!other.isListed, "the commit has changed the sections")
     (feed, self.flat, names, number, graph) = (other.feed, flat, other.names, other.number, other.graph)
     countBefore = other.countBefore
@@ -68,9 +66,7 @@ final class KeyedSections {
   }
 
   /// Sets the feed of the sections. From now on, new sections must fit in the feeds that show this one.
-  func bind(_ number: FeedNumber, _ graph: FeedGraph) {
-    (self.number, self.graph) = (number, graph)
-  }
+  func bind(_ number: FeedNumber, _ graph: FeedGraph) { (self.number, self.graph) = (number, graph) }
 
   // MARK: Sections and rows
 

@@ -277,9 +277,9 @@ final class FlatChange: Sendable {
 
   /// Uses the rows of the paths only: all sections are taken for one list. O(size).
   init(_ change: borrowing Change, _ pace: Pace? = nil) {
-    deleted = Self.rows(change.deleted, pace)
-    added = Self.rows(change.added, pace)
-    var replaced = Self.rows(change.updated, pace)
+    deleted = change.deleted.map(pace) { Int($0.row) }
+    added = change.added.map(pace) { Int($0.row) }
+    var replaced = change.updated.map(pace) { Int($0.row) }
     var moved = [Int](repeating: -1, count: change.moves.isEmpty ? 0 : deleted.count)
     for index in change.moves.indices {
       let move = change.moves[index]
@@ -305,17 +305,6 @@ final class FlatChange: Sendable {
       if place & 127 == 127 { pace?.spend() }
     }
     return ends.reversed()
-  }
-
-  private static func rows(_ paths: [IndexPath], _ pace: Pace?) -> [Int] {
-    if paths.isEmpty { return [] }
-    var rows: [Int] = []
-    rows.reserveCapacity(paths.count)
-    for path in paths {
-      rows.append(Int(path.row))
-      if rows.count & 255 == 0 { pace?.spend() }
-    }
-    return rows
   }
 
   /// Whether no row was added, deleted or moved.

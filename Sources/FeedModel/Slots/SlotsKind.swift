@@ -194,13 +194,9 @@ final class SlotsSection: FeedSection {
   private var cachedVersion: UInt64 = 0
   private let counts: RowCounts
 
-  init(name: String, plan: SlotsPlan, counts: RowCounts) {
-    (self.name, self.plan, self.counts) = (name, plan, counts)
-  }
+  init(name: String, plan: SlotsPlan, counts: RowCounts) { (self.name, self.plan, self.counts) = (name, plan, counts) }
 
-  func install(_ plan: SlotsPlan) {
-    (self.plan, cached) = (plan, nil)
-  }
+  func install(_ plan: SlotsPlan) { (self.plan, cached) = (plan, nil) }
 
   /// The layout of the current contents. O(1) if no row and no section of any feed was added or removed since the last
   /// call; otherwise O(sections of the contents), and O(pattern · types) if their counts changed.

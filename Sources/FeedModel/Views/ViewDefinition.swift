@@ -12,10 +12,6 @@ public struct ViewDefinition: Equatable, Sendable {
   public let sort: [CollectionDefinition.SortTerm]
   public let window: ViewWindow
 
-  public static func == (a: ViewDefinition, b: ViewDefinition) -> Bool {
-    a.of == b.of && a.filter?.exact == b.filter?.exact && a.sort == b.sort && a.window == b.window
-  }
-
   /// The steps that following the change of one row may take.
   func stepsPerRow(_ limits: Limits) -> Int {
     let ordered = 1000 + 500 * sort.count
@@ -161,9 +157,7 @@ final class ViewPlan {
   let definition: ViewDefinition
   let source: Feed
 
-  init(_ definition: ViewDefinition, source: Feed) {
-    (self.definition, self.source) = (definition, source)
-  }
+  init(_ definition: ViewDefinition, source: Feed) { (self.definition, self.source) = (definition, source) }
 }
 
 /// Evaluates the filter of a view and computes sort keys.

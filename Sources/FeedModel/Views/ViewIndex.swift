@@ -95,18 +95,9 @@ final class ViewIndex {
   }
 
   /// Returns a snapshot of the current elements of a range, which can be read while the index changes; nil if rows have
-  /// types of their own. It does not retain the index, which owns the elements.
-  func makeSnapshot(of range: Range<Int>) -> PositionSnapshot? {
-    guard types.isEmpty else { return nil }
-    return kept.makeSnapshot(
-      of: range,
-      capture: { [unowned self] handle in
-        let text = texts[Int(handle)]
-        text.retain()
-        return text.bitPattern
-      },
-      release: { ElementText(bitPattern: $0)?.release() },
-      size: { ElementText(bitPattern: $0)?.footprint ?? 0 })
+  /// types of their own.
+  func makeSnapshot(of range: Range<Int>) -> RowSnapshot? {
+    types.isEmpty ? kept.makeSnapshot(of: range, ownedBy: self) { [unowned self] in texts[Int($0)] } : nil
   }
 
   /// Applies a change of the source, which already has its new rows. Adds the change of the rows that the filter accepts

@@ -44,9 +44,7 @@ final class ViewSection: FeedSection {
   }
 
   /// Evaluates the filter under other limits from now on. The index keeps the former rows until `rebuild`.
-  func use(_ limits: Limits) {
-    (self.limits, preview) = (limits, nil)
-  }
+  func use(_ limits: Limits) { (self.limits, preview) = (limits, nil) }
 
   // MARK: Rows
 
@@ -190,9 +188,7 @@ final class ViewSection: FeedSection {
       case .source(let window):
         return source.makeSnapshot(ofFlat: range.shifted(by: window.lowerBound))
       case .index(let index, let window):
-        if let snapshot = index.makeSnapshot(of: range.shifted(by: window.lowerBound)) {
-          return RowSnapshot(snapshot, ownedBy: index)
-        }
+        if let snapshot = index.makeSnapshot(of: range.shifted(by: window.lowerBound)) { return snapshot }
       case .preview: break
       }
     }
@@ -256,9 +252,8 @@ final class TypeTable {
   typealias Code = Int32
   static let own: Code = -1
 
-  private var names: [[UInt8]] = []
   private var numbers: [[UInt8]: Code] = [:]
-  private var memory: [UnsafeMutableRawBufferPointer] = []
+  private var memory: [UnsafeRawBufferPointer] = []
 
   deinit { for bytes in memory { bytes.deallocate() } }
 
@@ -271,14 +266,12 @@ final class TypeTable {
     if let known = numbers[name] { return known }
     let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, name.count), alignment: 1)
     bytes.copyBytes(from: name)
-    names.append(name)
-    memory.append(bytes)
+    memory.append(UnsafeRawBufferPointer(rebasing: bytes[..<name.count]))
     numbers[name] = Code(memory.count - 1)
     return Code(memory.count - 1)
   }
 
   func type(_ code: Code, of element: ElementText) -> UnsafeRawBufferPointer {
-    if code == Self.own { return element.type }
-    return UnsafeRawBufferPointer(rebasing: memory[Int(code)][..<names[Int(code)].count])
+    code == Self.own ? element.type : memory[Int(code)]
   }
 }
