@@ -278,6 +278,5 @@ extension FeedDefinition {
 
   /// Bytes that a definition with these children counts for.
   static func bytes(ofChildren names: some Sequence<String>) -> Int { names.reduce(128) { $0 + bytes(ofChild: $1) } }
-
   static func bytes(ofChild name: String) -> Int { name.utf8.count + 16 }
 }

@@ -170,7 +170,6 @@ public final class Catalog {
   }
 
   private func followTimed() { commit.updateTimed { expiry.update($0) } }
-
   public var mayHaveSlowViews: Bool { commit.graph.slowViews > 0 }
 
   /// Whether views with slow filters may take many steps for the change of one row of a feed. O(bins).
@@ -208,7 +207,6 @@ public final class Catalog {
 
   /// Whether memory of elements that are gone waits to be freed.
   public var hasDiscarded: Bool { !discarded.isEmpty }
-
   public func freeDiscarded(_ count: Int) { discarded.free(count) }
 
   // MARK: History
@@ -309,7 +307,6 @@ final class DiscardedElements {
   private var waiting: [(Int) -> Bool] = []
 
   var isEmpty: Bool { waiting.isEmpty }
-
   deinit { while !isEmpty { free(.max) } }
 
   /// Takes over elements. `free` frees up to a number of them and returns whether none is left.

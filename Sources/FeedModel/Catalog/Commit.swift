@@ -199,7 +199,6 @@ public final class Commit {
 
   /// The change of the last operation if it is that of one row.
   public var row: ChangeOfOne? { operation.row }
-
   var changedFeed: Feed? { operation.pending < 0 ? nil : graph.table[operation.pending] }
 
   /// How many rows more the feed of the last operation shows than before it; nil if only ``result`` tells it.

@@ -128,7 +128,6 @@ final class FeedGraph {
   /// Ends a commit or its rollback.
   @inline(__always)
   func didClose() { if !hadManagedRows.isEmpty { hadManagedRows.removeAll() } }
-
   func parents(of feed: FeedNumber) -> [Parent] { nodes[feed].parents }
   func hasParents(_ feed: FeedNumber) -> Bool { !nodes[feed].parents.isEmpty }
 
@@ -409,7 +408,6 @@ final class Route {
   /// Whether ``follow(_:_:)`` knows the way of the change of one row: all feeds list that row or none, and no selection moves.
   @inline(__always)
   func carries(_ row: ChangeOfOne) -> Bool { isWhole && (row.isUpdate ? onlySlotsDerive : onlyShifts && !isSelected) }
-
   private var isSelected: Bool { steps.contains { $0.feed._withUnsafeGuaranteedRef { !$0.selection.isEmpty } } }
 
   /// Calls `body` with each feed that shows a row that changes, and its own change, each after its source.

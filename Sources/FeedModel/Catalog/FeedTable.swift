@@ -28,7 +28,6 @@ final class FeedTable {
 
   /// A feed in the text of an error: its name in quotes, or `other` if the error may not name it.
   func mention(_ feed: Feed, or other: String) -> String { mayName?(feed) ?? true ? "\"\(feed.name)\"" : other }
-
   var count: Int { byName.count }
 
   /// The feeds in the order of their names, the same in every process.
@@ -138,7 +137,6 @@ final class FeedListKind: SingleSectionKind {
   init(limits: Limits) { state = FeedListState(limits: limits) }
 
   var shown: RowSection { state.sections[0] }
-
   var wireName: String { "feeds" }
   var definedAs: FeedDefinition.Content? { nil }
   var hasTypes: Bool { false }

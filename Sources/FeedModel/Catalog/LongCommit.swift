@@ -45,9 +45,7 @@ public final class LongCommit {
 
   /// Lets others read the state before the commit, as far as that is possible; see ``isReadable``.
   public func suspend() { if hidesForks { forks.hide(graph) } }
-
   public func resume() { if hidesForks { forks.show(graph) } }
-
   private var hidesForks: Bool { stage == .open && !log.hasStructures && !forks.isEmpty }
 
   /// Exchanges the rows of a feed for a copy, which the commit changes, unless the copy costs more than the operation because

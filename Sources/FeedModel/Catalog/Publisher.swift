@@ -50,7 +50,6 @@ final class Publisher {
   /// Exchanges the result of an operation and the change in a slot.
   @inline(__always)
   func exchange(_ operation: inout Operation, _ slot: Int) { swap(&changes[slot].pointee.change, &operation.result) }
-
   func didRebin(_ feed: FeedNumber) { rebinned.append(feed) }
   func undoRebin() { rebinned.removeLast() }
   func isRebinned(_ feed: FeedNumber) -> Bool { rebinned.contains(feed) }

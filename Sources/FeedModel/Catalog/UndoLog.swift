@@ -97,7 +97,6 @@ final class UndoLog {
 
   /// The number of filter steps that all requests took.
   var stepsTaken: UInt64 { stepsOfOthers &+ UInt64(max(0, stepsAllowed &- stepsLeft)) }
-
   func didUse(steps: Int) { stepsLeft &-= steps }
 
   @inline(__always)

@@ -25,9 +25,7 @@ final class BinKind: DerivedKind, SingleSectionKind {
 
   /// Discards what is known for a commit that redefines the collection, which has ended.
   func didRebin() { publishedCount = nil }
-
   var shown: RowSection { state.bins[index].section }
-
   var wireName: String { "bin" }
   var definedAs: FeedDefinition.Content? { nil }
   var hasTypes: Bool { state.definition.type != nil }

@@ -40,7 +40,6 @@ public final class CollectionKind: FeedKind {
 
   /// The definition: the bins, the path of the identity and the retention.
   public var content: CollectionDefinition { state.definition }
-
   public var wireName: String { "collection" }
   public var definedAs: FeedDefinition.Content? { .collection(content) }
   public var sectionCount: Int { state.keyed?.count ?? state.bins.count }

@@ -130,7 +130,6 @@ final class CollectionState: RowStore {
   /// Records where a request had the identity of its element.
   @inline(__always)
   func noteIdentity(at offset: Int) { lookahead.offset = offset }
-
   override func didAdd(_ handle: UInt32) { index.insert(handle, hash: hash(of: handle)) }
 
   override func willRemove(_ handle: UInt32) {

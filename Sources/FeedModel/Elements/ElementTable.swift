@@ -49,7 +49,6 @@ public final class ElementTable {
     var isFree: Bool { bits & 1 != 0 }
     var isLiving: Bool { bits & 3 == 0 }
     var nextFree: UInt32 { UInt32(truncatingIfNeeded: bits &>> 1) }
-
     mutating func retire() { bits |= 2 }
     mutating func revive() { bits &= ~2 }
 

@@ -191,12 +191,10 @@ struct IdentityIndex: ~Copyable {
   /// The slot at which the search for a hash begins. Ascends with the hash.
   @inline(__always)
   private func home(_ hash: UInt32) -> Int { (Int(hash) &* capacity) &>> 32 }
-
   private static func hash(of word: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: word >> 32) }
 
   @inline(__always)
   private func slot(after slot: Int) -> Int { slot &+ 1 == capacity ? 0 : slot &+ 1 }
-
   var byteCount: Int { capacity &* MemoryLayout<UInt64>.stride }
 
   /// Whether another element needs a larger table.

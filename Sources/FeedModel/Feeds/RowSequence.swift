@@ -40,7 +40,6 @@ public protocol FeedSection: AnyObject {
 
 extension FeedSection {
   public var isByValue: Bool { false }
-
   func makeSnapshot() -> any SectionSnapshot { makeSnapshot(of: 0..<count) }
 }
 

@@ -24,7 +24,6 @@ public final class ListKind: SingleSectionKind {
   public var shown: RowSection { state.sections[0] }
   public var hasTypes: Bool { state.type != nil }
   public var rows: RowStore? { state }
-
   public var hasIdentity: Bool { state.identities != nil }
   /// The path of the identity; nil if elements have none.
   public var identityPath: SingularPath? { state.definition.id }

@@ -40,9 +40,7 @@ final class ListState: RowStore {
   }
 
   override func didAdd(_ handle: UInt32) { identities?.insert(handle) }
-
   override func willRemove(_ handle: UInt32) { identities?.remove(handle) }
-
   override func successor(of handle: UInt32) -> UInt32? { identities?.successor(of: handle) }
 
   override func restore(_ element: JSONView, at changed: Instant, _ log: UndoLog) throws(FeedError) -> UInt32 {
@@ -221,7 +219,6 @@ final class ListIdentities {
 
   /// The canonical bytes of the identity of the last `find`.
   var bytes: UnsafeRawBufferPointer { buffer.bytes }
-
   var hashOfBytes: UInt32 { hash(buffer.bytes) }
 
   /// Returns the element with an identity that a request gives; nil if there is none.
@@ -264,10 +261,7 @@ final class ListIdentities {
 
   /// Makes room for one more element. Lets `pace` stop meanwhile.
   func makeRoom(_ pace: Pace) { index.makeRoom(pace) }
-
   func insert(_ handle: UInt32) { index.insert(handle, hash: elements.text(of: handle).withIdentity(hash)) }
-
   func remove(_ handle: UInt32) { index.remove(handle, hash: elements.text(of: handle).withIdentity(hash)) }
-
   private func hash(_ identity: UnsafeRawBufferPointer) -> UInt32 { Identity.hash(identity, seed: seed) }
 }

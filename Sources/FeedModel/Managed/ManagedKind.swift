@@ -22,7 +22,6 @@ public final class ManagedKind: FeedKind {
   public var name: String { state.feed }
   /// The definition: the query, and the identity of its rows.
   public var content: ManagedDefinition { state.definition }
-
   public var wireName: String { "managed" }
   public var definedAs: FeedDefinition.Content? { .managed(content) }
   public var sectionCount: Int { state.sections.count }
@@ -45,7 +44,6 @@ public final class ManagedKind: FeedKind {
   /// The rows, for an image of a catalog that keeps them.
   var kept: ManagedState { state }
   public var bins: [Feed] { [] }
-
   public func setSource(_ status: SourceStatus) { source = status }
 
   /// Returns the element with an identity and its place; nil if there is none.
@@ -104,7 +102,6 @@ final class ManagedState: RowStore {
   }
 
   override func didAdd(_ handle: UInt32) { index.insert(handle, hash: hash(of: handle)) }
-
   override func willRemove(_ handle: UInt32) { index.remove(handle, hash: hash(of: handle)) }
 
   private func hash(of handle: UInt32) -> UInt32 {

@@ -90,7 +90,6 @@ struct NodePool<Layout: NodeLayout> {
   }
 
   var byteCount: Int { Int(reserved) * (Layout.stride + (keyed ? keyBytes : 0)) }
-
   private var keyBytes: Int { Layout.capacity * MemoryLayout<UInt64>.stride }
 
   private mutating func grow() {

@@ -142,9 +142,7 @@ private struct SnapshotLeaves {
   var current: NodeID { leaves[index] }
   /// The leaves that are not read to their end.
   var rest: ArraySlice<NodeID> { leaves[index...] }
-
   func isCurrent(_ leaf: NodeID) -> Bool { index < leaves.count && leaves[index] == leaf }
-
   mutating func advance() { (index, offset) = (index + 1, 0) }
 
   /// The number of items of a pending leaf up to the end of the snapshot.
@@ -174,7 +172,6 @@ private struct CapturedLeaves {
   }
 
   var isEmpty: Bool { leaves.isEmpty }
-
   func count(of leaf: NodeID) -> Int { leaves[leaf]?.items.count ?? 0 }
 
   /// Captures items of a leaf of the tree. Returns the bytes to charge for them; 0 if nobody is charged.
@@ -237,7 +234,6 @@ private struct SnapshotCharge {
 extension PositionTree {
   /// Whether there are unfinished snapshots. Without any, the cost for a mutation is one branch.
   public var hasSnapshots: Bool { !snapshots.isEmpty }
-
   var hasChargedSnapshots: Bool { snapshots.contains { $0._withUnsafeGuaranteedRef { $0.isCharged } } }
 
   /// Lets the unfinished snapshots share the charge for the tree and its elements, which only they keep from now on.

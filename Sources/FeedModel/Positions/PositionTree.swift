@@ -51,7 +51,6 @@ public final class PositionTree {
 
   /// Reserves memory for the handles below `count` if they are few, so that their table has no more.
   func reserve(handles count: Int) { leafOf.reserve(first: count) }
-
   var byteCount: Int { leaves.byteCount + inners.byteCount + leafOf.byteCount }
 
   /// Returns a tree with the same items, without the snapshots. O(n / 64), with the bytes of the tree.

@@ -46,7 +46,6 @@ public final class ProviderKind: DerivedKind {
 
   var shown: [Feed] { Array(children[shownPlaces]) }
   var structure: Structure { shown.map { ($0, $0.sectionCount) } }
-
   private func sumStarts() { if !starts.isKnown { starts.sum(children, shown: shownPlaces) { $0.sectionCount } } }
 
   /// Counts the rows of the children, unless no row was added or removed since the last time: below many levels, each of them would

@@ -44,7 +44,6 @@ extension RowStore {
 
   /// The elements beyond the retained number, those unchanged for the longest time first. O(result).
   var excess: [UInt32] { hasExcess ? elements.longestUnchanged(elements.count - maxRetained) : [] }
-
   var hasExcess: Bool { elements.count > maxRetained }
 
   /// The moment when the next element expires; nil if none will.

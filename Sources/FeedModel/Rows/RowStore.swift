@@ -83,7 +83,6 @@ public class RowStore {
 
   /// Whether changes of several steps move as few rows as possible. Such a store has one section.
   var movesFewest: Bool { false }
-
   func row(of handle: UInt32) -> Row { Row(elements.text(of: handle)) }
 
   /// An element, and the places of the rows that show it, ascending. O(sections · log n).
@@ -270,11 +269,8 @@ public final class RowSection: FeedSection {
   }
 
   public var count: Int { rows.count }
-
   public func row(at index: Int) -> Row { Row(element(at: index)) }
-
   public func element(at index: Int) -> ElementText { elements.text(of: rows[index]) }
-
   public func type(at index: Int) -> UnsafeRawBufferPointer { element(at: index).type }
 
   public func forEach(in range: Range<Int>, _ body: (Row) -> Void) {
@@ -339,13 +335,10 @@ final class KeyedSection: FeedSection {
   var name: String { owner.name(of: id) }
   var isByValue: Bool { true }
   var count: Int { owner.rowCount(of: id) }
-
   private func row(_ index: Int) -> Int { owner.start(of: id) + index }
-
   func row(at index: Int) -> Row { owner.flat.row(at: row(index)) }
   func element(at index: Int) -> ElementText { owner.flat.element(at: row(index)) }
   func type(at index: Int) -> UnsafeRawBufferPointer { owner.flat.type(at: row(index)) }
-
   func forEach(in range: Range<Int>, _ body: (Row) -> Void) { owner.flat.forEach(in: range.shifted(by: row(0)), body) }
 
   func makeSnapshot(of range: Range<Int>) -> any SectionSnapshot {

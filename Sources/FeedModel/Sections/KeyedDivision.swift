@@ -179,7 +179,6 @@ private struct ChangedSections {
     var successor = KeyedSectionTable.none
 
     var key: SectionKey { SectionKey(SortOrder.key(0, in: version.keys)) }
-
     static func < (a: Gone, b: Gone) -> Bool { a.prefix == b.prefix ? a.key < b.key : a.prefix < b.prefix }
   }
 

@@ -98,7 +98,6 @@ final class KeyedSectionTable {
 
   /// The handle of the first row of a section with rows.
   func first(of id: UInt32) -> UInt32 { records[Int(id)].first }
-
   func setFirst(_ handle: UInt32, of id: UInt32) { records[Int(id)].first = handle }
 
   /// The section of an existing row.

@@ -34,7 +34,6 @@ struct SectionCounts {
 
   /// The number of rows before a section.
   func start(of index: Int) -> Int { locate(index).start }
-
   private func size(_ node: Int32) -> Int { node < 0 ? 0 : Int(nodes[Int(node)].size) }
   private func rows(_ node: Int32) -> Int { node < 0 ? 0 : nodes[Int(node)].rows }
 

@@ -98,7 +98,6 @@ struct SlotsFixedRows {
   }
 
   private func rank(_ index: Int) -> Int { Self.rank(index, ranks, available) }
-
   private func isShown(_ index: Int) -> Bool { index < cut && available[index >> 6] >> UInt64(index & 63) & 1 == 1 }
 
   /// The available insertion with this rank. O(log insertions).

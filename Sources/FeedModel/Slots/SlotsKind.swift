@@ -211,9 +211,7 @@ final class SlotsSection: FeedSection {
   }
 
   var count: Int { layout.count }
-
   func row(at index: Int) -> Row { row(for: layout.item(at: index)) }
-
   func element(at index: Int) -> ElementText { element(of: layout.item(at: index)) }
 
   func type(at index: Int) -> UnsafeRawBufferPointer {

@@ -80,7 +80,6 @@ final class ViewIndex {
 
   /// The number of rows that the filter accepts.
   var count: Int { kept.count }
-
   func element(at index: Int) -> ElementText { texts[Int(kept[index])] }
 
   func type(at index: Int) -> UnsafeRawBufferPointer {

@@ -35,12 +35,10 @@ final class ViewKind: DerivedKind, SingleSectionKind {
 
   /// Evaluates and sorts the rows before the first commit, which may then be short. The rows must not change meanwhile.
   func prepare() { shown.prepare() }
-
   var wireName: String { "view" }
   var definedAs: FeedDefinition.Content? { .view(plan.definition) }
   var hasTypes: Bool { plan.source.hasTypes }
   var rows: RowStore? { nil }
-
   var sources: [(place: Int, feed: Feed)] { [(0, plan.source)] }
   func origins(of rows: [TracedRow], _ pace: Pace) -> [(source: Feed, rows: [TracedRow])] {
     let source = plan.source
@@ -52,7 +50,6 @@ final class ViewKind: DerivedKind, SingleSectionKind {
   var isSlow: Bool { plan.definition.filter.map { !$0.isShort } ?? false }
   /// Evaluates such a filter without following the source; nil for other filters.
   var slowJudge: ViewJudge? { isSlow ? shown.makeJudge() : nil }
-
   var publishedSectionCount: Int { published == nil ? 0 : 1 }
 
   func sourcesWereRestored() {

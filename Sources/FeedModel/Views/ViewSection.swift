@@ -103,7 +103,6 @@ final class ViewSection: FeedSection {
 
   func element(at index: Int) -> ElementText { row(at: index).element }
   func type(at index: Int) -> UnsafeRawBufferPointer { row(at: index).type }
-
   func forEach(in range: Range<Int>, _ body: (Row) -> Void) { for index in range { body(row(at: index)) } }
 
   /// The visible rows of the source in flattened order, in the order of the view, by the current elements. O(n log n),
@@ -126,7 +125,6 @@ final class ViewSection: FeedSection {
   }
 
   func makeJudge() -> ViewJudge { ViewJudge(plan.definition, limits: limits) }
-
   var stepsPerRow: Int { plan.definition.stepsPerRow(limits) }
 
   // MARK: Following the source
@@ -225,7 +223,6 @@ private final class RetainedRows: SectionSnapshot {
   }
 
   func charge(to memory: SnapshotMemory) { charge = memory.hold(ownBytes) }
-
   var count: Int { rows.count }
 
   func next(max: Int, _ body: (Row) -> Void) -> Int {
