@@ -84,7 +84,6 @@ public final class Account {
   }
 
   /// The limit that leaves no room for more selected rows; nil if there is room.
-  /// - Parameter present: the selected rows that count, of the user and of all users.
   func noRoom(selected added: Int, besides present: (user: Int, all: Int), _ limits: Limits) -> FeedError? {
     if owner != nil && present.user + added > limits.maxSelectedPerUser {
       let reason = "\(subject) have \(counted(present.user, "selected row"))"

@@ -195,7 +195,6 @@ extension Catalog {
   }
 
   /// Returns the plan of a slots feed after checking its contents.
-  /// - Parameter followed: see ``SlotsPlan``.
   func plan(
     _ slots: SlotsDefinition, for feed: Feed?, named name: String, following followed: [SlotsPlan] = []
   ) throws(FeedError) -> SlotsPlan {

@@ -50,10 +50,7 @@ public final class Commit {
   public var pace: Pace { log.pace }
 
   /// Starts a commit.
-  /// - Parameters:
-  ///   - maxSteps: the maximum number of steps that filters may take in the commit.
-  ///   - maxRows: the maximum number of rows that operations of the commit may change or list.
-  ///   - certain: if the commit has one operation, the rows that it may list without being rolled back afterwards.
+  /// - Parameter certain: if the commit has one operation, the rows that it may list without being rolled back afterwards.
   public func begin(at now: Instant, maxSteps: Int = .max, maxRows: Int = .max, certain: Int = 0) {
     assert(!isOpen, "the commit before was neither finished nor rolled back")
     isOpen = true

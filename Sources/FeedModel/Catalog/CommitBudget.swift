@@ -94,7 +94,6 @@ struct CommitBudget {
 
   /// Charges an operation that redefines a feed or changes its children, which looks at all of them and at all feeds above. The first one
   /// of the request is free, so that no single change is refused for the number of feeds that are there already.
-  /// - Parameter count: the number of children that the feed has.
   mutating func use(children count: Int, of feed: Feed) throws(FeedError) {
     log.pace.spend(count / 16)
     defer { hasChangedChildren = true }
@@ -232,7 +231,6 @@ public struct ElementJudge: ~Copyable {
   /// Whether the request had fewer steps left than an element may take.
   private var isShort = false
 
-  /// - Parameter commit: the open commit, which is charged and may stop for its pace.
   public init(_ filter: Filter, limits: Limits, in commit: Commit) {
     (self.filter, self.limits) = (filter, limits)
     log = commit.log

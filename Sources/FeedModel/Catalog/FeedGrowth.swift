@@ -10,7 +10,6 @@ extension FeedGraph {
   /// above.
   /// - Parameters:
   ///   - feed: nil while it is being defined.
-  ///   - children: all children that it will have.
   ///   - showing: the children whose sections it will show; none for a slots feed, which has one section.
   ///   - steps: the steps that it will take for the change of one row.
   func checkGrowth(

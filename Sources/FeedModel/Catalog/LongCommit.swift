@@ -53,10 +53,7 @@ public final class LongCommit {
   ///
   /// After a feed was defined or redefined no copy is made: nothing can be read until the commit ends, and the log restores
   /// the rows of a redefined feed as they were before.
-  /// - Parameters:
-  ///   - steps: the number of elements that the operation changes; nil if the commit knows more.
-  ///   - copy: copies the rows.
-  ///   - exchange: exchanges the rows of the feed and the other ones.
+  /// - Parameter steps: the number of elements that the operation changes; nil if the commit knows more.
   func forkIfWorthwhile<Rows: RowStore>(
     _ feed: FeedNumber, _ rows: Rows, steps: Int?, copy: () -> Rows, exchange: @escaping (inout Rows) -> Void
   ) {

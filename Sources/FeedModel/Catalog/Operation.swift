@@ -171,9 +171,7 @@ public struct Publication {
 public protocol CommitObserver: AnyObject {
   func didChange(_ feed: Feed, by change: borrowing Change, _ publication: Publication)
   /// Like the other function, for a change of one row without a hint.
-  /// - Parameters:
-  ///   - from: the revision before the change.
-  ///   - element: the element that the row shows; nil if it was deleted.
+  /// - Parameter element: the element that the row shows; nil if it was deleted.
   func didChange(_ feed: Feed, by row: ChangeOfOne, from: UInt64, _ element: ElementText?)
   /// The rows of `feed` that are selected got other paths, or some of them were deleted.
   func didCarrySelection(of feed: Feed)

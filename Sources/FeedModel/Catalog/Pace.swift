@@ -58,7 +58,6 @@ public final class Pace {
   public func didParse(definition bytes: Int) { spend(bytes / 16) }
 
   /// Counts an element that a view judged.
-  /// - Parameter steps: the steps that its filter took.
   @inline(__always)
   func didJudge(steps: Int) {
     stepsOfViews &+= UInt64(max(0, steps))

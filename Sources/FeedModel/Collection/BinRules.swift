@@ -13,7 +13,6 @@ extension CollectionState {
   /// - unchanged if it equals the present version.
   ///
   /// An element that no bin accepts is not kept. O(bins · log n).
-  /// - Parameter place: the index of the element in the request, for errors.
   /// - Throws: `noIdentity` or `limitExceeded`, without any effect.
   func update(_ given: JSONView, index place: Int, at now: Instant, _ log: UndoLog) throws(FeedError) {
     beginStep()

@@ -79,7 +79,6 @@ public final class CollectionKind: FeedKind {
   // MARK: Operations
 
   /// Lets a long commit change a copy of the state, so that others can read the state before.
-  /// - Parameter steps: the number of elements that the operation changes; nil if the commit knows more.
   @inline(__always)
   private func fork(for commit: Commit, steps: Int? = nil) {
     if commit.long.isAnnounced { forkIfWorthwhile(for: commit, steps: steps) }

@@ -19,7 +19,6 @@ struct Rebinning {
   }
 
   /// Copies the elements. Returns the handle in the new state for every old handle, or `ElementTable.none`.
-  /// - Parameter request: the log of the commit, with the filter steps that its request may still take.
   private static func copyElements(
     of old: CollectionState, to state: CollectionState, _ request: UndoLog
   ) throws(FeedError) -> [UInt32] {
@@ -88,7 +87,6 @@ struct SectionComparison {
   /// Rows that left their section, by the new handles of their elements.
   private var left: [(handle: UInt32, old: UInt32, from: IndexPath)] = []
 
-  /// - Parameter successors: the handle in the new state for every old handle, or `ElementTable.none`.
   init(of old: CollectionState, with new: CollectionState, _ successors: [UInt32], _ pace: Pace) {
     (self.old, self.new, self.successors, self.pace) = (old, new, successors, pace)
     var (olds, news) = (old.sectionRanges(pace), new.sectionRanges(pace))

@@ -144,7 +144,6 @@ struct SlowFilters {
 
   /// Follows that a feed was added to the table, removed or redefined. O(1), or O(feeds) if one with the least size was
   /// removed or redefined.
-  /// - Parameter former: the size of the feed before.
   mutating func follow(_ feed: Feed, formerly former: Int, in table: FeedTable) {
     let size = table.byName[feed.name] === feed ? feed.kind.rows?.slowSize ?? .max : .max
     if size <= smallest { smallest = size } else if former == smallest { refresh(from: table) }

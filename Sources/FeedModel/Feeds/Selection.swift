@@ -12,7 +12,6 @@ extension Feed {
   /// Adds rows to the selection, or replaces it if only one row may be selected. Returns whether anything changed.
   /// O(rows) if no feed below restricts the selection, otherwise O(rows · levels · log).
   /// - Parameters:
-  ///   - member: the parameter that names the rows, for errors.
   ///   - checkRoom: throws if so many rows may not be selected.
   ///   - mayName: whether errors may name a feed that this one shows.
   /// - Throws: `permissionDenied`, `indexOutOfRange`, `invalidParams` for several rows if only one may be selected,

@@ -34,10 +34,7 @@ public final class Restorer {
   }
 
   /// Adds the next element.
-  /// - Parameters:
-  ///   - coming: the text of an element that follows soon; empty for none.
-  ///   - arrival: the stored `ElementText.arrival`.
-  ///   - changedAt: the stored `ElementText.changedAt`.
+  /// - Parameter coming: the text of an element that follows soon; empty for none.
   public func addElement(
     _ text: UnsafeRawBufferPointer, coming: UnsafeRawBufferPointer, arrival: UInt64, changedAt: Instant
   ) throws(RestoreError) {

@@ -91,7 +91,6 @@ public final class ListKind: SingleSectionKind {
 
   /// Runs an operation on the rows, as ``Commit/operate(on:_:rows:_:)``. A long commit changes a copy of them, so that others
   /// can read the rows before.
-  /// - Parameter steps: the number of rows that the operation changes; nil if the commit knows more.
   private func operate(
     in commit: Commit, rows: Int = 0, steps: Int? = nil, _ body: (ListState) throws(FeedError) -> Void
   ) throws(FeedError) {

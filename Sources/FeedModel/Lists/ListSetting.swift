@@ -8,7 +8,6 @@ extension ListState {
   /// The common prefix and suffix stay. Between them, rows with equal elements stay as far as their order allows. In
   /// each remaining gap, elements are replaced pairwise before any row is added or removed. O(n log n) in the rows
   /// between prefix and suffix.
-  /// - Parameter tick: returns the time of the next step.
   /// - Throws: `limitExceeded`. The caller rolls back.
   func set(_ wanted: [JSONView], _ tick: () -> Instant, _ log: UndoLog) throws(FeedError) {
     let plan = plan(wanted, log.pace)
@@ -132,7 +131,6 @@ private struct ListPlan {
 extension ListState {
   /// Executes `set` by identity and leaves the change in `step`. An element that stays keeps its row. As many of these
   /// rows as possible keep their place; the others move. O(n log n).
-  /// - Parameter tick: returns the time of the next step.
   /// - Throws: `noIdentity`, `duplicateIdentity` for a repeated identity, `limitExceeded`. The caller rolls back.
   func setByIdentity(_ wanted: [JSONView], _ tick: () -> Instant, _ log: UndoLog) throws(FeedError) {
     let pace = log.pace

@@ -279,9 +279,7 @@ public struct ManagedRows: Sendable, Equatable {
   public var byteCount: Int { bytes.count }
 
   /// Appends a row. O(text).
-  /// - Parameters:
-  ///   - text: one compact JSON object.
-  ///   - section: the value of the section column as text; "" if the feed has no section column or the value is NULL.
+  /// - Parameter section: the value of the section column as text; "" if the feed has no section column or the value is NULL.
   public mutating func append(_ text: UnsafeRawBufferPointer, section: String = "") {
     let start = bytes.count
     bytes.append(contentsOf: text)

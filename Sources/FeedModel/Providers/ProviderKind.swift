@@ -280,7 +280,6 @@ extension Change {
   /// Pairs the rows of a child whose sections were all deleted and added again.
   /// - Parameters:
   ///   - first: the index in `added` of the first row of the child. Only its rows follow.
-  ///   - child: its own change.
   ///   - before: its first section before the change.
   ///   - after: its first section after the change.
   fileprivate mutating func transferRows(from first: Int, of child: Change, before: Int, after: Int, _ pace: Pace) {

@@ -9,7 +9,6 @@ extension Change {
   /// Returns the change between two states of a list.
   /// - Parameters:
   ///   - places: for each row before, its place after; negative if it is gone. No two are equal.
-  ///   - count: the number of rows after.
   ///   - keepsElement: whether the row at a place after shows the same element as before.
   ///
   /// O(n log n).
@@ -258,9 +257,7 @@ extension RowStore {
 
   /// Converts a simplified change of all rows as one section to a change of the keyed sections, in `change`, which is
   /// empty.
-  /// - Parameters:
-  ///   - position: the position in the log where the scope begins.
-  ///   - isStep: whether the change is a single step, which needs no simplification.
+  /// - Parameter isStep: whether the change is a single step, which needs no simplification.
   func divide(
     _ flat: borrowing Change, by keyed: KeyedSections, since scope: KeyedSections.Scope, _ log: UndoLog,
     _ position: UndoLog.Position, isStep: Bool, into change: inout Change

@@ -183,7 +183,6 @@ private struct ChangedSections {
   }
 
   /// Returns the sections that changed. O(sections + rows), or O(touched · log rows) if few are touched.
-  /// - Parameter touched: the sections that the scope touched.
   func find(_ touched: [KeyedSectionTable.Touched]) -> [SectionDivision.Changed] {
     let gone = goneSections()
     var changed: [SectionDivision.Changed] = []

@@ -143,10 +143,8 @@ final class KeyedSections {
 
   /// Finds the section of the next row that is inserted or changed.
   /// - Parameters:
-  ///   - keys: the sort keys of the row.
   ///   - known: the row, if it exists and may leave its section.
   ///   - isSorted: whether the rows of a section are sorted, so that a row can be the first of its section.
-  ///   - place: returns the place of the row by its keys.
   func prepare(
     _ keys: UnsafeRawBufferPointer, for known: UInt32?, isSorted: Bool,
     place: () -> (gap: PositionTree.Gap, key: UInt64)

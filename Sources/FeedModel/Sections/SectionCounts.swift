@@ -21,7 +21,6 @@ struct SectionCounts {
   private var root: Int32 = -1
   private var seed: UInt64 = 0x9E37_79B9_7F4A_7C15
 
-  /// - Parameter counts: the row count of each section.
   init(_ counts: some Sequence<Int>) { for count in counts { insert(count, at: self.count) } }
 
   /// The number of sections.

@@ -38,9 +38,7 @@ struct SectionDivision {
   /// Whether rows that stay in the list but changed their section were appended to `deleted` and `added`.
   private var isUnsorted = false
 
-  /// - Parameters:
-  ///   - changed: all sections whose rows changed, in their order.
-  ///   - addition: returns the insertion of the section with an identifier at an index. Called for new sections.
+  /// - Parameter addition: returns the insertion of the section with an identifier at an index. Called for new sections.
   init(_ changed: [Changed], addition: (_ id: UInt32, _ at: UInt32) -> SectionAddition) {
     self.changed = changed
     for section in changed {

@@ -150,7 +150,6 @@ struct SlotsFixedRows {
 
   /// The positions, ascending, at which only one of two lists has a fixed row, or at which they show different items; nil if
   /// the lists have different rules. O(types + insertions / 64 + result · log result).
-  /// - Parameter contents: for each type the change of its content.
   func differences(to new: SlotsFixedRows, _ contents: [FlatChange]) -> [Int]? {
     guard insertions === new.insertions else { return nil }
     var indices: [Int] = []

@@ -63,10 +63,7 @@ public struct ViewWindow: Equatable, Sendable {
   ///
   /// The rows that `whole` does not list keep their order, so each has a rank among them. The ranks in the window
   /// before and after the change determine which of them enter and leave.
-  /// - Parameters:
-  ///   - whole: a change of one section, as `Change.flattened` returns it.
-  ///   - before: the number of rows of the list before the change.
-  ///   - after: the number of rows of the list after the change.
+  /// - Parameter whole: a change of one section, as `Change.flattened` returns it.
   ///
   /// O((m + k) log m) for m listed rows and k rows that enter or leave; independent of the lengths of list and window.
   /// O(1) for a change after the window.

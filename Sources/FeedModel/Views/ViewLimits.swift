@@ -50,7 +50,6 @@ extension Catalog {
   /// Throws if views would keep too many rows after a managed feed got other rows by the last operation of the commit.
   ///
   /// Replay does not check it again, because these rows are not stored. So rows of managed feeds count too.
-  /// - Parameter before: the rows of the feed before.
   public func checkRowsOfViews(aboveManaged feed: Feed, rows before: Int) throws(FeedError) {
     let listed = commit.addedOrUpdated
     guard listed > 0, mayExceed(rows: listed, of: feed) else { return }

@@ -155,7 +155,6 @@ final class ViewSection: FeedSection {
   }
 
   /// Adds the change of this section for a change of the source to `result`, which is empty.
-  /// - Parameter change: a change of one section: the rows in flattened order.
   func follow(_ change: borrowing Change, before: Int, after: Int, into result: inout Change) {
     if preview != nil { preview = nil }
     let count = window.range(of: index?.count ?? before).count
