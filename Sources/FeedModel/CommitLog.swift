@@ -14,8 +14,7 @@
 ///       }
 ///     }
 ///
-/// All calls come from the engine's thread. A log that writes on its own thread makes ``descriptor`` readable when it
-/// has an event.
+/// All calls come from the engine's thread. A log with a thread of its own makes ``descriptor`` readable for an event.
 public protocol CommitLog: AnyObject {
   /// The maximum number of batches in flight, at least 1. Appending more is a programming error.
   var window: Int { get }
@@ -56,8 +55,7 @@ extension CommitLog {
   }
 }
 
-/// Stores images of the state beside a log, so that a start need not replay the whole log. All calls come from the
-/// engine's thread.
+/// Stores images of the state beside a log, so that a start need not replay all of it. Called by the engine's thread.
 public protocol ImageStore: AnyObject {
   /// Nanoseconds until ``workOnImage(executed:steps:stateBytes:isBusy:_:)`` should be called without an event; nil if only an event can
   /// create work.
@@ -77,8 +75,7 @@ public protocol ImageStore: AnyObject {
 public enum LogEvent: Sendable {
   /// All own batches up to this number are stored.
   case stored(through: UInt64)
-  /// The own batch of this number, the oldest in flight, is stored. Its place in a log of several members decides the time at
-  /// which it is executed.
+  /// The own batch of this number, the oldest in flight, is stored, and executed at a time that its place decides.
   case ordered(UInt64, at: Instant)
   /// The own batches of these numbers, of which the first is the oldest in flight, are not stored: members execute them, if at
   /// all, as ``received(_:)``. Batches that were appended after the last of them may be stored.
@@ -99,11 +96,9 @@ public final class LogBatch: @unchecked Sendable {
   public let number: UInt64
   /// The time at which the whole batch is executed, also in replay.
   public let at: Instant
-  /// The revision before the batch; nil if other batches were in flight when it was sealed, or if other members may store batches
-  /// before it.
+  /// The revision before the batch; nil if others were in flight when it was sealed, or other members may store some.
   public let revision: UInt64?
-  /// The framed requests. Valid while the batch exists, until the log reports it as stored or failed. The turn then
-  /// reuses the memory.
+  /// The framed requests. Valid until the log reports the batch as stored or failed; the turn reuses the memory.
   public let frames: UnsafeRawBufferPointer
   /// Whether a request may need more space in the state. Others are stored even if little space is left.
   public let grows: Bool

@@ -132,8 +132,7 @@ private struct DateTimeParser {
     }
   }
 
-  /// The days from 1970-01-01 to a date of the Gregorian calendar. Years are counted from March, so that a leap day is the
-  /// last of its year.
+  /// The days from 1970-01-01 to a date. Years are counted from March, so that a leap day is the last of its year.
   private static func days(_ year: Int, _ month: Int, _ day: Int) -> Int {
     let years = month > 2 ? year : year - 1
     let months = (month + 9) % 12

@@ -74,8 +74,7 @@ public struct Limits: Sendable, Equatable {
   /// The maximum size of an element in bytes. A frame with one such element fits in `maxFrame`.
   public var elementRoom: Int { min(maxElementBytes, maxFrame - min(maxFrame / 2, 128 << 10)) }
 
-  /// The maximum size of the sort keys of an element in bytes: as much as an element may have, and enough for short values in all
-  /// terms of all bins.
+  /// The maximum size of the sort keys of an element: as for an element, and enough for short values in all terms.
   var maxKeyBytes: Int { max(maxElementBytes, 1 << 20) }
 }
 

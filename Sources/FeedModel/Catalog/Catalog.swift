@@ -59,8 +59,7 @@ public final class Catalog {
     sampleInvariants()
   }
 
-  /// Commits everything since `begin` and notifies `observer`. Returns false if nothing changed; then there is no
-  /// commit.
+  /// Commits everything since `begin` and notifies `observer`. Returns false, without a commit, if nothing changed.
   @discardableResult
   public func finish(to observer: (any CommitObserver)? = nil) -> Bool {
     defer { sampleInvariants() }
@@ -185,8 +184,7 @@ public final class Catalog {
   /// The steps that take about a millisecond.
   private static let manySteps = 20_000
 
-  /// The number of filter steps that all requests took, also the refused ones, for the schedule of images: replay takes
-  /// them again. O(1).
+  /// The filter steps of all requests, refused ones too, for the schedule of images: replay takes them again. O(1).
   public var stepsTaken: UInt64 { commit.log.stepsTaken &+ commit.pace.stepsOfViews }
 
   /// At most `limit` feeds that have an expired element at `now`, in the order of names: those after `name`, then those from the
@@ -253,8 +251,7 @@ public final class Catalog {
     for feed in managed { feed.forgetPast(at: revision) }
   }
 
-  /// Whether other limits replaced rows of views since the image. Each start gives these feeds another revision, which no batch
-  /// has.
+  /// Whether other limits replaced rows of views since the image. Each start gives these feeds a revision of no batch.
   public var hasReplacedRows: Bool { !replaced.isEmpty }
 
   /// Gives the feeds that show other rows under the present limits a revision that no client has seen. Called once, when

@@ -294,8 +294,7 @@ struct SourceChanges: ~Copyable {
     }
   }
 
-  /// Calls `body` for each source that changed, ascending by place. `shift` is the number of sections of the source
-  /// before those of `change`.
+  /// Calls `body` for each changed source by place. `shift` is the number of its sections before those of `change`.
   @inline(__always)
   func forEach(_ body: (_ place: Int, _ shift: UInt32, _ change: borrowing Change) -> Void) {
     guard let slots, var entry = first else { return }

@@ -22,8 +22,7 @@ public final class Commit {
   var budget: CommitBudget
   private let discarded: DiscardedElements
 
-  /// The time of the current step. It advances by a nanosecond with every step, so no two elements of a feed have the
-  /// same time of change.
+  /// The time of the current step, a nanosecond after the last one: no two elements of a feed change at one time.
   private var now = Instant(nanoseconds: 0)
   /// The time before the first step of the commit.
   private var start = Instant(nanoseconds: 0)
@@ -75,8 +74,7 @@ public final class Commit {
     close()
   }
 
-  /// Commits everything since `begin` under the next revision and notifies `observer`. If nothing changed, there is no
-  /// commit.
+  /// Commits everything since `begin` under the next revision and notifies `observer`, unless nothing changed.
   ///
   /// Returns whether there was a commit. Afterwards ``result`` is still the change of the last operation.
   @discardableResult
@@ -310,16 +308,14 @@ public final class Commit {
   /// Notes that the next time at which a feed evicts elements may be another one.
   func noteTimed(_ feed: FeedNumber) { graph.timed.insert(feed) }
 
-  /// Calls `body` with the feeds whose next time of an eviction may have changed since the last call. While a commit is open, its
-  /// changes are not told.
+  /// Calls `body` with the feeds whose next eviction may have changed since the last call, unless a commit is open.
   func updateTimed(_ body: (FeedNumber) -> Void) {
     if isOpen || graph.timed.isEmpty { return }
     for feed in graph.timed { body(feed) }
     graph.timed.removeAll(keepingCapacity: true)
   }
 
-  /// Replaces the result of the current operation, a change of rows in one section, by the change of the keyed
-  /// sections.
+  /// Replaces the result of the current operation, a change in one section, by that of the keyed sections.
   @inline(never)
   private func divide(by keyed: KeyedSections, _ store: RowStore, since position: UndoLog.Position) {
     let isStep = operation.stepCount <= 1

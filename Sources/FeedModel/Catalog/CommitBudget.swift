@@ -116,8 +116,7 @@ struct CommitBudget {
     if !isFirst && countsAllWork { try useSteps(readingBytes: bytes()) }
   }
 
-  /// Charges the reading of elements that are there already: a step for each 16 bytes, because a short request can name long elements
-  /// many times.
+  /// Charges the reading of present elements, a step for each 16 bytes: a short request can name long ones many times.
   func useSteps(readingBytes bytes: Int) throws(FeedError) {
     guard countsAllWork, countsReading else { return }
     log.didUse(steps: bytes / 16)
@@ -177,8 +176,7 @@ struct CommitBudget {
     return !hasRowsForViews
   }
 
-  /// Whether the filters of views over so many rows are not charged: they take few steps, or the rows are those of the first
-  /// element of the request.
+  /// Whether filters of views over so many rows are free: they are short, or these show the first element.
   @inline(__always)
   func isFree(of rows: Int, isFirst: Bool) -> Bool { !countsAllWork || graph.slowViews == 0 || isFirst && rows <= 1 }
 

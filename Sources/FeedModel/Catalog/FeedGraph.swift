@@ -33,8 +33,7 @@ final class FeedGraph {
   let table: FeedTable
   /// Whether row counts may have changed. Shared by sections that compute their counts.
   let counts = RowCounts()
-  /// Incremented when a feed is defined, undefined or redefined, when its children change, and when one of these is
-  /// undone.
+  /// Incremented when a feed is defined, undefined, redefined or gets other children, and when that is undone.
   private(set) var version: UInt64 = 0
   /// The number of linked views whose filters may take many steps.
   private(set) var slowViews = 0
@@ -118,8 +117,7 @@ final class FeedGraph {
   /// Whether a feed is managed, or shows rows of a managed feed. O(1).
   func hasManagedRows(_ feed: FeedNumber) -> Bool { nodes[feed].managedSources > 0 }
 
-  /// The feeds that the open commit took the last source with managed rows from. None if the commit does not change the
-  /// structure.
+  /// The feeds that lost the last source with managed rows by the open commit; none unless it changes the structure.
   var settled: Set<FeedNumber> {
     if hadManagedRows.isEmpty { return [] }
     return Set(hadManagedRows.lazy.filter { $1 && !self.hasManagedRows($0) && !self.table[$0].isGone }.map(\.key))
@@ -291,8 +289,7 @@ final class RowCounts {
   private(set) var version: UInt64 = 0
   /// Incremented by each operation that changes rows, except those of `$feeds`.
   private(set) var rowVersion: UInt64 = 0
-  /// Whether an operation of the open commit changed rows. Kinds that keep rows of their own are then behind their
-  /// sources.
+  /// Whether an operation of the open commit changed rows. Kinds with rows of their own are then behind their sources.
   private(set) var isChanging = false
   /// Whether counts may depend on elements, as those of views do.
   private var dependOnElements = false

@@ -6,8 +6,7 @@ import FeedJSON
 extension FeedGraph {
   /// Throws if the children exceed a limit, in the feed itself or in a feed that shows it.
   ///
-  /// O(children) for a new feed whose sources show no feed twice, otherwise O(feeds below); the same for each feed
-  /// above.
+  /// O(children) for a new feed whose sources show no feed twice, otherwise O(feeds below); so for each feed above.
   /// - Parameters:
   ///   - feed: nil while it is being defined.
   ///   - showing: the children whose sections it will show; none for a slots feed, which has one section.

@@ -257,13 +257,11 @@ private final class FeedListState: RowStore {
 /// A pass over the histories of all feeds that discards recorded changes beyond the limits. One call does a part of it, because a
 /// user may define so many feeds and bins that looking at all of them takes longer than a turn may.
 ///
-/// The first round discards what a feed may not keep. If all feeds keep too much after it, a second round leaves each an equal
-/// share.
+/// The first round discards what a feed may not keep. If too much is left in all, a second one leaves equal shares.
 struct HistoryTrimming {
   /// The numbers of feeds and bins that one part looks at: about a millisecond.
   private static let numbersPerPart = 4096
-  /// The words of histories that one part moves to smaller memory: about two milliseconds. A history of the default size needs no
-  /// more.
+  /// The words of histories that one part moves: about two milliseconds. One of the default size needs no more.
   private static let wordsToMove = 3 << 19
 
   /// Whether a pass has begun and not ended.

@@ -48,8 +48,7 @@ public final class LongCommit {
   public func resume() { if hidesForks { forks.show(graph) } }
   private var hidesForks: Bool { stage == .open && !log.hasStructures && !forks.isEmpty }
 
-  /// Exchanges the rows of a feed for a copy, which the commit changes, unless the copy costs more than the operation because
-  /// that changes few rows.
+  /// Gives a feed a copy of its rows, which the commit changes, unless the copy costs more than the operation.
   ///
   /// After a feed was defined or redefined no copy is made: nothing can be read until the commit ends, and the log restores
   /// the rows of a redefined feed as they were before.

@@ -19,8 +19,7 @@ struct Operation {
   var result = Change()
   /// The feed whose change is in `result` and not yet published; -1 for none.
   var pending: FeedNumber = -1
-  /// The feed that the operation redefined or gave other children; -1 for none. Its rows may change even if the
-  /// operation changed none.
+  /// The feed that the operation redefined or gave other children, which may change its rows; -1 for none.
   var redefined: FeedNumber = -1
   /// How the numbers of rows changed, if the change does not tell it because it deletes sections with unknown numbers of rows.
   private(set) var growth: RowGrowth?
@@ -57,8 +56,7 @@ struct Operation {
     result = change
   }
 
-  /// Takes the sections that the last operation added out of its change, if freeing their names takes long. The change is no
-  /// longer valid.
+  /// Takes the sections that the operation added out of its change, if freeing them takes long. It is then not valid.
   @inline(__always)
   mutating func takeManySections() -> [SectionAddition]? {
     if result.sectionsAdded.count < DiscardedElements.many { return nil }
@@ -166,8 +164,7 @@ public struct Publication {
   public let hint: [UInt8]?
 }
 
-/// Receives the changes of commits: once for every changed feed that has a `channel` and a history, after the change
-/// has been applied.
+/// Receives the changes of commits: one for each changed feed with a `channel` and a history, after it was applied.
 public protocol CommitObserver: AnyObject {
   func didChange(_ feed: Feed, by change: borrowing Change, _ publication: Publication)
   /// Like the other function, for a change of one row without a hint.

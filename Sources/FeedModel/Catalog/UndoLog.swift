@@ -3,8 +3,7 @@
 /// Undoing restores the exact state: rows return to their places, elements to their versions and to their place in the
 /// order of change. Until the commit ends, the log owns the versions that the steps replaced.
 ///
-/// Invariant: the positions of structural steps ascend and do not exceed the number of entries. There are no entries while
-/// the log does not record.
+/// Invariant: the positions of structural steps ascend, and are within the entries, of which an idle log has none.
 final class UndoLog {
   struct Entry {
     enum Step: UInt8 {

@@ -208,8 +208,7 @@ extension CollectionState {
     return SortOrder.compare(before, SortOrder.key(order, in: text.keys)) != 0
   }
 
-  /// The place of a version with these sort keys in a bin: before the first row that sorts after it, or at the end of an
-  /// unsorted bin.
+  /// The place for these sort keys in a bin: before the first row that sorts after them; at the end if it is unsorted.
   private func place(_ keys: UnsafeRawBufferPointer, in bin: Int) -> (gap: PositionTree.Gap, key: UInt64) {
     let rows = bins[bin].section.rows
     let order = bins[bin].order
@@ -225,8 +224,7 @@ extension CollectionState {
   }
 }
 
-/// Bulk loading of an empty collection: rows are sorted once at the end. This costs a fraction of finding each place in
-/// a large tree.
+/// Bulk loading of an empty collection: rows are sorted once at the end, which costs a fraction of finding each place.
 extension CollectionState {
   /// Starts deferred mode of an empty state: updates only record which bins hold an element.
   /// - Parameter count: the number of elements that are expected. What grows to it later would be moved at once.
@@ -277,8 +275,7 @@ extension CollectionState {
 
 /// The bins that hold each element while a collection is bulk loaded and its rows are not sorted yet.
 ///
-/// Rows with equal keys are in the order in which they entered the bin or last changed their key, so recording this
-/// order is enough.
+/// Rows with equal keys are in the order in which they came or changed their key, so recording that is enough.
 struct DeferredRows {
   /// For every bin and handle, the number of the arrival; 0 if the element is not in the bin.
   private var arrivals: [[UInt32]]

@@ -5,8 +5,7 @@ import FeedQuery
 /// A collection: one section for every bin, with the elements that the filter of the bin accepts, in the order of the
 /// bin. With sections by value, it has one section for every value and no bins.
 ///
-/// Invariant: there is one feed for every bin of the current definition, in order, and each shows the section of its
-/// index.
+/// Invariant: there is one feed for every bin of the definition, in order, and each shows the section of its index.
 public final class CollectionKind: FeedKind {
   private let number: FeedNumber
   private(set) var state: CollectionState {

@@ -225,8 +225,7 @@ struct SectionComparison {
     }
   }
 
-  /// Pairs the rows of elements that left exactly one section and entered exactly one other (`Protocol/README.md`, "The
-  /// change").
+  /// Pairs the rows of elements that left one section and entered one other (`Protocol/README.md`, "The change").
   private mutating func pairCrossings(_ news: [SectionRange]) {
     if left.isEmpty { return }
     var crossings = [Crossing](repeating: Crossing(), count: new.elements.endHandle, pace)

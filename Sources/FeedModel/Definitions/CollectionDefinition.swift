@@ -2,8 +2,7 @@ import FeedChange
 import FeedJSON
 import FeedQuery
 
-/// The definition of a `collection` feed: the identity of its elements, its bins and its retention (Protocol/README.md,
-/// "Collections").
+/// The definition of a `collection` feed: identity, bins and retention (Protocol/README.md, "Collections").
 ///
 /// Invariant: there is at least one bin, no two bins have the same name, and each has at most `maxSortTerms` sort terms.
 public struct CollectionDefinition: Equatable, Sendable {
@@ -142,8 +141,7 @@ extension CollectionDefinition.Bin {
 struct SlowFilters {
   private(set) var smallest = Int.max
 
-  /// Follows that a feed was added to the table, removed or redefined. O(1), or O(feeds) if one with the least size was
-  /// removed or redefined.
+  /// Follows that a feed was added to the table, removed or redefined. O(1), or O(feeds) if it had the least size.
   mutating func follow(_ feed: Feed, formerly former: Int, in table: FeedTable) {
     let size = table.byName[feed.name] === feed ? feed.kind.rows?.slowSize ?? .max : .max
     if size <= smallest { smallest = size } else if former == smallest { refresh(from: table) }

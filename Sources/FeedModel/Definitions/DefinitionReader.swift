@@ -4,8 +4,7 @@ import FeedQuery
 
 /// Reads the members of a definition. An error names the member and the expected value.
 ///
-/// Each method returns nil, or its default, if the member is absent. Strings whose length is limited are refused without
-/// being decoded.
+/// Each method returns nil, or its default, for an absent member. Strings that are too long are not decoded.
 struct DefinitionReader {
   let object: JSONView
   /// The prefix of the members' names in errors, such as `bins[2].`; empty for the definition itself.

@@ -55,8 +55,7 @@ extension FeedDefinition.Content {
 }
 
 extension FeedDefinition {
-  /// Reads the parameters of `define` (Protocol/README.md, "Definitions"). Ignores unknown members; see
-  /// `KnownMembers`.
+  /// Reads the parameters of `define` (Protocol/README.md, "Definitions"), but not unknown members; see `KnownMembers`.
   /// - Parameter defaultKind: the kind of a definition that names none; nil if it must name one.
   /// - Throws: `invalidParams` with the name of the member, `badQuery` with the offset of the error in a filter or path, or
   ///   `limitExceeded`.

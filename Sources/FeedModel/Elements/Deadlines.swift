@@ -22,8 +22,7 @@ final class Deadlines {
     Deadlines(path: path, elements: elements, keyIndex: keyIndex, order: order.copy(pace))
   }
 
-  /// Appends the key of an element: its length in 4 bytes, then the expiry time; length 0 if the element does not
-  /// expire.
+  /// Appends the key of an element: its length in 4 bytes, then the expiry time; length 0 if there is none.
   func appendKey(of element: JSONView, to keys: inout ByteBuffer) {
     guard let moment = path.resolve(element).flatMap(Timestamp.instant) else { return keys.appendUInt32BigEndian(0) }
     keys.appendUInt32BigEndian(8)

@@ -38,8 +38,7 @@ public final class ElementTable {
     private var mutations = 0
   #endif
 
-  /// The address of a version, which is a multiple of 16, plus 2 for a retired element; in a free place twice the next free
-  /// handle, plus 1.
+  /// The address of a version, a multiple of 16, plus 2 if it is retired; if free, twice the next free handle plus 1.
   private struct Place {
     private(set) var bits: UInt
 
@@ -124,8 +123,7 @@ public final class ElementTable {
     return handle
   }
 
-  /// Removes an element from the order and the counts. Its handle and text stay until `free`, so that `revive` can undo
-  /// the removal.
+  /// Removes an element from the order and the counts. Its handle and text stay until `free`, for `revive`.
   func retire(_ handle: UInt32) {
     order?.unlink(handle)
     places[Int(handle)].retire()
@@ -153,8 +151,7 @@ public final class ElementTable {
     firstFree = handle
   }
 
-  /// Replaces the text of an element by one that has its own `changedAt`. Returns the old text, whose ownership passes to
-  /// the caller. O(1).
+  /// Replaces the text of an element by one with its own `changedAt`. Returns the old one, which the caller owns. O(1).
   func exchange(_ handle: UInt32, _ text: ElementText) -> ElementText {
     let before = self.text(of: handle)
     let footprint = text.footprint
@@ -194,8 +191,7 @@ public final class ElementTable {
 
   func reserve(_ count: Int) {
     if count <= capacity { return }
-    // Places are plain bytes. The system moves the pages of a large block without copying them, and pages that were not
-    // written take no memory.
+    // The system moves the pages of a large block without copying them, and unwritten pages take no memory.
     places = Self.room(places, count)
     capacity = count
     order?.reserve(count)
@@ -215,8 +211,7 @@ extension ElementTable {
   @inline(__always)
   func newer(than handle: UInt32) -> UInt32 { order?.newer(than: handle) ?? Self.none }
 
-  /// Keeps the order of change from now on, and sorts it by the times of change, then of arrival. O(n log n); O(n) if it is
-  /// sorted.
+  /// Keeps the order of change from now on, sorted by the times of change, then of arrival. O(n log n); O(n) if sorted.
   func keepOrder(_ pace: Pace = Pace()) {
     let handles = sorted(pace) { $0.changedAt.nanoseconds }
     let order = ChangeOrder(capacity: capacity)
@@ -227,8 +222,7 @@ extension ElementTable {
     self.order = order
   }
 
-  /// Sorts the order of change by time, after elements were added in another order, if it is kept. O(n log n); O(n) if it is
-  /// sorted.
+  /// Sorts the order of change, if it is kept, after elements were added in another order. O(n log n); O(n) if sorted.
   func sortByChange(_ pace: Pace = Pace()) { if order != nil { keepOrder(pace) } }
 
   /// Moves an element in the order of change to just before `newer`, or to the newest end.

@@ -89,8 +89,7 @@ struct SortOrder: Sendable {
     }
   }
 
-  /// Appends bytes with 0xFF after each zero, and two zeros at the end. This keeps the order, and no result is a prefix of
-  /// another.
+  /// Appends bytes with 0xFF after each zero, and two zeros at the end: in the same order, none a prefix of another.
   private static func appendDelimited(_ bytes: UnsafeRawBufferPointer, to buffer: inout ByteBuffer) {
     var rest = bytes
     while let start = rest.baseAddress, let zero = memchr(start, 0, rest.count) {

@@ -267,8 +267,7 @@ public final class Feed {
     if entries > Self.fewEntries, pace.isActive { history?.prepare(for: entries, pace) }
   }
 
-  /// Sets the revision and records the change of a commit, with `shift` added to its sections. Returns false if the
-  /// feed has no history.
+  /// Sets the revision and records the change, with `shift` added to its sections. Returns false without a history.
   /// - Parameter change: not modified; `inout` avoids reference counting of its lists.
   @inline(__always)
   func record(_ change: inout Change, shift: UInt32, revision: UInt64, at moment: Instant, _ pace: Pace?) -> Bool {

@@ -19,8 +19,7 @@ public protocol FeedKind: AnyObject {
   func locate(_ index: Int) -> (section: any FeedSection, row: Int)
   /// The path of the row at an index in `0..<rowCount` of the flattened order.
   func path(ofFlat index: Int) -> IndexPath
-  /// Returns a snapshot of all sections, in parts. They must be read one after another, and can be read while the feed
-  /// changes.
+  /// Returns a snapshot of all sections, in parts that are read one after another while the feed may change.
   func makeSnapshots() -> [SectionsSnapshot]
   /// The element at the path of an existing row. O(log n).
   func element(at path: IndexPath) -> ElementText
@@ -32,8 +31,7 @@ public protocol FeedKind: AnyObject {
   var rows: RowStore? { get }
   /// The feeds of the bins, by section; empty unless this is a collection.
   var bins: [Feed] { get }
-  /// Redefines `feed`, which is of this kind. Leaves the change of its rows in the current operation, and logs how to
-  /// undo it.
+  /// Redefines `feed`, of this kind. Leaves the change of its rows in the operation, and logs how to undo it.
   /// - Throws: `definitionConflict` for a definition of another kind; otherwise the errors of `define`.
   func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError)
 }
@@ -65,8 +63,7 @@ protocol DerivedKind: FeedKind {
   /// sets the published state and returns the number of sections before those of the source. Otherwise returns nil, without any
   /// effect, and the change must be derived.
   func shareChange(ofSourceAt place: Int) -> Int?
-  /// Called when sections of a source may have been added or removed. Returns whether sections of this feed may have
-  /// changed too.
+  /// Called when sections of a source may have come or gone. Returns whether those of this feed may have changed.
   func sourceSectionsDidChange() -> Bool
   /// Sets the published state from the sources, after these were restored from an image.
   func sourcesWereRestored()

@@ -105,8 +105,7 @@ public final class FeedSnapshot: SectionSnapshot {
   public let sectionCounts: [UInt32]
   /// The index of the section of the next row; the number of sections at the end.
   public private(set) var section = 0
-  /// The rows of sections that were not read to their end, those of the next row last, each with the index after its last
-  /// section.
+  /// The rows of sections not read to their end, the next row last, each with the index after its last section.
   private var sources: [(rows: any SectionSnapshot, end: Int)] = []
   /// The number of rows of the current section that were read.
   private var row = 0

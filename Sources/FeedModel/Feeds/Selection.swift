@@ -3,8 +3,7 @@ import FeedJSON
 
 /// The selection of a feed, shared by all its watchers (Protocol/README.md, "Selection").
 ///
-/// The selection follows rows, not positions: a selected row stays selected when it moves, and is deselected when it is
-/// deleted.
+/// The selection follows rows, not positions: a selected row stays so when it moves, and is deselected when deleted.
 ///
 /// A row obeys the rules of each feed that it comes from. In a composed feed, rows of a child with `"multiple": false`
 /// replace each other in the selection, and rows of a child with `"selectable": false` cannot be selected.

@@ -240,8 +240,7 @@ public final class History {
     #endif
   }
 
-  /// Frees memory of discarded changes once it is much. Moves at most `most` words of the others, and returns how many it
-  /// moved.
+  /// Frees much memory of discarded changes. Moves at most `most` words of the others, and returns how many it moved.
   func compact(moving most: Int) -> Int {
     defer { compactMarks() }
     return words.shrink(moving: most)
@@ -312,8 +311,7 @@ public final class History {
     return index < marks.count ? marks[index] : nil
   }
 
-  /// Reads the records whose words are in a ring, from its start to its end. The words may be anything. Returns nil if they are
-  /// not whole records.
+  /// Reads the records whose words, which may be anything, are in a ring. Returns nil if they are not whole records.
   static func records(in words: borrowing WordRing, after revision: UInt64, at time: UInt64) -> [HistoryDump.Record]? {
     var records: [HistoryDump.Record] = []
     var cursor = Cursor(position: words.start, to: revision, at: time)

@@ -237,8 +237,7 @@ extension WordRing {
     return end
   }
 
-  /// The position after the last word of the change at `start`, whose words may be anything; nil if they are not a whole change
-  /// within the ring.
+  /// The position after the change at `start`, whose words may be anything; nil if they are not a whole change.
   func verifiedEndOfChange(at start: UInt64) -> UInt64? {
     let left = end &- start
     guard left > 0 else { return nil }

@@ -106,8 +106,7 @@ struct WordRing: ~Copyable {
   /// The number of words for which there is memory.
   var capacity: Int { Int(mask) &+ 1 }
 
-  /// Halves the memory as often as the words then still leave a quarter of it free. Moves at most `most` words. Returns the
-  /// number of words moved.
+  /// Halves the memory while a quarter of it then stays free. Moves at most `most` words, and returns their number.
   mutating func shrink(moving most: Int) -> Int {
     var smaller = capacity
     while smaller > Self.least, count <= smaller / 8 &* 3 { smaller /= 2 }

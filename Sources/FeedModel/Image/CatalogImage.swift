@@ -78,8 +78,7 @@ extension Catalog {
       } + [FeedImage(table.list, sections: [])])
   }
 
-  /// The rows of a feed that images contain; nil for a feed that shows rows of other feeds, and for one whose rows are read
-  /// again at each start.
+  /// The rows of a feed that images contain; nil if it shows others, or its rows are read again at each start.
   func storedRows(of feed: Feed) -> RowStore? {
     if let rows = feed.kind.rows { return rows }
     guard let rows = (feed.kind as? ManagedKind)?.kept else { return nil }
@@ -129,8 +128,7 @@ extension FeedImage {
 
   /// The revision before the first recorded change.
   ///
-  /// It can rise while the image is read, because old changes are discarded. Read it after the last part, and ignore
-  /// the changes up to it.
+  /// It can rise while the image is read, because old changes are discarded. Read it last, and ignore earlier changes.
   public func historyBase(of bin: Int?) -> UInt64? { kept(bin)?.base }
 
   /// Appends the changes after revision `last` up to `revision` to `out` as a row of ``HistoryRecords``: at least one, and at

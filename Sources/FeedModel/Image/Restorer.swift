@@ -7,8 +7,7 @@ public struct RestoreError: Error, Equatable, Sendable {
   public let reason: String
 }
 
-/// Restores the content of one feed from an image: first the elements, numbered from 0, then the rows of each section
-/// in order.
+/// Restores a feed from an image: first the elements, numbered from 0, then the rows of each section in order.
 ///
 /// Filters and sorts are not evaluated again, so the rows have exactly the stored order.
 public final class Restorer {

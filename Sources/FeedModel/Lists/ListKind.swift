@@ -89,8 +89,7 @@ public final class ListKind: SingleSectionKind {
     commit.finishOperation(on: number, state, since: position)
   }
 
-  /// Runs an operation on the rows, as ``Commit/operate(on:_:rows:_:)``. A long commit changes a copy of them, so that others
-  /// can read the rows before.
+  /// Runs an operation on the rows, as ``Commit/operate(on:_:rows:_:)``. A long commit changes a copy of them.
   private func operate(
     in commit: Commit, rows: Int = 0, steps: Int? = nil, _ body: (ListState) throws(FeedError) -> Void
   ) throws(FeedError) {

@@ -79,8 +79,7 @@ final class ListState: RowStore {
     step.deleted.append(IndexPath(section: 0, row: UInt32(row)))
   }
 
-  /// Replaces the element of a row. An equal element is no change. An element with another identity is a new row. O(log
-  /// n).
+  /// Replaces the element of a row, unless it is equal. An element with another identity is a new row. O(log n).
   /// - Throws: `noIdentity`, `duplicateIdentity` or `limitExceeded`, without any effect.
   func replace(_ given: JSONView, at row: Int, index place: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
@@ -125,8 +124,7 @@ final class ListState: RowStore {
     insertRow(handle, section: 0, at: row, key: 0, log)
   }
 
-  /// Replaces the compact text of an element, whose identity must be that of the last `find`. Returns whether the text
-  /// changed.
+  /// Replaces the compact text of an element, with the identity of the last `find`. Returns whether the text changed.
   func exchange(_ handle: UInt32, _ element: JSONView, now: Instant, _ log: UndoLog) throws(FeedError) -> Bool {
     if Self.equal(elements.text(of: handle).text, element.text) { return false }
     try checkRoom(for: element, replacing: handle, log)

@@ -51,8 +51,7 @@ public final class ManagedKind: FeedKind {
     try state.find(id, index: 0, isID: true).map { state.found($0) }
   }
 
-  /// Replaces all rows. Rows with the same identity stay if they keep their order, otherwise they move. Rows with
-  /// another text are updated.
+  /// Replaces all rows. Those with the same identity stay in their order, or move, and are updated if they differ.
   /// - Throws: `noIdentity`, `invalidParams` if two rows have the same identity, or `limitExceeded`, without any
   ///   effect.
   public func set(_ rows: ManagedRows, in commit: Commit) throws(FeedError) {
@@ -206,8 +205,7 @@ public struct SourceStatus: Equatable, Sendable {
   public func saysTheSame(as other: SourceStatus) -> Bool { state == other.state && message == other.message }
 }
 
-/// The definition of a `managed` feed: a query on another program's SQLite database (Protocol/config.md, "Managed
-/// feeds").
+/// The definition of a `managed` feed: a query on an SQLite database (Protocol/config.md, "Managed feeds").
 ///
 /// The model does not read the database: `ManagedKind.set` receives the rows.
 public struct ManagedDefinition: Equatable, Sendable {
@@ -268,8 +266,7 @@ public struct ManagedRows: Sendable, Equatable {
 
   private(set) var bytes: [UInt8] = []
   private(set) var entries: [Entry] = []
-  /// What follows the name of the feed in the names of sections, in order of first appearance; "" is the section of rows
-  /// without a value.
+  /// What follows the feed's name in those of sections, by first appearance; "" is the section of rows without a value.
   public private(set) var sections: [String] = []
   private var places: [ExactText: Int] = [:]
 

@@ -216,8 +216,7 @@ func resized(_ memory: UnsafeMutableRawPointer?, byteCount: Int) -> UnsafeMutabl
   return result
 }
 
-/// A map from item handles to their leaves: an array in chunks, so that growing moves nothing, and handles without an item
-/// nearby take no memory.
+/// A map from handles to their leaves, in chunks: growing moves nothing, and handles without items take no memory.
 ///
 /// Invariant: a chunk has `chunkSize` entries; only if `capacity` is less, the first one has so many and is the only one. Items
 /// from `capacity` on, and those of missing chunks, are in no leaf.

@@ -84,8 +84,7 @@ extension PositionTree {
     sampleInvariants()
   }
 
-  /// The place for an item that is inserted at `row`: after the item before it. Between two leaves it is the end of the left
-  /// one.
+  /// The place for an item that is inserted at `row`: after the item before it, if need be at the end of a leaf.
   @inline(__always)
   func locateGap(before row: Int) -> Place {
     if row > 0 {
@@ -155,8 +154,7 @@ extension PositionTree {
 
   /// Splits a full leaf so that an item can be inserted at `place`. Returns the new position of that place.
   ///
-  /// At both ends of the tree a new leaf is started, so that a list that grows there has full leaves. Elsewhere half of the
-  /// items move to a new leaf.
+  /// At both ends of the tree a new leaf is started, so that leaves there are full. Elsewhere half of the items move.
   func makeRoom(at place: Place, for key: UInt64) -> Place {
     let (leaf, offset) = place
     let header = leaves.header(leaf)
@@ -233,8 +231,7 @@ extension PositionTree {
     setParent(ofChildren: slot..<count + 1, to: parent)
   }
 
-  /// Splits a full inner node so that a child of `size` items can be inserted at `slot`. Returns the node, slot and start of
-  /// that child.
+  /// Splits a full inner node for a child of `size` items at `slot`. Returns the node, slot and start of that child.
   private func makeRoom(
     in node: NodeID, _ slot: Int, _ start: UInt32, size: UInt32, key: UInt64
   ) -> (NodeID, Int, UInt32) {

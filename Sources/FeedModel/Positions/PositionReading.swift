@@ -4,8 +4,7 @@ extension PositionTree {
   /// The position of an item: its leaf, and its offset in the leaf.
   typealias Place = (leaf: NodeID, offset: Int)
 
-  /// The place between two rows for a new item: after the item before it, and at the beginning of the tree. Valid until the
-  /// tree changes.
+  /// The place for a new item, after the item before it or at the beginning of the tree. Valid until the tree changes.
   struct Gap {
     /// The row that a new item would have.
     let row: Int

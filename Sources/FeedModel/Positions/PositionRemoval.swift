@@ -66,8 +66,7 @@ extension PositionTree {
 
 /// Merging of underfull nodes.
 ///
-/// A node is at least a quarter full. The first and the last node of each level are exempt, so that a list that shrinks at an
-/// end moves no items.
+/// A node is at least a quarter full, except at the ends of a level, so that a list that shrinks there moves no items.
 extension PositionTree {
   var leafMinimum: Int { leafLimit / 4 + 1 }
   var innerMinimum: Int { innerLimit / 4 + 1 }

@@ -40,8 +40,7 @@ public final class PositionTree {
     self.init(keyed: keyed, leafLimit: LeafPool.capacity, innerLimit: InnerPool.capacity)
   }
 
-  /// Creates an empty tree with smaller nodes, so that small tests split and merge nodes in every way. Limits are at
-  /// least 4.
+  /// Creates an empty tree with smaller nodes, of at least 4, so that small tests split and merge them in every way.
   init(keyed: Bool, leafLimit: Int, innerLimit: Int) {
     (self.keyed, self.leafLimit, self.innerLimit) = (keyed, leafLimit, innerLimit)
     leaves = LeafPool(keyed: keyed)

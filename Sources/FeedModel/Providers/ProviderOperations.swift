@@ -38,8 +38,7 @@ extension ProviderKind {
     try catalog.commit.budget.use(children: children.count, of: catalog.table[number])
   }
 
-  /// Counts the rows of children that come to be shown or change their order, in this feed and in all that show it, before anything is
-  /// done.
+  /// Counts the rows of children that come to be shown or change their order, here and in all feeds above, beforehand.
   /// - Parameter children: those that will be shown, or a part of them.
   private func useRows(of children: [Feed], in catalog: Catalog) throws(FeedError) {
     let commit = catalog.commit

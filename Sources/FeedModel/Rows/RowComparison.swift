@@ -3,8 +3,7 @@ import FeedJSON
 
 /// The change between two states of which all rows are known.
 ///
-/// All rows are listed as deleted and added, and those of both states as moved. `normalizingMoves()` then chooses the rows that
-/// stay: as many as possible.
+/// All rows are listed as deleted and added, those of both as moved. `normalizingMoves()` then keeps most of them.
 extension Change {
   /// Returns the change between two states of a list.
   /// - Parameters:
@@ -48,8 +47,7 @@ extension [IndexPath] {
 }
 
 extension Change {
-  /// Replaces the change by one that leads a list to the same rows and moves as few of them as possible. Changes nothing if
-  /// this one moves no more.
+  /// Replaces the change by one that leads a list to the same rows and moves as few as possible, if that moves fewer.
   ///
   /// A change that moves the first three of four rows behind the last becomes one that moves the last row.
   /// - Parameter count: the number of rows before the change.
@@ -255,8 +253,7 @@ extension RowStore {
     return change
   }
 
-  /// Converts a simplified change of all rows as one section to a change of the keyed sections, in `change`, which is
-  /// empty.
+  /// Converts a simplified change of all rows as one section to one of the keyed sections, in `change`, which is empty.
   /// - Parameter isStep: whether the change is a single step, which needs no simplification.
   func divide(
     _ flat: borrowing Change, by keyed: KeyedSections, since scope: KeyedSections.Scope, _ log: UndoLog,

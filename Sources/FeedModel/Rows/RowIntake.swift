@@ -98,8 +98,7 @@ struct ElementScratch: ~Copyable {
 
 /// The elements of an array of a request as compact texts. Valid as long as the bytes of the request and this buffer.
 ///
-/// Elements with white space are copied without it into one document, so that any two elements can be compared as
-/// texts.
+/// Elements with white space are copied without it into one document, so that any two can be compared as texts.
 final class ElementBuffer {
   private var bytes = ByteBuffer()
   private var scanner = JSONScanner(maxDepth: Limits.largestDepth)

@@ -168,8 +168,7 @@ struct Expiry {
   /// The moment when the next element of any feed expires; nil if none will. O(log n).
   var next: Instant? { order.count == 0 ? nil : Instant(nanoseconds: order.key(at: 0)) }
 
-  /// At most `limit` feeds that have an expired element at `now`, in the order of names: those after `name`, then those from the
-  /// first name on. O(feeds).
+  /// At most `limit` feeds with an expired element at `now`, by name: those after `name`, then those before. O(feeds).
   func due(at now: Instant, after name: String, limit: Int) -> [Feed] {
     var due: [Feed] = []
     let start = named.indices.partitionPoint { named[$0].name <= name }

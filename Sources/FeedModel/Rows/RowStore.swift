@@ -324,8 +324,7 @@ final class RowSnapshot: SectionSnapshot {
   func charge(to memory: SnapshotMemory) { rows.charge(to: memory) }
 }
 
-/// One section of a collection with one section for each value of a key, created when it is asked for. Valid until the
-/// next mutation.
+/// One section of a collection with sections by value, made when it is asked for. Valid until the next mutation.
 final class KeyedSection: FeedSection {
   private let id: UInt32
   private let owner: KeyedSections

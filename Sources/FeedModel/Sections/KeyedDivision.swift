@@ -156,8 +156,7 @@ struct KeyedDivision {
 
 /// Finds the sections by value whose rows changed in a scope, in order.
 ///
-/// A section that lost its last row and one that was created later can have the same key. They are one section, which
-/// changed.
+/// A section that lost its last row and one that was created later can have the same key: one section, which changed.
 private struct ChangedSections {
   private let sections: KeyedSections
   private let scope: KeyedSections.Scope

@@ -12,8 +12,7 @@ import FeedChange
 /// A section that loses its last row stays without rows: rows with its key that come back in the same commit are in a new
 /// section. Only an undo gives it rows again. `KeyedDivision` reports two sections with one key as one.
 ///
-/// Invariant: `order` has exactly the sections with rows. Identifiers of sections without rows are free, or were touched in
-/// the open commit.
+/// Invariant: `order` has exactly the sections with rows; other identifiers are free, or touched in the open commit.
 final class KeyedSectionTable {
   /// The identifier of no section.
   static let none = UInt32.max

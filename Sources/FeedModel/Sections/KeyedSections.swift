@@ -218,8 +218,7 @@ final class KeyedSections {
     return remove(handle, next: row, version: flat.elements.text(of: handle))
   }
 
-  /// Records that a row will be removed with many others. `didRemoveAll` must follow when they are removed. Returns the
-  /// identifier of its section.
+  /// Records that a row will be removed with many others, before `didRemoveAll`. Returns the identifier of its section.
   func willRemove(_ handle: UInt32, _ log: UndoLog) -> UInt32 {
     note(log)
     let id = table.section(of: handle)

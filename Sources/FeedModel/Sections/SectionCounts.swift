@@ -2,8 +2,7 @@ import FeedChange
 
 /// The row counts of the sections of a feed, in order, and their prefix sums.
 ///
-/// A treap: a search tree by position that is also a heap by random priorities. All operations on one section are O(log
-/// sections).
+/// A treap: a search tree by position, and a heap by random priorities. Operations on one section are O(log sections).
 ///
 /// Invariant: `size` and `rows` of a node count the nodes and rows of its subtree.
 struct SectionCounts {
@@ -260,8 +259,7 @@ private struct SectionStart {
 ///
 /// A class, so that an array of changes is copied and searched without counting references to the lists of each.
 final class FlatChange: Sendable {
-  /// The rows after the change that may show other elements: updated ones and moved ones, unless the move keeps
-  /// the element.
+  /// The rows after the change that may show other elements: updated ones, and moved ones that do not keep theirs.
   let replaced: [Int]
   private let deleted: [Int]
   private let added: [Int]

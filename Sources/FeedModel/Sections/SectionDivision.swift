@@ -88,8 +88,7 @@ struct SectionDivision {
     IndexPath(section: section.index, row: row - section.start)
   }
 
-  /// Adds a pair of entries of the list's change. Must be called in ascending order, after all calls of `delete` and
-  /// `add`.
+  /// Adds a pair of entries of the list's change. Called in ascending order, after all calls of `delete` and `add`.
   mutating func move(_ move: Move) {
     pair(deletedPlaces[Int(move.deleted)], move.added, keepsElement: move.keepsElement)
   }

@@ -37,8 +37,7 @@ enum SectionName {
     if isPlain(string) { name.append(string) } else { name.appendJSONString(utf8: string) }
   }
 
-  /// Whether a string is named by its own characters: it has UTF-8, begins with no quotation mark, and is not named like a
-  /// number, true or false.
+  /// Whether a string names itself: it has UTF-8, begins with no quotation mark, and is not like a number or boolean.
   static func isPlain(_ string: UnsafeRawBufferPointer) -> Bool {
     switch string.first {
     case UInt8(ascii: "\""): return false
@@ -59,8 +58,7 @@ enum SectionName {
 }
 
 extension ManagedRows {
-  /// What follows the name of the feed in the name of the section for a text; empty for a text that has none, because it is empty
-  /// or too long.
+  /// What follows the feed's name in the name of the section for a text; empty for a text that is empty or too long.
   public static func sectionName(ofText text: String) -> String {
     var text = text
     if text.isEmpty || text.utf8.count > SectionName.longest { return "" }

@@ -9,8 +9,7 @@ extension SlotsLayout {
   ///   - retyped: rows of the new list, ascending, that show another type.
   ///   - isReplaced: whether a row of the new list shows another element, if its content lists it so.
   ///
-  /// The result is in section 0. A row that moved in its content but not in the list is listed as updated, unless the
-  /// move keeps the element.
+  /// The result is in section 0. A row that moved in its content only is updated, unless the move keeps the element.
   ///
   /// O(c · (log c + p) + p · types) for c changed rows, places and blocks and a pattern of p types, independent of the lengths
   /// of the list and the contents, and of the fixed rows that stay. A row has other neighbours than before, and is a block of its own, if
@@ -196,8 +195,7 @@ struct SlotsDifference {
     return reach
   }
 
-  /// Finds the order of the new rows, and marks the blocks outside the heaviest chain that ascends in both lists. O(blocks ·
-  /// log blocks).
+  /// Finds the order of the new rows, and the blocks outside the heaviest ascending chain. O(blocks · log blocks).
   private mutating func markMovedBlocks(_ pace: Pace?) {
     var order = Array(blocks.indices)
     defer { byNewRow = order }

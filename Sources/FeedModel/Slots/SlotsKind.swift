@@ -146,14 +146,12 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
     return layout.change(to: shown.layout, contents: contents, retyped: retyped, pace, isReplaced: isReplaced)
   }
 
-  /// Whether a row that a content lists as updated since `start` shows another element or type here. Types of the contents
-  /// may be hidden.
+  /// Whether a row that is listed as updated since `start` shows another element or type here; types may be hidden.
   private func isReplaced(_ row: UInt32, since start: Instant) -> Bool {
     plan.showsOwnTypes || shown.element(at: Int(row)).changedAt > start
   }
 
-  /// Appends the rows that show updated rows of a content. Requires that no row was added, deleted or moved. O(updates
-  /// · log).
+  /// Appends the rows that show updated rows of a content, of which none came, went or moved. O(updates · log).
   private func appendUpdates(
     _ source: borrowing Change, shift: UInt32, of type: Int, _ published: Published, to updated: inout [IndexPath]
   ) {

@@ -148,8 +148,7 @@ public final class SlotsLayout: Sendable {
   /// The row that is number `base` without the fixed rows.
   func row(ofBase base: Int) -> Int { base + fixed.count(beforeBase: base) }
 
-  /// The number of rows of a type before the row that is number `base` without the fixed rows, which may be the end. O(log
-  /// (pattern length · types)).
+  /// The rows of a type before row `base` without the fixed rows, maybe the end. O(log (pattern length · types)).
   ///
   /// Without the fixed rows, a list shows the rows of each type in order from the first.
   func count(of type: Int, beforeBase base: Int) -> Int {

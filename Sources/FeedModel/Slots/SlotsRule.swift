@@ -93,8 +93,7 @@ struct SlotsBuilder {
 
   private func remaining(_ type: Int) -> Int { counts[type] - used[type] }
 
-  /// Processes one pass step by step. Returns the types that it shows, and whether processing ends in it. `append`
-  /// counts the rows as used.
+  /// Processes one pass. Returns its types, and whether processing ends in it. `append` counts the rows as used.
   private mutating func pass(over list: [Int]) -> (types: [Int], ended: Bool) {
     var types: [Int] = []
     var foundEmpty = false
@@ -122,8 +121,7 @@ struct SlotsBuilder {
     return (types, false)
   }
 
-  /// The types of every pass before the next one that finds a type newly empty, and the number of such passes; nil if
-  /// the next pass is that one.
+  /// The types of the passes before one that finds a type newly empty, and their number; nil if it is the next one.
   private mutating func steadyPasses() -> (types: [Int], passes: Int)? {
     var types: [Int] = []
     var foundEmpty = false

@@ -228,8 +228,7 @@ final class ViewJudge {
     order == nil ? UnsafeRawBufferPointer(start: nil, count: 0) : SortOrder.key(0, in: keys.bytes)
   }
 
-  /// The first bytes of ``key``. No key is a prefix of another, so equal prefixes of keys that are not long mean equal
-  /// keys.
+  /// The first bytes of ``key``. No key is a prefix of another, so equal prefixes of short keys mean equal keys.
   var prefix: UInt64 { order == nil ? 0 : SortOrder.prefix(of: key) }
   var isLong: Bool { key.count > 8 }
 }

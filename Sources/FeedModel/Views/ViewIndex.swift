@@ -1,8 +1,7 @@
 import FeedChange
 import FeedJSON
 
-/// The rows of a source that a view with a filter or a sort shows, in the order of the view, before the window is
-/// applied.
+/// The rows of a source that a view with a filter or a sort shows, in the order of the view, before the window.
 ///
 /// Every row of the source has a handle. Invariant: `all` has the handles of all rows of the source in flattened order,
 /// as of the last change that was followed; `kept` has those that the filter accepts, ascending by sort key, then by
@@ -93,8 +92,7 @@ final class ViewIndex {
     return row
   }
 
-  /// Returns a snapshot of the current elements of a range, which can be read while the index changes; nil if rows have
-  /// types of their own.
+  /// Returns a snapshot of the elements of a range, read while the index changes; nil if rows have types of their own.
   func makeSnapshot(of range: Range<Int>) -> RowSnapshot? {
     types.isEmpty ? kept.makeSnapshot(of: range, ownedBy: self) { [unowned self] in texts[Int($0)] } : nil
   }
@@ -215,8 +213,7 @@ final class ViewIndex {
     return SortOrder.compare(other.key, judge.key) == 0
   }
 
-  /// Inserts an accepted row at its place, and returns the place. Rows that leave have been removed. O(log n), and O(log²
-  /// n) among equal keys.
+  /// Inserts an accepted row and returns its place. Rows that leave are gone. O(log n), O(log² n) among equal keys.
   @discardableResult
   private func insert(_ arrival: Arrival) -> Int {
     if arrival.isLong { judge.makeKey(texts[Int(arrival.handle)]) }

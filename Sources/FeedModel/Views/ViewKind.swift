@@ -1,8 +1,7 @@
 import FeedChange
 import FeedJSON
 
-/// A feed with one section that shows a window of the rows of one other feed, filtered and sorted (Protocol/README.md,
-/// "Views").
+/// A feed with one section: a window of the rows of one other feed, filtered and sorted (Protocol/README.md, "Views").
 ///
 /// Invariant: after each commit, `published` holds the plan of the section and the row counts of its source.
 final class ViewKind: DerivedKind, SingleSectionKind {
@@ -126,8 +125,7 @@ final class ViewKind: DerivedKind, SingleSectionKind {
     if !change.onlyUpdates { counts.advance() }
   }
 
-  /// The change from the rows of the previous plan to those of the current one. If the source is the same, rows that
-  /// both plans show stay.
+  /// The change from the rows of the previous plan to the current ones. With the same source, rows that both show stay.
   private func redefinition(from former: ViewPlan, _ count: Int, _ source: Change, _ pace: Pace) -> Change {
     let before = shown.publishedRows(of: count, as: former, pace)
     shown.rebuild()

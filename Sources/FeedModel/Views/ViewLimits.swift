@@ -242,8 +242,7 @@ extension Commit {
 /// Invariant: while it is open, the account counts the rows.
 struct ViewCharge {
   private var account: Unmanaged<Account>?
-  /// The rows of the source as of the last commit; 0 without an index. Kept when the charge is closed, so that an undone
-  /// removal opens it again.
+  /// The rows of the source as of the last commit; 0 without an index. Kept when the charge is closed, to open again.
   private(set) var rows = 0
 
   mutating func open(_ account: Account) {

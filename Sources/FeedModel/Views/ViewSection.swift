@@ -20,8 +20,7 @@ final class ViewSection: FeedSection {
   /// The change of the rows of the index. The memory is reused.
   private var scratch = Change()
   private let discarded: DiscardedElements
-  /// Lets commits stop while they build the index, follow a change or evaluate the rows between two operations. Reads do not
-  /// stop.
+  /// Lets commits, not reads, stop while they build the index, follow a change or evaluate rows between two operations.
   private let pace: Pace
 
   init(name: String, plan: ViewPlan, counts: RowCounts, limits: Limits, _ discarded: DiscardedElements, _ pace: Pace) {
