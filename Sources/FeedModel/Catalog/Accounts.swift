@@ -30,6 +30,7 @@ public final class Account {
   init(owner: UInt32?, total: Account?) { (self.owner, self.total) = (owner, total) }
 
   public var isEmpty: Bool { feeds == 0 && elements == 0 }
+  fileprivate var sums: [Int] { [feeds, elements, bytes, definitionBytes, selected, viewRows] }
 
   /// Adds elements, or takes them off with negative numbers. O(1).
   @inline(__always)
@@ -203,42 +204,25 @@ public final class Accounts {
   /// - Parameter isRestoring: whether feeds of an image are defined. The rows of `$feeds` then change without a commit, and
   ///   its views are charged at the end.
   func checkInvariants(_ feeds: some Sequence<Feed>, isRestoring: Bool, _ limits: Limits) {
-    var expected: [UInt32?: (feeds: Int, elements: Int, bytes: Int, definitionBytes: Int)] = [:]
-    var selected: [UInt32?: Int] = [:]
-    var viewRows: [UInt32?: Int] = [:]
+    let fresh = Accounts()
     for feed in feeds {
+      let account = fresh.account(of: feed.account?.owner)
       if let view = feed.kind as? ViewKind {
-        viewRows[feed.account?.owner, default: 0] += view.charge.rows
+        account.add(viewRows: view.charge.rows)
         let isExact = view.charge.rows == (view.hasIndex ? view.source.count : 0)
         precondition(isExact || isRestoring, "a view is charged wrong")
       }
-      var sums = expected[feed.account?.owner] ?? (0, 0, 0, 0)
-      if feed.derived != nil { selected[feed.account?.owner, default: 0] += feed.selection.count }
+      if feed.derived != nil { account.add(selected: feed.selection.count) }
       let table = feed.kind is ManagedKind ? nil : feed.kind.rows?.elements
-      sums.feeds += 1
-      sums.elements += table?.count ?? 0
-      sums.bytes += table?.bytes ?? 0
-      sums.definitionBytes += feed.definitionBytes
+      account.add(elements: table?.count ?? 0, bytes: table?.bytes ?? 0)
+      account.add(feeds: 1, definitionBytes: feed.definitionBytes)
       precondition(
         feed.definition.map { $0.storedBytes(limits) == feed.definitionBytes } ?? true, "a definition is charged wrong")
-      expected[feed.account?.owner] = sums
     }
-    var all = (feeds: 0, elements: 0, bytes: 0, definitionBytes: 0)
     for account in Array(users.values) + [unowned] {
-      let sums = expected[account.owner] ?? (0, 0, 0, 0)
-      precondition(
-        sums == (account.feeds, account.elements, account.bytes, account.definitionBytes), "an account is wrong")
-      precondition(selected[account.owner] ?? 0 == account.selected, "selected rows are counted wrong")
-      precondition(viewRows[account.owner] ?? 0 == account.viewRows, "rows of views are counted wrong")
-      all = (
-        all.feeds + sums.feeds, all.elements + sums.elements, all.bytes + sums.bytes,
-        all.definitionBytes + sums.definitionBytes
-      )
+      precondition(account.sums == fresh.account(of: account.owner).sums, "an account is wrong")
     }
-    precondition(
-      all == (total.feeds, total.elements, total.bytes, total.definitionBytes), "the sum of the accounts is wrong")
-    precondition(selected.values.reduce(0, +) == total.selected, "the sum of the selected rows is wrong")
-    precondition(viewRows.values.reduce(0, +) == total.viewRows, "the sum of the rows of views is wrong")
+    precondition(total.sums == fresh.total.sums, "the sum of the accounts is wrong")
   }
 }
 

@@ -21,10 +21,10 @@ extension Catalog {
     try known.account?.checkRoom(feeds: 0, definitionBytes: bytes - former.2, limits)
     if commit.budget.countsReading { try commit.budget.use(children: 0, of: known) }
     try known.kind.redefine(definition, of: known, in: self)
-    known.exchangeDefinition(definition.behaviours, given: definition)
+    known.setDefinition(definition.behaviours, given: definition)
     known.setDefinitionBytes(bytes)
     commit.logStructure {
-      known.exchangeDefinition(former.0, given: former.1)
+      known.setDefinition(former.0, given: former.1)
       known.setDefinitionBytes(former.2)
     }
     try commit.relist(known)
@@ -81,7 +81,7 @@ extension Catalog {
     let feed = try makeFeed(definition, account)
     feed.openAccount(account, definitionBytes: bytes)
     feed.kind.rows?.elements.discarded = discarded
-    feed.exchangeDefinition(definition.behaviours, given: definition)
+    feed.setDefinition(definition.behaviours, given: definition)
     feed.beginHistory()
     table.add(feed)
     graph.link(feed)

@@ -174,6 +174,13 @@ final class FeedGraph {
     }
   }
 
+  /// Exchanges the sources of a feed, or the steps that it takes.
+  func relink(_ feed: Feed, _ exchange: () -> Void) {
+    unlink(feed)
+    exchange()
+    link(feed)
+  }
+
   private func countManagedSource(of feed: FeedNumber, _ difference: Int) {
     let had = hasManagedRows(feed)
     nodes[feed].managedSources += difference

@@ -5,14 +5,8 @@ import FeedJSON
 extension CollectionState {
   /// Upserts one element by identity and leaves the change in `row` or `step`.
   ///
-  /// Each bin judges the element; if the collection is exclusive, only until the first bin accepts it. In each bin the
-  /// element is
-  /// - added if it was absent and is accepted;
-  /// - deleted if it was present and is not accepted;
-  /// - updated if it was present, is accepted and differs, or moved if its new sort key belongs elsewhere;
-  /// - unchanged if it equals the present version.
-  ///
-  /// An element that no bin accepts is not kept. O(bins · log n).
+  /// Each bin judges the element; if the collection is exclusive, only until the first bin accepts it. An element that no
+  /// bin accepts is not kept. O(bins · log n).
   /// - Throws: `noIdentity` or `limitExceeded`, without any effect.
   func update(_ given: JSONView, index place: Int, at now: Instant, _ log: UndoLog) throws(FeedError) {
     beginStep()

@@ -334,15 +334,10 @@ public final class Feed {
 
   // MARK: Definition
 
-  /// Sets the members of the definition that every kind has. Returns the previous values, for undo.
-  @discardableResult
-  func exchangeDefinition(_ behaviours: Behaviours, given: FeedDefinition?) -> (
-    behaviours: Behaviours, given: FeedDefinition?
-  ) {
-    let former = (self.behaviours, self.given)
+  /// Sets the members of the definition that every kind has.
+  func setDefinition(_ behaviours: Behaviours, given: FeedDefinition?) {
     (self.behaviours, self.given) = (behaviours, given)
     for bin in collection?.bins ?? [] { bin.behaviours = behaviours }
-    return former
   }
 
   func setGone(_ isGone: Bool) { self.isGone = isGone }

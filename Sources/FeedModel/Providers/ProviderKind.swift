@@ -154,9 +154,7 @@ public final class ProviderKind: DerivedKind {
 
   func install(_ children: [Feed], current: Int, _ graph: FeedGraph) {
     let feed = graph.table[number]
-    graph.unlink(feed)
-    (self.children, self.current) = (children, current)
-    graph.link(feed)
+    graph.relink(feed) { (self.children, self.current) = (children, current) }
     _ = sourceSectionsDidChange()
     graph.sectionsDidChange(of: feed)
   }

@@ -93,9 +93,7 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
   }
 
   private func install(_ plan: SlotsPlan, _ feed: Feed, _ graph: FeedGraph) {
-    graph.unlink(feed)
-    self.plan = plan
-    graph.link(feed)
+    graph.relink(feed) { self.plan = plan }
     shown.install(plan)
   }
 

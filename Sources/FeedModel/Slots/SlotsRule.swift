@@ -1,18 +1,6 @@
-/// The rule by which the rows of several contents are interleaved in one list (Protocol/README.md, "Slots").
+/// The rule by which the rows of several contents are interleaved in one list: Protocol/README.md, "Slots", defines how.
 ///
 /// Types are indices, from 0, into the list of counts that a `SlotsLayout` is created with.
-///
-/// - The header is processed once, then the pattern repeatedly. Processing a list once is a pass. A pass processes each
-///   type in turn. If the type has rows left, its next row is emitted, unless an earlier type of the same pass was
-///   found empty and this type is not a live repeatable. If it has no rows left and the default type has, the next row
-///   of that is emitted. Otherwise, a live repeatable stops being live, and any other type marks the pass as having
-///   found an empty type. When no repeatable is live then, processing ends.
-/// - Repeatables are live from the start. Types that are not in the pattern do not count, and with a default type none
-///   does.
-/// - Unless processing ended in the header, fixed rows are inserted last: for each position in ascending order, the
-///   next row of its type is inserted there, if there is one and the list is long enough by then. Types in the pattern
-///   are ignored.
-/// - With an empty pattern there are no rows.
 public struct SlotsRule: Equatable, Sendable {
   /// The types of the first pass.
   public var header: [Int]

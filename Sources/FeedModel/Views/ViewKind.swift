@@ -73,18 +73,14 @@ final class ViewKind: DerivedKind, SingleSectionKind {
   }
 
   private func install(_ plan: ViewPlan, _ feed: Feed, _ graph: FeedGraph) {
-    graph.unlink(feed)
-    shown.install(plan)
-    graph.link(feed)
+    graph.relink(feed) { shown.install(plan) }
   }
 
   /// Evaluates the filter again under other limits on its steps, between two commits. Returns whether other rows are shown.
   func use(_ limits: Limits, _ feed: Feed, _ graph: FeedGraph) -> Bool {
     let before = shown.publishedRows(of: source.count, as: plan, Pace())
     // The steps that the graph counts depend on the limits.
-    graph.unlink(feed)
-    shown.use(limits)
-    graph.link(feed)
+    graph.relink(feed) { shown.use(limits) }
     sourcesWereRestored()
     return before != shown.publishedRows(of: source.count, as: plan, Pace())
   }
