@@ -82,7 +82,6 @@ public struct Limits: Sendable, Equatable {
 public struct LimitDescription: Sendable {
   public let name: String
   public let help: String
-  /// The allowed values.
   public let range: ClosedRange<Int>
   public let keyPath: WritableKeyPath<Limits, Int> & Sendable
 
@@ -195,7 +194,6 @@ extension Limits {
       reason: "\(reason), or start feedd with a larger --\(description?.flag ?? "")")
   }
 
-  /// The error for filters that exceed `maxFilterBytes`.
   public func tooLargeFilter(_ what: String) -> FeedError {
     exceeded(
       \.maxFilterBytes, "\(what) more memory when compiled; shorten expressions, repeat less in regular expressions")

@@ -245,7 +245,6 @@ extension FeedDefinition {
   /// The memory of a type in `pattern` or `header`, and of one in `fixed`.
   private static let (bytesOfEntry, bytesOfFixed) = (56, 208)
 
-  /// The memory in bytes of filters, bins and entries, rounded up.
   private var memory: Int {
     switch content {
     case .collection(let collection):

@@ -209,7 +209,6 @@ public final class Catalog {
 
   // MARK: History
 
-  /// The bytes of the histories of all feeds. O(feeds).
   public var historyBytes: Int { (0..<table.numberCount).reduce(0) { $0 &+ (table.history(ofNumber: $1)?.bytes ?? 0) } }
 
   /// Whether commits recorded so many changes since the last ``beginTrimming()`` that these may take much memory. O(1).

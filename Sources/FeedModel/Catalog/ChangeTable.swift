@@ -284,7 +284,6 @@ struct SourceChanges: ~Copyable {
     pace = nil
   }
 
-  /// Whether all changes only replace elements of rows.
   var onlyUpdates: Bool {
     guard let slots, var entry = first else { return true }
     while true {

@@ -244,7 +244,6 @@ public final class Commit {
   @inline(__always)
   func addStep(_ step: inout Change) { operation.add(&step, log.pace) }
 
-  /// Adds the last step of a store to the current operation.
   @inline(__always)
   func addStep(of store: RowStore) {
     guard let row = store.row else { return addStep(&store.step) }

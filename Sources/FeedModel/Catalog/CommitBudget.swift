@@ -11,7 +11,6 @@ struct CommitBudget {
   private static let fewRows = 16
 
   private let graph: FeedGraph
-  /// Counts the steps.
   private let log: UndoLog
   private var maxRows = Int.max
   private var rowsLeft = Int.max

@@ -309,7 +309,6 @@ final class RowCounts {
     listDidChange(onlyUpdates: onlyUpdates)
   }
 
-  /// Records that rows of `$feeds` changed.
   func listDidChange(onlyUpdates: Bool) {
     isChanging = true
     if !onlyUpdates || dependOnElements { version &+= 1 }
@@ -322,7 +321,6 @@ final class RowCounts {
     return self.isChanging
   }
 
-  /// Records that the commit was finished or rolled back.
   @inline(__always)
   func endCommit() { isChanging = false }
 

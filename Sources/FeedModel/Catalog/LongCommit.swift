@@ -67,7 +67,6 @@ public final class LongCommit {
     }
   }
 
-  /// Records that the commit is going to change rows of a feed.
   @inline(__always)
   func willChange(_ feed: FeedNumber) { if isAnnounced { forks.willChange(feed) } }
 

@@ -200,7 +200,6 @@ final class Publisher {
     }
   }
 
-  /// Records the change of one row, and notifies the observer.
   @inline(__always)
   private func announce(_ feed: Feed, _ row: ChangeOfOne, _ element: ElementText?, to observer: (any CommitObserver)?) {
     let from = feed.revision

@@ -37,7 +37,6 @@ public final class CollectionKind: FeedKind {
     }
   }
 
-  /// The definition: the bins, the path of the identity and the retention.
   public var content: CollectionDefinition { state.definition }
   public var wireName: String { "collection" }
   public var definedAs: FeedDefinition.Content? { .collection(content) }

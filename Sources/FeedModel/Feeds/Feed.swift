@@ -67,7 +67,6 @@ public final class Feed {
     kind.definedAs.map { FeedDefinition(name: name, content: $0, behaviours: behaviours) }
   }
 
-  /// The feeds and bins whose rows this feed shows.
   public var shownFeeds: [Feed] { derived?.sources.map(\.feed) ?? [] }
 
   /// Whether there may be such feeds and bins. O(1).
@@ -77,7 +76,6 @@ public final class Feed {
   public enum ShownAs {
     /// The index of the first section of the child in this feed; nil if it is not shown.
     case section(Int?)
-    /// The type of the child's rows.
     case type(String)
   }
 
@@ -169,8 +167,6 @@ public final class Feed {
   }
 
   var sectionCounts: SectionCounts { SectionCounts((0..<sectionCount).map { section(at: $0).count }) }
-
-  /// Whether rows may have a type.
   public var hasTypes: Bool { !isGone && kind.hasTypes }
 
   /// Returns a snapshot of the current content, which can be read in parts while the feed changes. O(rows / 100).
@@ -307,7 +303,6 @@ public final class Feed {
 
   /// What the feed and its elements are charged to; nil for a bin, and while the feed is not defined.
   var account: Account? { charge.account }
-  /// Bytes that the account is charged for the definition.
   var definitionBytes: Int { charge.bytes }
   /// The user that defined the feed; nil for a feed of the configuration.
   public var owner: UInt32? { account?.owner }

@@ -13,7 +13,6 @@ public protocol FeedKind: AnyObject {
   var sectionCount: Int { get }
   /// The section at an index in `0..<sectionCount`.
   func section(at index: Int) -> any FeedSection
-  /// The number of rows of all sections.
   var rowCount: Int { get }
   /// A section that has the row at an index in `0..<rowCount` of the flattened order, and the index of the row in it.
   func locate(_ index: Int) -> (section: any FeedSection, row: Int)

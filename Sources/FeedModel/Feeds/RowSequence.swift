@@ -69,7 +69,6 @@ public struct SectionLists {
   /// Whether the list of a feed is short enough to be kept.
   public func keeps(_ feed: Feed) -> Bool { feed.sectionCount <= Self.longestKept }
 
-  /// The sections of a feed in order.
   public mutating func sections(of feed: Feed) -> [any FeedSection] {
     guard let provider = feed.kind as? ProviderKind, !feed.isGone else { return feed.sections }
     if let known = kept[feed.number] { return known }
@@ -100,7 +99,6 @@ public struct SectionsSnapshot {
 /// Invariant: the current section has rows that were not read, unless all rows of all sections were.
 public final class FeedSnapshot: SectionSnapshot {
   public let revision: UInt64
-  /// The number of rows of all sections.
   public let count: Int
   public let sectionCounts: [UInt32]
   /// The index of the section of the next row; the number of sections at the end.

@@ -132,7 +132,6 @@ public final class History {
     bytes &+= Self.bytesOfRecord &+ 4 &* plainWords
   }
 
-  /// A record that was read.
   private struct Record {
     let to: UInt64
     let at: UInt64

@@ -85,7 +85,6 @@ extension WordRing {
     return runs
   }
 
-  /// Appends paths, for which there is room.
   private mutating func append(_ paths: [IndexPath], _ runs: Int?, _ shift: UInt32, _ pace: Pace?) {
     if let runs { return append(paths, runs: runs, shift, pace) }
     var start = 0

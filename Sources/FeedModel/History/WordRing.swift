@@ -10,7 +10,6 @@ struct WordRing: ~Copyable {
   private(set) var start: UInt64 = 0
   private(set) var end: UInt64 = 0
 
-  /// The least number of words for which there is memory.
   private static var least: Int { 64 }
 
   init() {

@@ -14,7 +14,6 @@ public final class Restorer {
   private let feed: Feed
   private let graph: FeedGraph
   private let store: RowStore
-  /// The handle of each element, by its number.
   private var handles: [UInt32] = []
   private var scanner = JSONScanner(maxDepth: Limits.largestDepth)
   private let log = UndoLog()

@@ -70,7 +70,6 @@ final class ListState: RowStore {
     if try exchange(known, element, now: now, log) { step.updated.append(IndexPath(section: 0, row: UInt32(row))) }
   }
 
-  /// Removes one row. O(log n).
   func remove(at row: Int, _ log: UndoLog) {
     step.removeAll(keepingCapacity: true)
     let handle = rows[row]
@@ -150,7 +149,6 @@ final class ListState: RowStore {
     fileprivate let identities: ListIdentities?
     fileprivate let deadlines: Deadlines?
 
-    /// Whether the identity path of `definition` differs.
     func hasOtherIdentity(than definition: ListDefinition) -> Bool { definition.id != self.definition.id }
   }
 

@@ -20,7 +20,6 @@ public final class ManagedKind: FeedKind {
   }
 
   public var name: String { state.feed }
-  /// The definition: the query, and the identity of its rows.
   public var content: ManagedDefinition { state.definition }
   public var wireName: String { "managed" }
   public var definedAs: FeedDefinition.Content? { .managed(content) }

@@ -86,7 +86,6 @@ extension ManagedState {
   private var isIdentifiedAlike: Bool { identifiedBy.exact == definition.id.exact }
   private var isTypedAlike: Bool { typedBy?.exact == definition.type?.text.exact }
 
-  /// The indices of the given rows, section by section.
   private func sections(of rows: ManagedRows) -> [(name: String, entries: [Int])] {
     if definition.section == nil { return [(feed, Array(rows.entries.indices))] }
     var groups: [(name: String, entries: [Int])] = rows.sections.map { (SectionName.name($0, in: feed), []) }

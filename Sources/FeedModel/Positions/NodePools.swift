@@ -250,7 +250,6 @@ struct LeafTable {
     chunks.unsafelyUnwrapped[index &>> Self.chunkBits].unsafelyUnwrapped[index & (Self.chunkSize &- 1)] = leaf
   }
 
-  /// Reserves an entry for `item`.
   @inline(__always)
   mutating func reserve(_ item: UInt32) { if place(of: item) == nil { extend(to: Int(truncatingIfNeeded: item)) } }
 

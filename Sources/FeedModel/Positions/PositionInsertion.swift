@@ -66,7 +66,6 @@ extension PositionTree {
     sampleInvariants()
   }
 
-  /// Inserts `item` into a gap.
   @inline(__always)
   private func insert(_ item: UInt32, into gap: Place, key: UInt64) {
     precondition(item != .max && count < Int(UInt32.max) - 1, "too many items")
@@ -259,7 +258,6 @@ extension PositionTree {
     return slot <= half ? (node, slot, start) : (new, slot - half, start - before)
   }
 
-  /// Adds a root above the current one.
   private func growRoot() {
     let old = root
     let key = !keyed ? 0 : height > 0 ? inners.firstKeys(old)[0] : leaves.keys(old)[0]

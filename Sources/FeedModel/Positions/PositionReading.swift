@@ -135,7 +135,6 @@ extension PositionTree {
     return (node, Int(truncatingIfNeeded: row))
   }
 
-  /// The row of the first item of `leaf`.
   @inline(__always)
   func firstRow(of leaf: NodeID) -> Int {
     let header = leaves.header(leaf)

@@ -20,7 +20,6 @@ extension PositionTree {
     return row
   }
 
-  /// Removes the item at a place.
   @inline(__always)
   private func removeItem(_ item: UInt32, at place: Place) {
     let (leaf, offset) = place
@@ -122,7 +121,6 @@ extension PositionTree {
     if keyed { inners.firstKeys(parent)[slot + 1] = leaves.keys(right)[0] }
   }
 
-  /// Moves items within a leaf.
   private func shiftItems(of leaf: NodeID, from start: Int, count: Int, to place: Int) {
     let items = leaves.items(leaf)
     (items + place).update(from: items + start, count: count)

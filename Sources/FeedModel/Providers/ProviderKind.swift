@@ -172,7 +172,6 @@ public final class ProviderKind: DerivedKind {
     publish()
   }
 
-  /// Sets the published structure.
   private func publish() {
     published = structure
     isRestructured = false

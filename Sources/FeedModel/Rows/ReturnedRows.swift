@@ -76,7 +76,6 @@ struct ReturnedRows {
     return removals
   }
 
-  /// Pairs the rows that returned to their section.
   private func pairWithinSections(_ removals: [Removal], _ change: Change, _ pairs: inout RowPairs) {
     for removal in removals {
       pace.spend()
@@ -135,7 +134,6 @@ private struct RowPairs {
 
   /// For each entry of `deleted` the one of `added`, and the reverse.
   private var addedOf, deletedOf: [UInt32]
-  /// The moves of the original change.
   private let original: [Move]
   private let pace: Pace
 
@@ -160,7 +158,6 @@ private struct RowPairs {
     (addedOf[Int(deleted)], deletedOf[Int(added)]) = (added, deleted)
   }
 
-  /// The pairs as the moves of a change.
   func makeMoves() -> [Move] {
     var moves: [Move] = []
     moves.reserveCapacity(min(addedOf.count, deletedOf.count))

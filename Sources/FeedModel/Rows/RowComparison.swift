@@ -36,7 +36,6 @@ extension Change {
 }
 
 extension [IndexPath] {
-  /// Appends the paths of the first `count` rows of a section.
   mutating func append(rows count: Int, of section: Int, _ pace: Pace) {
     if isEmpty { reserveCapacity(count) }
     for row in 0..<count {
@@ -69,7 +68,6 @@ extension Change {
 private struct FewestMoves {
   /// A moved row, or a run of unlisted rows.
   private struct Item {
-    /// The order of the items before and after the change.
     let before, after: UInt64
     let weight: Int
     /// The index in `moves`; nil for a run.

@@ -73,7 +73,6 @@ extension RowStore {
     return Self.range(of: type, in: element)
   }
 
-  /// The range of a value in the text of its element.
   @inline(__always)
   private static func range(of value: JSONView, in element: JSONView) -> Range<Int> {
     let start = value.byteOffset &- element.byteOffset
@@ -129,7 +128,6 @@ final class ElementBuffer {
 /// are unchanged for `seconds`, or whose time at `until` has passed, are evicted by a commit of the daemon. Invariant:
 /// at least one limit is given.
 public struct Retention: Equatable, Sendable {
-  /// The maximum number of elements.
   public let count: Int?
   /// The maximum time that an element is kept unchanged.
   public let seconds: Double?

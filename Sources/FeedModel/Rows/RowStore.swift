@@ -11,14 +11,12 @@ public class RowStore {
   let elements: ElementTable
   /// Constant, except for managed feeds, which add and remove sections.
   var sections: [RowSection]
-  /// The path of an element's type.
   var type: SingularPath?
   var limits: Limits
   /// The keyed sections that divide the rows of `sections[0]`; nil if `sections` are the sections.
   let keyed: KeyedSections?
   /// The limits on kept elements, set by `retain`; nil keeps all.
   var retention: Retention? { didSet { maxRetained = retention?.count ?? .max } }
-  /// The number of elements that `retention` keeps.
   private(set) var maxRetained = Int.max
   /// The elements with an expiry time; nil if the retention has no `until`.
   var deadlines: Deadlines?
@@ -46,8 +44,6 @@ public class RowStore {
 
   /// The number of elements, whether bins show them or not. O(1).
   public var elementCount: Int { elements.count }
-
-  /// Whether `retention` evicts elements by time.
   var isTimed: Bool { retention?.isTimed ?? false }
 
   /// The bytes of the longest element that the feed ever had. O(1).
@@ -59,7 +55,6 @@ public class RowStore {
 
   /// Called when an element was added, or when its removal was undone.
   func didAdd(_ handle: UInt32) {}
-  /// Called before an element is removed.
   func willRemove(_ handle: UInt32) {}
 
   /// Brings near the memory that a coming element needs, as far as its text tells. Has no other effect.
@@ -252,13 +247,11 @@ public final class RowSection: FeedSection {
   let rows: PositionTree
   let elements: ElementTable
 
-  /// - Parameter keyed: whether rows are ordered by sort keys.
   init(name: String, elements: ElementTable, keyed: Bool, isByValue: Bool = false) {
     (self.name, self.isByValue, self.elements) = (name, isByValue, elements)
     rows = PositionTree(keyed: keyed)
   }
 
-  /// Creates a section of rows that are in a tree already.
   private init(name: String, elements: ElementTable, rows: PositionTree, isByValue: Bool) {
     (self.name, self.isByValue, self.elements, self.rows) = (name, isByValue, elements, rows)
   }

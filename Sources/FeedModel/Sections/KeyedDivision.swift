@@ -12,7 +12,6 @@ struct KeyedDivision {
   private let scope: KeyedSections.Scope
   /// Whether the change is a single step: of one row, or the deletion of several.
   private let isStep: Bool
-  /// Lets the conversion of a change of many rows stop.
   private let pace: Pace
 
   init(of sections: KeyedSections, since scope: KeyedSections.Scope, isStep: Bool, _ pace: Pace) {
@@ -167,7 +166,6 @@ private struct ChangedSections {
 
   /// A section that had rows and lost the last one.
   private struct Gone {
-    /// The first eight bytes of its key.
     let prefix: UInt64
     let version: ElementText
     let before: UInt32
@@ -216,7 +214,6 @@ private struct ChangedSections {
     return changed
   }
 
-  /// A touched section with rows.
   private struct Present {
     let id: UInt32
     let before: UInt32

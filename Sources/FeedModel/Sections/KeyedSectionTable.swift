@@ -14,11 +14,9 @@ import FeedChange
 ///
 /// Invariant: `order` has exactly the sections with rows; other identifiers are free, or touched in the open commit.
 final class KeyedSectionTable {
-  /// The identifier of no section.
   static let none = UInt32.max
 
   private struct Record {
-    /// The number of rows.
     var count: UInt32 = 0
     /// The handle of the first row, if there are rows.
     var first: UInt32 = 0
@@ -33,7 +31,6 @@ final class KeyedSectionTable {
     let before: UInt32
   }
 
-  /// A section that lost its last row.
   struct Emptied {
     let id: UInt32
     /// The index that it had; -1 if it lost the row with many others.
@@ -45,7 +42,6 @@ final class KeyedSectionTable {
   private var records: [Record] = []
   private var free: [UInt32] = []
   private let order: PositionTree
-  /// The section of each row, by handle.
   private var sectionOf: [UInt32] = []
   /// The section that was added to the order last, and its index.
   private var latest: (id: UInt32, index: Int) = (none, 0)
@@ -91,8 +87,6 @@ final class KeyedSectionTable {
 
   /// Whether a pass over all sections is faster than to look up so many.
   func isDense(_ count: Int) -> Bool { count > 16 && count > order.count / 8 }
-
-  /// The number of rows of a section.
   func rowCount(of id: UInt32) -> Int { Int(records[Int(id)].count) }
 
   /// The handle of the first row of a section with rows.
@@ -244,7 +238,6 @@ final class KeyedSectionTable {
     emptied[(scope == .operation ? emptiedBefore : 0)...]
   }
 
-  /// Ends an operation.
   func endOperation() {
     Self.empty(&touchedInOperation)
     isFirstOperation = touchedInCommit.isEmpty

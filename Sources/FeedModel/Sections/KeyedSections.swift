@@ -43,7 +43,6 @@ final class KeyedSections {
   /// Whether a bulk removal removes the first row of a section that has others.
   private var losesFirstRows = false
 
-  /// The number of sections before the operation.
   private var countBefore = 0
   /// Whether sections were added or removed since the feeds that show them were updated.
   private var isRestructured = false
@@ -109,8 +108,6 @@ final class KeyedSections {
   }
 
   func rowCount(of id: UInt32) -> Int { table.rowCount(of: id) }
-
-  /// The name of a section with rows.
   func name(of id: UInt32) -> String { names.name(of: flat.elements.text(of: table.first(of: id))) }
 
   /// The insertion of a section with rows at an index.
@@ -134,7 +131,6 @@ final class KeyedSections {
     key.comparePrefix(row.key) ?? SortOrder.compare(self.key(of: row.item), key.bytes)
   }
 
-  /// The section key of an existing row.
   private func key(of handle: UInt32) -> UnsafeRawBufferPointer {
     SortOrder.key(0, in: flat.elements.text(of: handle).keys)
   }
@@ -250,7 +246,6 @@ final class KeyedSections {
     }
   }
 
-  /// Whether a row is in the prepared section.
   func isPrepared(for handle: UInt32) -> Bool { table.section(of: handle) == prepared.section }
 
   /// Records that the row at `row` got another key in its place and now belongs to the prepared section. Returns the
@@ -269,7 +264,6 @@ final class KeyedSections {
   /// Undoes `didInsert`; the rows after it now begin at `row`.
   func undoInsertion(of handle: UInt32, at row: Int) { remove(handle, next: row, version: nil) }
 
-  /// Undoes `didRekey`.
   func undoRekey(of handle: UInt32, from id: UInt32, at row: Int) {
     if table.section(of: handle) == id { return }
     remove(handle, next: row + 1, version: nil)
@@ -344,7 +338,6 @@ final class KeyedSections {
     return isRestructured
   }
 
-  /// Ends the commit.
   func endCommit() {
     isListed = false
     if !operations.isEmpty { operations = ChangeAccumulator() }

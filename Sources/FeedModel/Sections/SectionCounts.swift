@@ -22,15 +22,9 @@ struct SectionCounts {
 
   init(_ counts: some Sequence<Int>) { for count in counts { insert(count, at: self.count) } }
 
-  /// The number of sections.
   var count: Int { size(root) }
-  /// The number of rows of all sections.
   var total: Int { rows(root) }
-
-  /// The number of rows of a section.
   subscript(index: Int) -> Int { locate(index).count }
-
-  /// The number of rows before a section.
   func start(of index: Int) -> Int { locate(index).start }
   private func size(_ node: Int32) -> Int { node < 0 ? 0 : Int(nodes[Int(node)].size) }
   private func rows(_ node: Int32) -> Int { node < 0 ? 0 : nodes[Int(node)].rows }
@@ -268,7 +262,6 @@ final class FlatChange: Sendable {
   /// For each entry of `deleted`, the end of the moved rows from there on that stay next to each other. Empty if no row moved.
   private let movedEnds: [Int]
 
-  /// The change that changes nothing.
   static let none = FlatChange(.empty)
 
   /// Uses the rows of the paths only: all sections are taken for one list. O(size).

@@ -10,9 +10,7 @@ import FeedJSON
 ///
 /// Sections never change their order among each other. A row that stays in the list but changes its section is a move.
 struct SectionDivision {
-  /// A section whose rows changed.
   struct Changed {
-    /// An identifier.
     let id: UInt32
     /// The row counts before and after the change, not both 0.
     let before: UInt32
@@ -128,7 +126,6 @@ struct SectionDivision {
     return result
   }
 
-  /// Sorts the lists of rows that are not ascending.
   private mutating func sort() {
     let deletedPlaces = Self.sort(&result.deleted)
     let addedPlaces = Self.sort(&result.added)

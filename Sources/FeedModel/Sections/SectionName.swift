@@ -97,7 +97,6 @@ final class SectionNames {
   /// The name of the section of an element with sort keys, the first of which is that of the section.
   func name(of element: ElementText) -> String { withName(of: element) { String(decoding: $0, as: UTF8.self) } }
 
-  /// Calls `body` with the UTF-8 of the name of the section of an element.
   @inline(__always)
   func withName<R>(of element: ElementText, _ body: (UnsafeRawBufferPointer) -> R) -> R { body(write(element)) }
 
@@ -146,7 +145,6 @@ final class SectionNames {
     return true
   }
 
-  /// Whether all bytes are ASCII and not zero.
   @inline(__always) private static func isASCII(_ word: UInt64) -> Bool {
     (word &- 0x0101_0101_0101_0101 | word) & 0x8080_8080_8080_8080 == 0
   }

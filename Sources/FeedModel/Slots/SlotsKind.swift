@@ -44,8 +44,6 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
   var definedAs: FeedDefinition.Content? { .slots(plan.definition) }
   var hasTypes: Bool { !plan.showsOwnTypes || plan.contents.contains { $0?.hasTypes ?? false } }
   var rows: RowStore? { nil }
-
-  /// The feed of each type.
   var contentTypes: [SlotsDefinition.Content] { plan.definition.contents }
 
   /// The numbers of types, with those that are not used.
@@ -275,12 +273,9 @@ final class SlotsSnapshot: SectionSnapshot {
   private let contents: [FeedSnapshot?]
   /// The types of rows by content; nil if rows have their own types.
   private let types: [QuotedName]?
-  /// A retained element with the code of its type.
   typealias Fixed = (element: ElementText, type: TypeTable.Code)
-  /// The fixed rows by row of the list.
   private let fixed: [Int: Fixed]
   private let own: TypeTable
-  /// What is charged for the fixed rows.
   private var charge: SnapshotMemory.Share?
 
   /// - Parameter contents: the rows that the layout shows in `range`, without fixed rows.
@@ -294,7 +289,6 @@ final class SlotsSnapshot: SectionSnapshot {
 
   deinit { for row in fixed.values { row.element.release() } }
 
-  /// The bytes of the fixed rows.
   private var ownBytes: Int {
     fixed.values.reduce(fixed.capacity * MemoryLayout<(Int, Fixed)>.stride) { $0 + $1.element.footprint }
   }

@@ -2,12 +2,10 @@ import FeedJSON
 
 /// One row of a slots list: a content type and a row of that content.
 public struct SlotsItem: Hashable, Sendable {
-  /// The index of the content type.
   public var type: Int
   /// The row in the content of that type, from 0.
   public var index: Int
 
-  /// The row `index` of `type`.
   public init(type: Int, index: Int) {
     self.type = type
     self.index = index
@@ -16,7 +14,6 @@ public struct SlotsItem: Hashable, Sendable {
 
 /// A number of equal, consecutive passes. The list is periodic from one exhaustion of a type to the next.
 struct SlotsRun: Sendable {
-  /// The item of one row of a pass.
   struct Emission: Sendable {
     /// The row of the type that the first pass shows here.
     var first: Int
@@ -34,7 +31,6 @@ struct SlotsRun: Sendable {
   var count: Int { passes * emissions.count }
   var end: Int { start + count }
 
-  /// The item at `offset` in the run.
   @inline(__always)
   func item(at offset: Int) -> SlotsItem {
     let (pass, slot) = offset.quotientAndRemainder(dividingBy: emissions.count)
@@ -70,7 +66,6 @@ public final class SlotsLayout: Sendable {
     }
   }
 
-  /// The number of rows of the list.
   public let count: Int
 
   private let runs: [SlotsRun]

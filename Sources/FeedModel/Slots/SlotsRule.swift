@@ -8,14 +8,12 @@ public struct SlotsRule: Equatable, Sendable {
   public var pattern: [Int] { didSet { sortInsertions() } }
   /// The types that continue when others are exhausted.
   public var repeatables: Set<Int>
-  /// The type that replaces exhausted types.
   public var defaultType: Int?
   /// The types of fixed rows by their position in the finished list, from 0. Negative positions are ignored.
   public var fixed: [Int: Int] { didSet { sortInsertions() } }
   /// The entries of `fixed` that may be inserted: not at negative positions, no types of the pattern.
   private(set) var insertions = SlotsInsertions([])
 
-  /// Creates a rule from its parts.
   public init(
     pattern: [Int], header: [Int] = [], repeatables: Set<Int> = [], defaultType: Int? = nil, fixed: [Int: Int] = [:]
   ) {
@@ -188,7 +186,6 @@ final class SlotsInsertions: Sendable {
     placeOfType.indices.contains(type) && placeOfType[type] >= 0 ? placeOfType[type] : nil
   }
 
-  /// The first insertion at `row` or behind it.
   func first(at row: Int) -> Int { positions.indices.partitionPoint { positions[$0] < row } }
 }
 
@@ -206,7 +203,6 @@ struct SlotsFixedRows {
   private var available: [UInt64]
   private var ranks: [Int]
   private let cut: Int
-  /// The number of fixed rows in the list.
   let count: Int
 
   /// - Parameters:

@@ -4,7 +4,6 @@ import FeedQuery
 
 /// The definition of a `view` feed: the source, the filter, the sort and the window (Protocol/README.md, "Views").
 public struct ViewDefinition: Equatable, Sendable {
-  /// The name of the feed or bin whose rows are shown.
   public let of: String
   /// The condition on elements. If nil, every row is shown.
   public let filter: Filter?
@@ -44,7 +43,6 @@ extension ViewDefinition {
 
 /// The part of a list of rows that a view shows.
 public struct ViewWindow: Equatable, Sendable {
-  /// The number of rows before the window.
   public let offset: Int
   /// The maximum number of rows in the window; nil for no limit.
   public let limit: Int?
@@ -55,7 +53,6 @@ public struct ViewWindow: Equatable, Sendable {
     return start..<(start + min(limit ?? .max, count - start))
   }
 
-  /// Whether the window shows all rows, whatever their number.
   var isWhole: Bool { offset == 0 && limit == nil }
 
   /// Adds the change of the window to `result`, which is empty, from the change of the list. A row that moves past an edge
@@ -216,7 +213,6 @@ final class ViewJudge {
     return maxSteps - max(steps, 0) + 1 + filter.testCount >> 2
   }
 
-  /// Computes ``key`` for an element that was accepted before.
   func makeKey(_ text: ElementText) {
     keys.removeAll(keepingCapacity: true)
     guard order != nil, let view = try? scanner.scan(text.text) else { return }

@@ -23,7 +23,6 @@ final class ViewIndex {
   private let all = PositionTree(keyed: false)
   private let kept = PositionTree(keyed: true)
   private var texts: [ElementText] = []
-  /// The bytes of the elements in `texts`.
   private var textBytes = 0
   /// The types of the rows by handle; empty as long as each row has the type of its element.
   private var codes: [TypeTable.Code] = []
@@ -113,7 +112,6 @@ final class ViewIndex {
     #endif
   }
 
-  /// Applies the change of one element.
   private func follow(updateOf row: Int, _ pace: Pace, into result: inout Change) {
     let handle = all[row]
     let (known, arrival, stays, differs) = rejudge(handle, at: row, pace)
@@ -341,6 +339,5 @@ final class ViewIndex {
 }
 
 extension Feed {
-  /// Calls `body` with all rows in flattened order.
   func forEachRow(_ body: (Row) -> Void) { for section in sections { section.forEach(in: 0..<section.count, body) } }
 }

@@ -5,10 +5,8 @@ import FeedJSON
 ///
 /// Invariant: after each commit, `published` holds the plan of the section and the row counts of its source.
 final class ViewKind: DerivedKind, SingleSectionKind {
-  /// The state as of the last published commit.
   private struct Published {
     let plan: ViewPlan
-    /// The row counts of the sections of the source.
     var counts: SectionCounts
   }
 

@@ -133,7 +133,6 @@ struct ViewGrowth {
   private var all = 0
   private var ofUsers: [UInt32: Int] = [:]
 
-  /// Begins a commit.
   @inline(__always)
   mutating func begin() { if all > 0 || !feeds.isEmpty { self = ViewGrowth() } }
 
@@ -158,7 +157,6 @@ struct ViewGrowth {
     return known.net + added - known.counted
   }
 
-  /// Counts rows of views.
   fileprivate mutating func add(_ rows: ViewRows, of owner: UInt32?) {
     all += rows.all
     if let owner { ofUsers[owner, default: 0] += rows.user }
@@ -197,7 +195,6 @@ extension FeedGraph {
 }
 
 extension Commit {
-  /// Notes what the last operation added to feeds.
   @inline(never)
   func countGrowthForViews() {
     guard let feed = changedFeed else { return }
@@ -256,7 +253,6 @@ struct ViewCharge {
     account = nil
   }
 
-  /// Charges another number of rows. O(1).
   mutating func set(rows: Int) {
     if rows == self.rows { return }
     account?._withUnsafeGuaranteedRef { $0.add(viewRows: rows - self.rows) }

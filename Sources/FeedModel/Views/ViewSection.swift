@@ -47,7 +47,6 @@ final class ViewSection: FeedSection {
 
   // MARK: Rows
 
-  /// The current location of the rows.
   private enum Rows {
     case source(Range<Int>)
     case index(ViewIndex, Range<Int>)
@@ -205,7 +204,6 @@ final class ViewSection: FeedSection {
 private final class RetainedRows: SectionSnapshot {
   private let rows: [(text: ElementText, type: TypeTable.Code)]
   private let types: TypeTable
-  /// What is charged for the rows.
   private var charge: SnapshotMemory.Share?
   private var position = 0
 
@@ -215,7 +213,6 @@ private final class RetainedRows: SectionSnapshot {
 
   deinit { for row in rows { row.text.release() } }
 
-  /// The bytes of the rows.
   private var ownBytes: Int {
     rows.reduce(rows.capacity * MemoryLayout<(ElementText, TypeTable.Code)>.stride) { $0 + $1.text.footprint }
   }
