@@ -174,8 +174,7 @@ extension Limits {
   /// requests of a journal from before `maxRequestRows` existed, which did not count them.
   var countsAllWork: Bool { maxRequestRows < .max }
 
-  /// Whether definitions count with the memory of their filters, bins and entries. False for requests of a journal from
-  /// before `maxFilterBytes` existed.
+  /// Whether definitions count with their memory. False for requests from before `maxFilterBytes` existed.
   var countsMemory: Bool { maxFilterBytes < .max }
 
   /// The error for what exceeds a limit.

@@ -6,8 +6,7 @@ import FeedJSON
 /// Elements count for the user that defined their feed, even if another user pushed them. Rows of managed feeds count for
 /// no user: they are read again at each start, and replay of the log must make the same decisions as the daemon.
 ///
-/// Selected rows count for feeds that show rows of others. A feed with rows of its own has no more selected rows than it
-/// stores, but thousands of views can show the same rows.
+/// Selected rows count for feeds that show rows of others, because thousands of views can show the same rows.
 ///
 /// Rows in the indexes of views count for the user that defined the view, as of the last commit; see ``ViewCharge``.
 ///

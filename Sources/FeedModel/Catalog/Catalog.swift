@@ -187,8 +187,7 @@ public final class Catalog {
   /// The filter steps of all requests, refused ones too, for the schedule of images: replay takes them again. O(1).
   public var stepsTaken: UInt64 { commit.log.stepsTaken &+ commit.pace.stepsOfViews }
 
-  /// At most `limit` feeds that have an expired element at `now`, in the order of names: those after `name`, then those from the
-  /// first name on. O(feeds that retain by time).
+  /// At most `limit` feeds that have an expired element at `now`; see ``Expiry/due(at:after:limit:)``.
   public func expired(at now: Instant, after name: String = "", limit: Int = .max) -> [Feed] {
     followTimed()
     return expiry.due(at: now, after: name, limit: limit)
@@ -237,8 +236,7 @@ public final class Catalog {
   /// Raises the revision to `revision`. Replay uses it for commits that it cannot repeat.
   public func skip(to revision: UInt64) { commit.skip(to: revision) }
 
-  /// Whether a feed shows rows of a managed feed. These rows are read again at each start, so the revision of such a
-  /// feed differs after replay. O(1).
+  /// Whether a feed shows rows of a managed feed, so that its revision differs after replay. O(1).
   public func containsManagedRows(_ feed: Feed) -> Bool { graph.hasManagedRows(feed.number) }
 
   /// Discards the history and the selection of every feed that shows rows of managed feeds, and gives it a revision that no
@@ -253,8 +251,7 @@ public final class Catalog {
   /// Whether other limits replaced rows of views since the image. Each start gives these feeds a revision of no batch.
   public var hasReplacedRows: Bool { !replaced.isEmpty }
 
-  /// Gives the feeds that show other rows under the present limits a revision that no client has seen. Called once, when
-  /// replay has ended. O(feeds).
+  /// Gives the feeds that show other rows under the present limits a new revision, once replay has ended. O(feeds).
   public func forgetReplacedRows() {
     if replaced.isEmpty { return }
     commit.skip(to: revision &+ 1)

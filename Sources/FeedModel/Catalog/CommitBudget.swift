@@ -181,8 +181,7 @@ struct CommitBudget {
 
   /// Charges the filters of views over the rows that an operation added or updated.
   ///
-  /// They run when the commit is published, which cannot fail. So they run here too, except for the first element of the
-  /// request, which may be in several bins.
+  /// They run when the commit is published, which cannot fail. So they run here too, except for the first element.
   func useStepsOfViews(of feed: FeedNumber, after change: borrowing Change, isFirst: Bool) throws(FeedError) {
     let feed = graph.table[feed]
     var first: ElementText?

@@ -151,8 +151,7 @@ final class FeedGraph {
     for (parent, _) in waysAbove(feed) { nodes[parent.number].repeats = sumOfRepeats(below: parent) }
   }
 
-  /// Adds a parent of a source. The order does not depend on when feeds were linked: errors name the first feed that they find, and
-  /// name the same one after a restart. O(parents).
+  /// Adds a parent of a source, in an order that a restart keeps: errors name the first that they find. O(parents).
   private func insert(_ parent: Parent, above source: FeedNumber) {
     let (name, parents) = (table[parent.feed].name, nodes[source].parents)
     let at = parents.indices.partitionPoint { (table[parents[$0].feed].name, parents[$0].place) < (name, parent.place) }

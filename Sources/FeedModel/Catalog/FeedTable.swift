@@ -129,8 +129,7 @@ final class FeedTable {
 
 /// The feed `$feeds`: one section with one row for each defined feed, in order of name.
 ///
-/// The catalog maintains it; no request changes it. An element is `{"feed","kind","definition"}`. The operation that
-/// changes a definition also updates its row.
+/// No request changes it. An element is `{"feed","kind","definition"}`, updated with the definition.
 final class FeedListKind: SingleSectionKind {
   private let state: FeedListState
 

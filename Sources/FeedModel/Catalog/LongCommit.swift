@@ -50,8 +50,7 @@ public final class LongCommit {
 
   /// Gives a feed a copy of its rows, which the commit changes, unless the copy costs more than the operation.
   ///
-  /// After a feed was defined or redefined no copy is made: nothing can be read until the commit ends, and the log restores
-  /// the rows of a redefined feed as they were before.
+  /// After a feed was defined or redefined no copy is made: nothing can be read until the commit ends.
   /// - Parameter steps: the number of elements that the operation changes; nil if the commit knows more.
   func forkIfWorthwhile<Rows: RowStore>(
     _ feed: FeedNumber, _ rows: Rows, steps: Int?, copy: () -> Rows, exchange: @escaping (inout Rows) -> Void

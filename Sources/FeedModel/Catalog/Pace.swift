@@ -138,8 +138,7 @@ extension Array {
   /// Fewer elements are sorted without a stop.
   private static var many: Int { 256 }
 
-  /// Sorts the elements, which are plain values, and lets `pace` stop between two comparisons. Sixteen of them take about a
-  /// unit. Equal elements keep their order.
+  /// Sorts the elements, plain values, and lets `pace` stop between comparisons. Equal elements keep their order.
   @inline(__always)
   mutating func sort(_ pace: Pace?, by areInIncreasingOrder: (Element, Element) -> Bool) {
     guard count >= Self.many, let pace, pace.isActive else { return sort(by: areInIncreasingOrder) }

@@ -29,8 +29,7 @@ final class Publisher {
 
   // MARK: Collecting changes
 
-  /// Opens the slot of a feed. The feed is published even if its operations changed no rows: its rows must be derived, or
-  /// its watchers notified of its end.
+  /// Opens the slot of a feed, which is published even if its operations changed no rows.
   @discardableResult
   @inline(__always)
   func open(_ feed: FeedNumber) -> Int { changes.open(feed) }
@@ -73,8 +72,7 @@ final class Publisher {
     changes[slot].pointee.hint = hint
   }
 
-  /// Composes the changes of all operations for each feed. If the last operation was the only one on its feed, returns the
-  /// slot that has borrowed its result.
+  /// Composes the changes of all operations. Returns the slot that has borrowed the result of the last one, if any.
   func compose(_ operation: inout Operation) -> Int? {
     var lender: Int?
     if operation.pending >= 0 {

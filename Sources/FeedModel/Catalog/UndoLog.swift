@@ -52,8 +52,7 @@ final class UndoLog {
   private(set) var isRecording = true
   /// The keyed sections whose rows the commit changed, each once.
   private(set) var keyed: [KeyedSections] = []
-  /// The rules by which requests are executed (``ExecutionRules``). Replay sets those of the log: requests that were accepted
-  /// before a charge existed are not refused because of it.
+  /// The rules by which requests are executed (``ExecutionRules``). Replay sets those of the log.
   var rules = ExecutionRules.current
   /// The number of filter steps that the current request may still take.
   private(set) var stepsLeft = Int.max

@@ -152,8 +152,7 @@ public final class CollectionKind: FeedKind {
     try commit.operate(on: number, state) { () throws(FeedError) in state.remove(handles, in: commit) }
   }
 
-  /// Replaces the content by the elements of an array, by identity (method `set`): deletes all elements that are not in
-  /// the array, then upserts each in order.
+  /// Replaces the content by the elements of an array (method `set`): deletes all others, then upserts each.
   public func set(_ elements: JSONView, in commit: Commit) throws(FeedError) {
     fork(for: commit, steps: .max)
     try commit.operate(on: number, state, rows: elements.count) { () throws(FeedError) in

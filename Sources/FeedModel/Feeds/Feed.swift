@@ -124,8 +124,7 @@ public final class Feed {
     }
   }
 
-  /// Calls `body` with the name, as UTF-8, and the row count of each section in order. Much faster than ``sections`` for many
-  /// sections by value. O(sections + feeds shown).
+  /// Calls `body` with the name, as UTF-8, and the row count of each section. O(sections + feeds shown).
   public func forEachSection(_ body: (_ name: UnsafeRawBufferPointer, _ isByValue: Bool, _ count: Int) -> Void) {
     if isGone { return }
     if let provider = kind as? ProviderKind {

@@ -47,8 +47,7 @@ protocol DerivedKind: FeedKind {
   /// The rows of the sources that existing rows show, by source; no source is without rows. Empty for a bin, whose rules are those of
   /// its collection. O(rows · log n), and O(sections of the sources) for many rows.
   func origins(of rows: [TracedRow], _ pace: Pace) -> [(source: Feed, rows: [TracedRow])]
-  /// The index of the first section of the source at a place, if its sections are sections of this feed. Returns nil if
-  /// the kind derives a change of its own.
+  /// The index here of the first section of the source at a place; nil if the kind derives its own change.
   func offset(ofSectionsAt place: Int) -> Int?
   /// The steps that deriving the change of one row may take. They count towards `maxDerivedSteps` of each source.
   var stepsPerRow: Int { get }

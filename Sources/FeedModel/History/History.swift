@@ -30,8 +30,7 @@ public final class History {
   /// The revision after the last change.
   public private(set) var end: UInt64
   public private(set) var count = 0
-  /// The bytes of the records in plain form, which limit how much is kept and so how much is composed: 24 for each, and their
-  /// changes. In memory they are fewer.
+  /// The bytes of the records in plain form, more than in memory, which limit what is kept: 24 each, and their changes.
   public private(set) var bytes = 0
   private var words = WordRing()
   private var marks: [Cursor] = []

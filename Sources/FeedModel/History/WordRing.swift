@@ -67,8 +67,7 @@ struct WordRing: ~Copyable {
     if end &- start &+ UInt64(more) > mask &+ 1 { grow(to: end &- start &+ UInt64(more), pace) }
   }
 
-  /// Appends so many words, for which there is room, as `write` writes them if they do not wrap around. Otherwise returns
-  /// false, and appends nothing.
+  /// Appends so many words by `write`, for which there is room; none, and returns false, if they would wrap around.
   @inline(__always)
   mutating func append(_ count: Int, _ write: (UnsafeMutableRawPointer) -> Void) -> Bool {
     let place = Int(end & mask)

@@ -106,8 +106,7 @@ public final class ListKind: SingleSectionKind {
 
   // MARK: Operations by row
 
-  /// Inserts elements (method `insert`). Each row is in the coordinates after the insertion of the previous elements.
-  /// Without `rows`, elements are appended.
+  /// Inserts elements (method `insert`), each row in the coordinates after the one before; at the end without `rows`.
   public func insert(_ elements: [JSONView], at rows: [Int]?, in commit: Commit) throws(FeedError) {
     try operate(in: commit, rows: elements.count) { state throws(FeedError) in
       for (place, element) in elements.enumerated() {

@@ -87,8 +87,7 @@ extension PositionTree {
     return firstRow(of: leaf) + offset(of: item, in: leaf)
   }
 
-  /// Whether `item` is in the tree, and its row is greater than `row`. O(log n). Faster than ``row(of:)``, because the
-  /// leaf of `item` is only searched if it also contains `row`.
+  /// Whether `item` is in the tree, behind `row`. O(log n), and faster than ``row(of:)``.
   func isItem(_ item: UInt32, after row: Int) -> Bool {
     let leaf = leafOf[item]
     if leaf == .none { return false }

@@ -1,7 +1,6 @@
 import FeedChange
 
-/// Pairs rows that several steps removed with those that the same elements have after them, as moves
-/// (`Protocol/README.md`, "The change").
+/// Pairs rows that steps removed with those of the same elements after them (`Protocol/README.md`, "The change").
 ///
 /// A row that left a section and returned to it is one row. Of the elements that remain, one that left exactly one section
 /// and entered exactly one other has one row.

@@ -63,8 +63,7 @@ extension Change {
 
 /// Finds the rows of a change that must move, and makes the change in which only they do.
 ///
-/// The places where moved rows leave or enter divide the unlisted rows into runs. The order of the rows of a run does not
-/// change, so a run is weighed as a whole.
+/// Runs of unlisted rows, between places where rows leave or enter, keep their order and are weighed as a whole.
 private struct FewestMoves {
   /// A moved row, or a run of unlisted rows.
   private struct Item {
@@ -211,8 +210,7 @@ func heaviestIncreasing(_ values: [Int], weights: [Int], _ pace: Pace) -> [Int] 
   return chain
 }
 
-/// Simplifying the change of several steps: a row that kept its identity, its place and its element is not listed
-/// (`Protocol/README.md`, "The change").
+/// Simplifying changes of several steps: what stays the same is not listed (`Protocol/README.md`, "The change").
 extension RowStore {
   /// Reduces the composition of several steps to a minimal change.
   ///

@@ -314,8 +314,7 @@ struct Expiry {
 }
 
 extension Catalog {
-  /// Evicts expired elements of a feed as one operation. `limit` bounds their number, so that a large eviction does not
-  /// block other requests. Returns the number evicted.
+  /// Evicts at most `limit` expired elements of a feed as one operation. Returns their number.
   public func evictExpired(of feed: Feed, limit: Int) -> Int {
     guard let rows = feed.kind.rows else { return 0 }
     commit.startOperation()

@@ -72,8 +72,7 @@ public class RowStore {
   /// The key prefix of an element in a section; 0 if rows are not sorted.
   func key(of handle: UInt32, section: Int) -> UInt64 { 0 }
 
-  /// The current element with the same identity as `handle`, which existed when the commit began or later. Returns nil
-  /// if there is none, or if elements have no identity.
+  /// The current element with the identity of `handle`, which existed in the commit; nil if there is none.
   func successor(of handle: UInt32) -> UInt32? { nil }
 
   /// Whether changes of several steps move as few rows as possible. Such a store has one section.

@@ -248,8 +248,7 @@ final class KeyedSections {
 
   func isPrepared(for handle: UInt32) -> Bool { table.section(of: handle) == prepared.section }
 
-  /// Records that the row at `row` got another key in its place and now belongs to the prepared section. Returns the
-  /// identifier of its previous section.
+  /// Records that a row got another key in its place and enters the prepared section. Returns its previous one.
   func didRekey(_ handle: UInt32, at row: Int, _ log: UndoLog) -> UInt32 {
     if isPrepared(for: handle) { return prepared.section }
     note(log)

@@ -121,8 +121,7 @@ struct SectionCounts {
     nodes[Int(node)].rows = rows(left) + nodes[Int(node)].count + rows(right)
   }
 
-  /// Applies a change of the feed, and returns it as a change of one section with all rows. Rows of deleted sections
-  /// are listed, and moved if they were added elsewhere.
+  /// Applies a change of the feed. Returns it as a change of one section, which lists the rows of deleted sections.
   /// - Parameter shift: the number of sections of the feed before those of the change.
   ///
   /// O((size + rows of deleted sections) · log sections).

@@ -180,8 +180,7 @@ struct SectionKey {
     a.prefix == b.prefix ? SortOrder.compare(a.bytes, b.bytes) < 0 : a.prefix < b.prefix
   }
 
-  /// Compares the key of a row with this one, by the key that the tree has: negative if it is before, 0 if it is equal;
-  /// nil if the first eight bytes do not decide.
+  /// Compares the key that the tree has for a row: negative before, 0 if equal; nil if eight bytes do not decide.
   @inline(__always)
   func comparePrefix(_ key: UInt64) -> Int32? {
     let key = key & mask

@@ -67,8 +67,7 @@ extension SlotsLayout {
     return change
   }
 
-  /// The rows of this list, ascending, whose element may differ: updated rows of the contents, and moved rows unless
-  /// the move keeps the element.
+  /// The rows of this list, ascending, whose element may differ: updated ones, and moved ones that do not keep it.
   private func replacedRows(_ contents: [FlatChange]) -> [Int] {
     var rows: [Int] = []
     for type in contents.indices {

@@ -55,8 +55,7 @@ public struct ViewWindow: Equatable, Sendable {
 
   var isWhole: Bool { offset == 0 && limit == nil }
 
-  /// Adds the change of the window to `result`, which is empty, from the change of the list. A row that moves past an edge
-  /// of the window is deleted or added.
+  /// Adds the change of the window to `result`, which is empty. A row that moves past an edge is deleted or added.
   ///
   /// The rows that `whole` does not list keep their order, so each has a rank among them. The ranks in the window
   /// before and after the change determine which of them enter and leave.

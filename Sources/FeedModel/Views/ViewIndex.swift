@@ -96,8 +96,7 @@ final class ViewIndex {
     types.isEmpty ? kept.makeSnapshot(of: range, ownedBy: self) { [unowned self] in texts[Int($0)] } : nil
   }
 
-  /// Applies a change of the source, which already has its new rows. Adds the change of the rows that the filter accepts
-  /// to `result`, which is empty.
+  /// Follows a change of the source, which has its new rows. Adds that of the accepted rows to the empty `result`.
   /// - Parameter change: a change of one section: the rows in flattened order.
   ///
   /// O(m log n) for m listed rows. The change of one element allocates nothing.

@@ -12,8 +12,7 @@ final class ViewSection: FeedSection {
   private var preparedVersion: UInt64?
   /// The visible rows of the source, cached for one version of `counts`.
   private var preview: (plan: ViewPlan, version: UInt64, rows: [Int])?
-  /// The rows that a view without an index shows, cached for one version of `counts`: in a view of many views, each would count the rows
-  /// of all below it for each row that is looked up.
+  /// The rows that a view without an index shows, cached for a version of `counts`: views of views count them often.
   private var known: (version: UInt64, range: Range<Int>)?
   private let counts: RowCounts
   private var limits: Limits
@@ -103,8 +102,7 @@ final class ViewSection: FeedSection {
   func type(at index: Int) -> UnsafeRawBufferPointer { row(at: index).type }
   func forEach(in range: Range<Int>, _ body: (Row) -> Void) { for index in range { body(row(at: index)) } }
 
-  /// The visible rows of the source in flattened order, in the order of the view, by the current elements. O(n log n),
-  /// cached for each version of the rows.
+  /// The visible rows of the source, flattened, in the order of the view. O(n log n), cached for a version of the rows.
   func presentRows(_ pace: Pace = Pace()) -> [Int] {
     if plan.definition.isPlain { return Array(plainRange) }
     if let preview, preview.plan === plan, preview.version == counts.version { return preview.rows }
