@@ -1,8 +1,7 @@
 /// An append-only log that stores every request that may change something, before it is executed.
 ///
-/// State is a deterministic function of the log: executing its batches in order gives the same feeds and revisions. The
-/// log decides the order and reports when a batch is stored. Only then the turn executes the batch, answers its
-/// requests and publishes its changes.
+/// State is a deterministic function of the log, which decides the order of batches and reports when one is stored.
+/// Only then the turn executes it, answers its requests and publishes its changes.
 ///
 ///     log.append(batch)                  // returns at once
 ///     while let event = log.nextEvent() {

@@ -139,8 +139,7 @@ public final class Catalog {
     if judgesOtherwise { judgeViews() }
   }
 
-  /// Evaluates the filters of all views under the present limits. A feed that then shows other rows has no past, and no
-  /// selection. O(n log n) for the rows of these views.
+  /// Evaluates the filters of all views anew. A feed that then shows other rows has no past and selection. O(n log n).
   private func judgeViews() {
     defer {
       graph.structureDidChange()

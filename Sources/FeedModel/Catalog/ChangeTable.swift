@@ -2,8 +2,7 @@ import FeedChange
 
 /// The changes of the feeds that the open commit changed. The memory is reused for every commit.
 ///
-/// Invariant: each slot below `count` belongs to one feed, and a feed has at most one slot. All other slots are empty.
-/// Slots do not move while a change is derived from others.
+/// Invariant: slots below `count` belong to one feed each, others are empty; none moves while a change is derived.
 struct ChangeTable: ~Copyable {
   /// The change of one source of a derived feed.
   struct SourceEntry {

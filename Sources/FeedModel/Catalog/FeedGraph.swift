@@ -2,10 +2,9 @@ import FeedChange
 
 /// The graph of feeds that show rows of other feeds.
 ///
-/// Invariant: the parents mirror the sources of every linked feed; the rank of a feed exceeds the ranks of its sources;
-/// there is no cycle; the repeats of a feed are the sum of those of its sources; the steps of a feed are the sum, over its
-/// parents, of theirs and of those that they take themselves; each feed counts its sources with managed rows; a cached route of
-/// the current version is valid.
+/// Invariant: the parents mirror the sources of every linked feed; there is no cycle; the rank of a feed exceeds those
+/// of its sources; its repeats are the sum of theirs; its steps are the sum of those of its parents, with what these
+/// take themselves; its sources with managed rows are counted; a cached route of the current version is valid.
 final class FeedGraph {
   /// A feed that shows the rows of another feed, and the place of that feed among its sources.
   struct Parent: Equatable {

@@ -3,9 +3,8 @@ import FeedQuery
 
 /// Lets a long computation stop between two of its steps, so that its thread can do other work.
 ///
-/// Loops over many rows call ``spend(_:)`` with each step. Without a function to stop, this is one subtraction. The
-/// function must return with the same state that it found: it may run other work only if that changes nothing that the
-/// computation uses.
+/// Loops over many rows call ``spend(_:)`` with each step: one subtraction without a function to stop. That may run
+/// other work only if it changes nothing that the computation uses.
 ///
 ///     pace.begin(units: 100) { waitForNextSlice(); return 100 }
 ///     for row in rows { pace.spend(); judge(row) }

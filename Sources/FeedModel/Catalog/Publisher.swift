@@ -270,9 +270,8 @@ final class Publisher {
     for feed in successors { feed.beginPast(after: revision) }
   }
 
-  /// Ends the past of a feed that no longer shows rows of managed feeds. Replay, which does not know these rows, may find that
-  /// nothing changes in the feed, and selects other rows. So the feed always gets the revision of the commit, no watch can
-  /// resume across it, and nothing is selected.
+  /// Ends the past of a feed that no longer shows rows of managed feeds, which replay does not know: the feed always
+  /// gets the revision of the commit, no watch can resume across it, and nothing is selected.
   private func forgetPast(of feed: Feed, _ observer: (any CommitObserver)?) {
     let wasSelected = !feed.selection.isEmpty
     feed.forgetPast(at: revision)

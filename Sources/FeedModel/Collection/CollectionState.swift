@@ -6,8 +6,7 @@ import FeedQuery
 /// The elements of a collection and its bins, under one definition.
 ///
 /// Only the engine's thread may use it. Redefining a collection creates a new state; the old one is kept until the
-/// commit ends. Mutators have two layers: the rules (`update`, `remove`), and the logged primitives from which they are
-/// built.
+/// commit ends. The rules (`update`, `remove`) are built from logged primitives.
 final class CollectionState: RowStore {
   /// One bin: its section, what it accepts, and which of the elements' sort keys orders it.
   struct Bin {
@@ -202,8 +201,7 @@ final class CollectionState: RowStore {
   }
 }
 
-/// Operations of one step, and the steps of longer operations. Each call of ``CollectionKind`` makes one of them, because
-/// each reading of its state counts a reference.
+/// Operations, of which each call of ``CollectionKind`` makes one: each reading of its state counts a reference.
 extension CollectionState {
   /// Upserts one element by identity, as one operation.
   func operate(on feed: FeedNumber, upserting element: JSONView, in commit: Commit) throws(FeedError) {
@@ -253,8 +251,7 @@ extension CollectionState {
   }
 }
 
-/// Brings the memory near that coming updates of a collection need, some requests before each is executed. Such an update
-/// otherwise spends most of its time waiting for memory.
+/// Brings memory near that coming updates of a collection need, which otherwise spend most of their time waiting.
 ///
 /// Each step reads what the step before has brought near, so it is taken two requests later: the word of the index, then the
 /// record of the element and the place of its row, then its text and the leaf of the row.

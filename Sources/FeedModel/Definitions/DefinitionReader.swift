@@ -147,9 +147,8 @@ struct DefinitionReader {
 
 /// The members that the objects of a definition may have (Protocol/README.md, "Definitions").
 ///
-/// A misspelt member must not be ignored: a bin without its filter accepts every element. New definitions are checked where
-/// they arrive, in the configuration file and in requests. Reading a stored definition does not check it, because earlier
-/// versions accepted unknown members.
+/// A misspelt member must not be ignored: a bin without its filter accepts every element. Stored definitions are not
+/// checked, because earlier versions accepted unknown members.
 public enum KnownMembers {
   public struct Unknown: Error {
     public let offset: Int

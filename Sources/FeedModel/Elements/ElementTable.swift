@@ -3,10 +3,9 @@ import Glibc
 
 /// The elements of one feed, addressed by handles: small numbers that do not change while an element lives.
 ///
-/// The versions are in one raw array, so that a handle is resolved by one addition. The living elements are linked in the order
-/// of change once somebody needs that order; see ``keepOrder(_:)``. Invariant: `count` and `bytes` are those of the living
-/// elements, and so is what its account is charged for them; each text's `owner` is its handle; free and retired handles are
-/// not linked.
+/// The versions are in one raw array, so that one addition finds a handle. Living elements are linked in the order of
+/// change once it is needed (``keepOrder(_:)``). Invariant: `count`, `bytes` and what the account is charged are those
+/// of the living elements; the `owner` of a text is its handle; others are not linked.
 ///
 /// Not safe for use by several threads at once.
 public final class ElementTable {

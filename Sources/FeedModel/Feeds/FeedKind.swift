@@ -2,9 +2,8 @@ import FeedChange
 
 /// The behaviour of one kind of feed: where its rows come from.
 ///
-/// There are no default implementations, so the compiler reports a missing part of a new kind. Sections and rows are
-/// those of the current state, including changes of the open commit. A kind does not know whether its feed was
-/// undefined; ``Feed`` hides the rows in this case.
+/// There are no defaults, so the compiler reports a missing part of a new kind. Sections and rows are those of the
+/// current state, with changes of the open commit; ``Feed`` hides the rows if it was undefined.
 public protocol FeedKind: AnyObject {
   /// The name of the kind in requests and answers.
   var wireName: String { get }
@@ -57,9 +56,8 @@ protocol DerivedKind: FeedKind {
   /// each commit that takes effect; cannot fail.
   /// - Parameter change: receives the change; empty when called.
   func derive(_ changes: borrowing SourceChanges, into change: inout Change)
-  /// Called instead of `derive` when one source changed. If the change of this feed is that of the source with its sections shifted,
-  /// sets the published state and returns the number of sections before those of the source. Otherwise returns nil, without any
-  /// effect, and the change must be derived.
+  /// Called instead of `derive` when one source changed. If the change is that of the source with its sections shifted,
+  /// sets the published state and returns the number of sections before. Otherwise returns nil, without any effect.
   func shareChange(ofSourceAt place: Int) -> Int?
   /// Called when sections of a source may have come or gone. Returns whether those of this feed may have changed.
   func sourceSectionsDidChange() -> Bool

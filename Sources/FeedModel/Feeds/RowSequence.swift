@@ -211,8 +211,7 @@ extension Range<Int> {
 ///     let memory = SnapshotMemory(partOf: all)
 ///     let snapshot = feed.makeSnapshot(chargedTo: memory)
 ///
-/// A version that several snapshots keep is charged for each of them: nobody knows which one will be the last. Only the
-/// engine's thread may use it.
+/// A version that several snapshots keep is charged for each. Only the engine's thread may use it.
 public final class SnapshotMemory {
   public private(set) var bytes = 0
   /// All bytes that were ever charged. Their growth is the work of making snapshots.
@@ -248,8 +247,7 @@ public final class SnapshotMemory {
 /// The memory of rows that their feed has given up and only snapshots keep: the feed was undefined, redefined or changed as a
 /// whole while they were read (`Protocol/limits.md`, "What a user holds").
 ///
-/// One of the snapshots is charged for all of it; when that one ends, another. So the memory is charged once as long as it is
-/// kept, whichever snapshot is the last.
+/// One of the snapshots is charged for all of it; when that one ends, another, as long as the memory is kept.
 ///
 /// Invariant: `share` is charged to the first holder that is left.
 final class AbandonedRows {

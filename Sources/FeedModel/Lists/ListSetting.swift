@@ -5,9 +5,8 @@ import FeedJSON
 extension ListState {
   /// Executes `set` and leaves the change in `step`.
   ///
-  /// The common prefix and suffix stay. Between them, rows with equal elements stay as far as their order allows. In
-  /// each remaining gap, elements are replaced pairwise before any row is added or removed. O(n log n) in the rows
-  /// between prefix and suffix.
+  /// The common prefix and suffix stay. Between them, equal rows stay as far as their order allows, and in each gap
+  /// elements are replaced before rows are added or removed. O(n log n) for the rows between.
   /// - Throws: `limitExceeded`. The caller rolls back.
   func set(_ wanted: [JSONView], _ tick: () -> Instant, _ log: UndoLog) throws(FeedError) {
     let plan = plan(wanted, log.pace)

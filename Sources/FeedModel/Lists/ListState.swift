@@ -4,9 +4,8 @@ import FeedQuery
 
 /// The rows of an array or a single, in the order in which clients put them.
 ///
-/// Each operation leaves its change in `step`, in the coordinates before the operation. Rows count from 0; the caller
-/// has checked them unless stated otherwise. Invariant: each element has exactly one row; if there are identities, no two
-/// elements have the same one.
+/// Each operation leaves its change in `step`, in the coordinates before it. The caller has checked rows unless stated
+/// otherwise. Invariant: each element has exactly one row, and no two have the same identity, if there is any.
 final class ListState: RowStore {
   private let seed: UInt64
   private(set) var definition: ListDefinition

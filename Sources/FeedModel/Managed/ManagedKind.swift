@@ -4,10 +4,9 @@ import FeedQuery
 
 /// A feed with the rows of a query on another program's database.
 ///
-/// All rows are set at once, and only differences become changes. Without a section column the feed has one section
-/// with the name of the feed. With a section column it has one section for every value, named `feed/value`, in order of
-/// first appearance. Rows without a value (NULL or an empty text) form a section with the name of the feed. Without
-/// rows, such a feed has no sections.
+/// All rows are set at once, and only differences become changes. The feed has one section with its name, or with a
+/// section column one for every value, named `feed/value`, in order of first appearance; rows without a value (NULL or
+/// an empty text) are in one with its name.
 public final class ManagedKind: FeedKind {
   private let number: FeedNumber
   private let state: ManagedState

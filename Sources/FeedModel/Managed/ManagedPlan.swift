@@ -3,9 +3,8 @@ import FeedJSON
 
 /// The plan of a `set` on a managed feed: the rows that stay, move, are deleted and are added.
 ///
-/// Rows are matched by identity. Sections with the same name stay if they keep their order among each other. In each of
-/// them, the longest sequence of rows that keep their order stays. The plan omits equal rows at both ends of a section.
-/// O(n) for the equal rows, O(m log m) for the m rows between.
+/// Rows are matched by identity. Sections with the same name stay if they keep their order, and so do most rows in each
+/// of them. Equal rows at both ends of a section are omitted. O(n) for these, O(m log m) for the m rows between.
 struct ManagedPlan {
   /// A new row, between the equal ends of its section.
   struct NewRow {

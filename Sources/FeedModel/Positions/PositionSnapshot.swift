@@ -1,8 +1,7 @@
 /// Consecutive items of a position tree at one moment, read in order and in parts while the tree changes.
 ///
-/// A snapshot has the ids of the leaves. Before a mutation changes a leaf that is not read yet, the snapshot captures its items
-/// (copy on write); all other leaves are read from the tree. It retains the tree until it is read to the end, cancelled or
-/// released.
+/// A snapshot has the ids of the leaves. Before a leaf that is not read yet changes, it captures the items (copy on
+/// write). It retains the tree until it is read to the end, cancelled or released.
 ///
 /// Invariant: the pending leaves and the captured ones have exactly the items that are not read.
 public final class PositionSnapshot {

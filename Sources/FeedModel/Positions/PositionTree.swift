@@ -6,9 +6,8 @@ import FeedJSON
 /// A handle is a number that its owner chose for an element. It is at most once in a tree. Handles should be dense, because
 /// a table from handles to leaves has an entry for each. Rows count from 0.
 ///
-/// The tree is a B+tree in flat memory: leaves of up to 124 items, inner nodes of up to 64 children with the number of items
-/// before each, and a link from each node to its parent. A keyed tree stores a sort key with each item; see
-/// `upperBound(key:isAfter:)`.
+/// A B+tree in flat memory: leaves of up to 124 items, inner nodes of up to 64 children with the number of items before
+/// each, and links to parents. A keyed tree stores a sort key with each item; see `upperBound(key:isAfter:)`.
 ///
 ///     let rows = PositionTree(keyed: false)
 ///     rows.insert(handle, at: 0)

@@ -124,9 +124,8 @@ final class ElementBuffer {
 
 /// The member `retain` of a definition: the limits on kept elements (Protocol/README.md, "Retention").
 ///
-/// Elements beyond `count` are evicted in the same commit, those unchanged for the longest time first. Elements that
-/// are unchanged for `seconds`, or whose time at `until` has passed, are evicted by a commit of the daemon. Invariant:
-/// at least one limit is given.
+/// Elements beyond `count` are evicted in the same commit, those unchanged for longest first; those that are unchanged
+/// for `seconds`, or whose time at `until` has passed, by a commit of the daemon. At least one limit is given.
 public struct Retention: Equatable, Sendable {
   public let count: Int?
   /// The maximum time that an element is kept unchanged.
@@ -210,9 +209,8 @@ extension RowStore {
 
   /// Removes distinct elements with all their rows. Leaves the change in `step`.
   ///
-  /// Many rows are found in one pass over a section, few one by one. They are removed in reverse, so every position is in
-  /// the coordinates before the change and no steps need composition. O(sections · rows), or O(sections · m log n) for few
-  /// of n rows.
+  /// Many rows are found in one pass over a section, few one by one, and removed in reverse, so that no steps need
+  /// composition. O(sections · rows), or O(sections · m log n) for few of n rows.
   func remove(_ handles: [UInt32], _ log: UndoLog) {
     beginStep()
     for section in sections.indices { removeRows(of: handles, section: section, log) }

@@ -4,8 +4,7 @@ import FeedQuery
 
 /// The elements and stored rows of a collection, an array, a single or a managed feed.
 ///
-/// Only the engine's thread may use it. It is changed only through logged primitives, each of which can be undone, so
-/// that a commit can be rolled back step by step.
+/// Only the engine's thread may use it. It is changed through logged primitives, so that commits can be undone.
 public class RowStore {
   let feed: String
   let elements: ElementTable

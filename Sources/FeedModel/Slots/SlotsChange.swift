@@ -87,9 +87,8 @@ extension Array where Element == IndexPath {
 
 /// The algorithm of `SlotsLayout.change(to:contents:)`.
 ///
-/// Rows in both lists form blocks: ranges that are contiguous and in the same order in both lists. A block ends only
-/// where the list changed, and arithmetic gives its length. The heaviest ascending chain of blocks stays, and the other
-/// blocks move. Rows outside blocks were deleted or added.
+/// Rows in both lists form blocks, contiguous and in one order in both, whose length arithmetic gives. The heaviest
+/// ascending chain of blocks stays, and the others move. Rows outside blocks were deleted or added.
 struct SlotsDifference {
   /// Rows `old..<old + count` of the old list are rows `new..<new + count` of the new one.
   struct Block {

@@ -3,8 +3,7 @@ import FeedJSON
 
 /// A feed whose rows are those of other feeds, interleaved by a pattern of types (Protocol/README.md, "Slots").
 ///
-/// It has one section; each row has the name of its type. The list is not stored: ``SlotsLayout`` computes each row
-/// from the row counts of the contents.
+/// It has one section, whose list is not stored: ``SlotsLayout`` computes each row from the row counts.
 final class SlotsKind: DerivedKind, SingleSectionKind {
   /// The state as of the last published commit. A class, so that using it counts one reference, not one for each member.
   private final class Published {
@@ -262,8 +261,7 @@ final class SlotsSection: FeedSection {
 
 /// Rows of a slots feed when the snapshot was made: the layout at that time over snapshots of the contents.
 ///
-/// A layout shows the rows of each type in order, except fixed rows. So every content is read once in order, and the
-/// few fixed rows are retained from the start.
+/// Every content is read once in order, as the layout shows it; the few fixed rows are retained from the start.
 final class SlotsSnapshot: SectionSnapshot {
   let count: Int
   private var position = 0

@@ -191,9 +191,8 @@ final class SlotsInsertions: Sendable {
 
 /// Which fixed rows a list shows, and which rows of the contents these are.
 ///
-/// An insertion is available if its type has rows that the list does not use elsewhere. The list shows the available ones before
-/// the first whose position it does not reach: `cut`. Invariant: `ranks` has the number of available insertions before each
-/// word of `available`.
+/// An insertion is available if its type has unused rows. The list shows those before the first whose position it does
+/// not reach: `cut`. Invariant: `ranks` has the number of available insertions before each word of `available`.
 struct SlotsFixedRows {
   let insertions: SlotsInsertions
   /// For each inserted type the first row that a fixed row may show, and the number of insertions that are available.
