@@ -110,7 +110,8 @@ struct ChangeTable: ~Copyable {
   ) {
     if !slots[slot].isSorted { sortSources(of: slot) }
     sources.withUnsafeBufferPointer { entries in
-      let changes = SourceChanges(slots: slots, entries: entries, first: slots[slot].firstSource, start, pace)
+      let first = slots[slot].firstSource
+      let changes = SourceChanges(slots: slots, first: first < 0 ? nil : entries[first], entries: entries, start, pace)
       body(changes, &slots[slot].change)
     }
   }
@@ -119,7 +120,7 @@ struct ChangeTable: ~Copyable {
   @inline(__always)
   func derive(_ slot: Int, from source: SourceEntry, _ body: (borrowing SourceChanges, inout Change) -> Void) {
     assert(slots[slot].firstSource < 0, "a source is recorded")
-    body(SourceChanges(slots: slots, only: source), &slots[slot].change)
+    body(SourceChanges(slots: slots, first: source), &slots[slot].change)
   }
 
   /// The only source of a derived feed that changed; nil if there are none or several.
@@ -256,31 +257,14 @@ struct SourceChanges: ~Copyable {
   private let first: ChangeTable.SourceEntry?
   private let entries: UnsafeBufferPointer<ChangeTable.SourceEntry>
 
-  fileprivate init(
-    slots: UnsafeMutablePointer<ChangeTable.Slot>, entries: UnsafeBufferPointer<ChangeTable.SourceEntry>, first: Int,
-    _ start: Instant?, _ pace: Pace?
+  /// An empty list unless there is a source.
+  @inline(__always)
+  init(
+    slots: UnsafeMutablePointer<ChangeTable.Slot>? = nil, first: ChangeTable.SourceEntry? = nil,
+    entries: UnsafeBufferPointer<ChangeTable.SourceEntry> = .init(start: nil, count: 0), _ start: Instant? = nil,
+    _ pace: Pace? = nil
   ) {
-    self.slots = slots
-    self.entries = entries
-    (self.start, self.pace) = (start, pace)
-    self.first = first < 0 ? nil : entries[first]
-  }
-
-  fileprivate init(slots: UnsafeMutablePointer<ChangeTable.Slot>, only source: ChangeTable.SourceEntry) {
-    self.slots = slots
-    first = source
-    entries = .init(start: nil, count: 0)
-    start = nil
-    pace = nil
-  }
-
-  /// An empty list: no source changed.
-  init() {
-    slots = nil
-    first = nil
-    entries = .init(start: nil, count: 0)
-    start = nil
-    pace = nil
+    (self.slots, self.first, self.entries, self.start, self.pace) = (slots, first, entries, start, pace)
   }
 
   var onlyUpdates: Bool {

@@ -94,12 +94,6 @@ public final class LongCommit {
 ///
 /// Each stop and each continuation exchanges all copies, so there are at most ``mostForks``; further feeds are changed in place.
 struct Forks {
-  private struct Fork {
-    let feed: FeedNumber
-    /// Exchanges the rows of the feed and the other ones.
-    let exchange: () -> Void
-  }
-
   /// Fewer steps than these are made in place.
   private static let fewSteps = 2048
   /// A copy is made if there are so many rows for each step, or fewer: copying them takes about twice as long as the step.
@@ -109,7 +103,8 @@ struct Forks {
 
   /// The steps that the commit is expected to make; 0 if it does not stop.
   private(set) var steps = 0
-  private var forks: [Fork] = []
+  /// The feeds, each with what exchanges its rows and the other ones.
+  private var forks: [(feed: FeedNumber, exchange: () -> Void)] = []
   /// The feeds whose rows the commit changes in place.
   private var inPlace: Set<FeedNumber> = []
   /// The feeds of `forks`.
@@ -142,7 +137,7 @@ struct Forks {
 
   /// Gives the feed its copy.
   mutating func add(_ feed: FeedNumber, _ exchange: @escaping () -> Void) {
-    forks.append(Fork(feed: feed, exchange: exchange))
+    forks.append((feed, exchange))
     forked.insert(feed)
     exchange()
   }

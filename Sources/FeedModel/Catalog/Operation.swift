@@ -131,29 +131,6 @@ struct Operation {
   }
 }
 
-/// The animation hints of the operations of the open commit (Protocol/README.md, "Animation").
-///
-/// Hints are numbered from 1. If several apply to one feed, the last one, with the largest number, is used.
-struct Hints {
-  private var texts: [[UInt8]] = []
-
-  var isEmpty: Bool { texts.isEmpty }
-
-  /// Adds the hint of an operation. Returns its number.
-  mutating func add(_ text: [UInt8]) -> Int {
-    texts.append(text)
-    return texts.count
-  }
-
-  /// The hint with a number; nil for 0.
-  subscript(number: Int) -> [UInt8]? {
-    assert(number >= 0 && number <= texts.count, "there is no hint \(number)")
-    return number > 0 ? texts[number - 1] : nil
-  }
-
-  mutating func removeAll() { if !texts.isEmpty { texts.removeAll() } }
-}
-
 /// The facts about a published change that are not in the change itself.
 public struct Publication {
   /// The revision before the change; the feed has the revision after it.

@@ -7,7 +7,9 @@ final class Publisher {
   private let graph: FeedGraph
   private let log: UndoLog
   private var changes = ChangeTable()
-  private var hints = Hints()
+  /// The animation hints of the operations of the open commit, numbered from 1 (Protocol/README.md, "Animation"). If several
+  /// apply to one feed, the last one, with the largest number, is used.
+  private var hints: [[UInt8]] = []
   /// A change of which a feed shows the sections after others. Its memory is reused; empty between two feeds.
   private var shifted = Change()
   /// The collections and lists that this commit redefined. The undo log does not pair their rows.
@@ -55,7 +57,8 @@ final class Publisher {
 
   func setHint(_ text: [UInt8], of operation: borrowing Operation) {
     if operation.pending < 0 { return }
-    let number = hints.add(text)
+    hints.append(text)
+    let number = hints.count
     setHint(number, of: operation.pending)
     guard let collection = graph.table[operation.pending].collection, collection.hasBins else { return }
     if operation.result.hasSameSections && !collection.bins.isEmpty {
@@ -134,7 +137,7 @@ final class Publisher {
   @inline(__always)
   func close() {
     changes.close()
-    hints.removeAll()
+    if !hints.isEmpty { hints.removeAll() }
     if !rebinned.isEmpty { closeRebinned() }
   }
 
@@ -460,7 +463,8 @@ final class Publisher {
 
     func tell(of feed: Feed, _ change: borrowing Change) {
       if tells {
-        observer?.didChange(feed, by: change, Publication(from: from, updatedElement: updated, hint: hints[hint]))
+        let hint = hint > 0 ? hints[hint - 1] : nil
+        observer?.didChange(feed, by: change, Publication(from: from, updatedElement: updated, hint: hint))
       }
       if !feed.isGone, feed.carrySelection(across: change) { observer?.didCarrySelection(of: feed) }
     }

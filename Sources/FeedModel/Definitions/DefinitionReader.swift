@@ -70,11 +70,11 @@ struct DefinitionReader {
   /// - Throws: `badQuery` with the offset of the error.
   func singularPath(_ member: StaticString) throws(FeedError) -> SingularPath? {
     guard let text = try query(member) else { return nil }
-    do {
-      return try SingularPath(parsing: text)
-    } catch {
-      throw .badQuery(member: place + "\(member)", text: text, offset: error.offset, reason: error.message)
-    }
+    do { return try SingularPath(parsing: text) } catch { throw bad(member, text, error) }
+  }
+
+  private func bad(_ member: StaticString, _ text: String, _ error: QueryError) -> FeedError {
+    .badQuery(member: place + "\(member)", text: text, offset: error.offset, reason: error.message)
   }
 
   /// Reads a filter.
@@ -85,8 +85,7 @@ struct DefinitionReader {
     do {
       return try Filter(parsing: text, atMost: limits.maxFilterBytes - size)
     } catch {
-      if error.isTooLarge { throw limits.tooLargeFilter("the filters of the definition take") }
-      throw .badQuery(member: place + "\(member)", text: text, offset: error.offset, reason: error.message)
+      throw error.isTooLarge ? limits.tooLargeFilter("the filters of the definition take") : bad(member, text, error)
     }
   }
 
