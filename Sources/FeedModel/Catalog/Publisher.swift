@@ -315,7 +315,10 @@ final class Publisher {
     for parent in graph.parents(of: feed.number) {
       let target = changes.open(parent.feed)
       changes.note(.init(place: parent.place, slot: origin.slot, shift: origin.shift), for: target)
-      if graph.table[parent.feed].derived?.shows(parent.place) == true { passHint(from: slot, to: target) }
+      let hint = changes[slot].pointee.hint
+      if hint > changes[target].pointee.hint, graph.table[parent.feed].derived?.shows(parent.place) == true {
+        changes[target].pointee.hint = hint
+      }
     }
     guard let collection = feed.collection, collection.hasBins else { return }
     let change = changes[slot].pointee.change
@@ -349,11 +352,6 @@ final class Publisher {
   private func propagate(from slot: Int, toBin bin: Feed) {
     let target = changes.open(bin.number)
     changes.note(.init(place: 0, slot: slot, shift: 0), for: target)
-  }
-
-  private func passHint(from slot: Int, to target: Int) {
-    let hint = changes[slot].pointee.hint
-    if hint > changes[target].pointee.hint { changes[target].pointee.hint = hint }
   }
 
   /// Publishes the change in the first slot, and its consequences for all feeds that show the changed rows, along the cached

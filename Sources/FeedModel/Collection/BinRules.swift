@@ -102,8 +102,7 @@ extension CollectionState {
     var steps = allowed
     let pace = log.pace.evaluations
     for bin in bins.indices {
-      let accepted =
-        !(any && definition.exclusive) && bins[bin].accepts(element, steps: &steps, pace: pace)
+      let accepted = !(any && definition.exclusive) && bins[bin].accepts(element, steps: &steps, pace: pace)
       verdicts[bin] = accepted
       any = any || accepted
       if steps < 0 {

@@ -191,7 +191,6 @@ public final class CollectionKind: FeedKind {
       state, content, feed: feed.name, limits: catalog.limits, seed: catalog.seed, catalog.commit.log)
     try catalog.commit.budget.useAbove(rows: rebinning.change.size, of: number)
     if let keyed = rebinning.state.keyed {
-      try keyed.checkCount(catalog.limits)
       try catalog.graph.checkParents(of: feed, sections: keyed.count - sectionCount, catalog.limits)
       keyed.bind(number, catalog.graph)
     }

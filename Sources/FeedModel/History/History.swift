@@ -240,13 +240,9 @@ public final class History {
 
   /// Frees much memory of discarded changes. Moves at most `most` words of the others, and returns how many it moved.
   func compact(moving most: Int) -> Int {
-    defer { compactMarks() }
-    return words.shrink(moving: most)
-  }
-
-  private func compactMarks() {
     let discarded = marks.indices.partitionPoint { marks[$0].ordinal < first.ordinal }
     if discarded * 8 > marks.count { marks.removeFirst(discarded) }
+    return words.shrink(moving: most)
   }
 
   /// Discards all changes and restarts at `revision`.

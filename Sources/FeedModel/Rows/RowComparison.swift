@@ -227,8 +227,7 @@ extension RowStore {
     pairsRows: Bool = true
   ) -> Change {
     let own = Unmanaged<RowStore>.passUnretained(self)
-    let entries =
-      known.map { ($0[own.toOpaque()] ?? BlockList())[...] } ?? log.entries(of: own, since: position)
+    let entries = known.map { ($0[own.toOpaque()] ?? BlockList())[...] } ?? log.entries(of: own, since: position)
     var change = change
     if pairsRows { ReturnedRows(self, entries, log.pace).pair(in: &change) }
     let mayKeepElements = change.moves.contains { !$0.keepsElement }

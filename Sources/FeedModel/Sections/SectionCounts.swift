@@ -306,12 +306,9 @@ final class FlatChange: Sendable {
       return moved.isEmpty || moved[gone] < 0 ? nil : (moved[gone], movedEnds[gone])
     }
     let rank = index - gone
-    let come = countOfAdded(upTo: rank)
+    let come = added.indices.partitionPoint { added[$0] - $0 <= rank }
     var end = gone < deleted.count ? deleted[gone] : Int.max
     if come < added.count { end = min(end, index + added[come] - come - rank) }
     return (rank + come, end)
   }
-
-  /// The number of added rows before the surviving row with a rank.
-  private func countOfAdded(upTo rank: Int) -> Int { added.indices.partitionPoint { added[$0] - $0 <= rank } }
 }

@@ -80,8 +80,7 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
     install(fresh, feed, catalog.graph)
     catalog.commit.logStructure { [unowned self, graph = catalog.graph] in install(former, feed, graph) }
     // By rules before 4, all rows of the contents count.
-    let after =
-      catalog.commit.budget.countsReading ? shown.count : fresh.contents.reduce(0) { $0 + ($1?.count ?? 0) }
+    let after = catalog.commit.budget.countsReading ? shown.count : fresh.contents.reduce(0) { $0 + ($1?.count ?? 0) }
     try catalog.commit.budget.use(rows: count + after, of: feed.number)
     try catalog.checkRowsOfViews(above: feed, added: after - count)
     let contents = [FlatChange](repeating: .none, count: fresh.contents.count)
@@ -287,12 +286,9 @@ final class SlotsSnapshot: SectionSnapshot {
 
   deinit { for row in fixed.values { row.element.release() } }
 
-  private var ownBytes: Int {
-    fixed.values.reduce(fixed.capacity * MemoryLayout<(Int, Fixed)>.stride) { $0 + $1.element.footprint }
-  }
-
   func charge(to memory: SnapshotMemory) {
-    charge = memory.hold(ownBytes)
+    let bytes = fixed.capacity * MemoryLayout<(Int, Fixed)>.stride
+    charge = memory.hold(fixed.values.reduce(bytes) { $0 + $1.element.footprint })
     for content in contents { content?.charge(to: memory) }
   }
 

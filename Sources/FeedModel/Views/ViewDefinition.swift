@@ -79,9 +79,7 @@ public struct ViewWindow: Equatable, Sendable {
     }
     for move in whole.moves {
       guard let from = leaving.place(ofListed: Int(move.deleted)), let to = entering.place(ofListed: Int(move.added))
-      else {
-        continue
-      }
+      else { continue }
       result.moves.append(Move(deleted: from, added: to, keepsElement: move.keepsElement))
     }
     if !result.moves.isEmpty { result = result.normalizingMoves { pace.didCompareMoves() } }

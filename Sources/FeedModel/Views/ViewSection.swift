@@ -211,11 +211,11 @@ private final class RetainedRows: SectionSnapshot {
 
   deinit { for row in rows { row.text.release() } }
 
-  private var ownBytes: Int {
-    rows.reduce(rows.capacity * MemoryLayout<(ElementText, TypeTable.Code)>.stride) { $0 + $1.text.footprint }
+  func charge(to memory: SnapshotMemory) {
+    let bytes = rows.capacity * MemoryLayout<(ElementText, TypeTable.Code)>.stride
+    charge = memory.hold(rows.reduce(bytes) { $0 + $1.text.footprint })
   }
 
-  func charge(to memory: SnapshotMemory) { charge = memory.hold(ownBytes) }
   var count: Int { rows.count }
 
   func next(max: Int, _ body: (Row) -> Void) -> Int {
