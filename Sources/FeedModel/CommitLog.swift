@@ -56,8 +56,7 @@ extension CommitLog {
 
 /// Stores images of the state beside a log, so that a start need not replay all of it. Called by the engine's thread.
 public protocol ImageStore: AnyObject {
-  /// Nanoseconds until ``workOnImage(executed:steps:stateBytes:isBusy:_:)`` should be called without an event; nil if only an event can
-  /// create work.
+  /// Nanoseconds until ``workOnImage`` should be called without an event; nil if only an event can create work.
   var imagePause: UInt64? { get }
 
   /// Does a small part of the work on an image, after the output of a turn was written. Starts an image if one is due.

@@ -35,8 +35,7 @@ public struct Limits: Sendable, Equatable {
   public var maxWatchesPerUser = 32_768
   /// Bytes of queued output of one connection. Above it, deltas are deferred and requests are not read.
   public var maxQueue = 1 << 20
-  /// Bytes of queued output and incomplete frames of all connections of one user. Above it, the connection with the most
-  /// bytes is closed.
+  /// Bytes queued to and from all connections of one user. Above it, the connection with the most is closed.
   public var maxQueuePerUser = 256 << 20
   /// Bytes of the recorded changes of one feed, for watches that fall behind or resume.
   public var historyBytes = 16 << 20

@@ -107,7 +107,6 @@ public final class Account {
     return owner == nil || (!isNew || elements < limits.maxElementsPerUser) && bytes &+ added <= limits.maxBytesPerUser
   }
 
-  /// The limit that leaves no room for an element.
   func noRoom(bytes added: Int, isNew: Bool, _ limits: Limits) -> FeedError {
     if owner != nil {
       if isNew && elements >= limits.maxElementsPerUser {

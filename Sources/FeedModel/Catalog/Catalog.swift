@@ -160,8 +160,7 @@ public final class Catalog {
     }
   }
 
-  /// The moment when the next element of any feed expires; nil if none will. While a commit is open, as of before it. O(log feeds)
-  /// for each feed that changed.
+  /// The moment when the next element of any feed expires, as of before an open commit; nil if none will.
   public var nextExpiry: Instant? {
     followTimed()
     return expiry.next

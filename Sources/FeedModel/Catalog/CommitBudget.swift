@@ -79,7 +79,6 @@ struct CommitBudget {
   @inline(__always)
   mutating func operationDidEnd() { hasChargedFeedsAbove = false }
 
-  /// Charges rows before an operation lists them.
   mutating func use(rows count: Int) throws(FeedError) {
     guard count <= rowsLeft else {
       let (sum, overflows) = (maxRows - rowsLeft).addingReportingOverflow(count)

@@ -1,7 +1,6 @@
 /// What others can read while a commit is suspended between two of its steps.
 ///
-/// A long commit changes copies of large lists, so that others read the rows before; see ``Forks``. What it changes in
-/// place is hidden until it ends.
+/// A long commit changes copies of large lists (``Forks``), so that others read the rows before, and hides the rest.
 public final class LongCommit {
   enum Stage {
     /// Operations change rows, or their changes are composed.
@@ -135,7 +134,6 @@ struct Forks {
     return false
   }
 
-  /// Gives the feed its copy.
   mutating func add(_ feed: FeedNumber, _ exchange: @escaping () -> Void) {
     forks.append((feed, exchange))
     forked.insert(feed)

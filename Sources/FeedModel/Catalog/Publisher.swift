@@ -124,7 +124,6 @@ final class Publisher {
     }
   }
 
-  /// Whether a feed has a change after `compose`.
   var hasChanges: Bool { (0..<changes.count).contains { !changes[$0].pointee.change.isEmpty } }
 
   /// Prepares histories to record the changes after `compose`. Those of derived feeds are not known yet.

@@ -37,7 +37,6 @@ final class UndoLog {
     func finish() { state._withUnsafeGuaranteedRef { $0.finish(self) } }
   }
 
-  /// A place in the log to return to.
   struct Position {
     static let start = Position(entries: 0, structures: 0)
 

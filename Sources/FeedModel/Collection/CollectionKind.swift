@@ -8,9 +8,7 @@ import FeedQuery
 /// Invariant: there is one feed for every bin of the definition, in order, and each shows the section of its index.
 public final class CollectionKind: FeedKind {
   private let number: FeedNumber
-  private(set) var state: CollectionState {
-    didSet { unretainedState = .passUnretained(state) }
-  }
+  private(set) var state: CollectionState { didSet { unretainedState = .passUnretained(state) } }
   /// ``state``, which each update needs: to count a reference is slow.
   private var unretainedState: Unmanaged<CollectionState>
   /// A feed for every bin, in order, so that a bin can be watched and can be a child.

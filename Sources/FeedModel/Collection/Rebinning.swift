@@ -72,8 +72,7 @@ struct Rebinning {
 
 /// The change from the sections of a collection to those of its redefined copy.
 ///
-/// Sections with the same name are the same section if they kept their order among each other; other sections are deleted and
-/// added. O(n log n).
+/// Sections with the same name stay if they kept their order; others are deleted and added. O(n log n).
 struct SectionComparison {
   private(set) var change = Change()
   private let old, new: CollectionState
@@ -269,7 +268,6 @@ private struct SectionRange {
 }
 
 extension CollectionState {
-  /// The rows of each section. O(sections).
   fileprivate func sectionRanges(_ pace: Pace) -> [SectionRange] {
     guard let keyed else {
       return bins.map { SectionRange(name: $0.section.name, rows: $0.section.rows, start: 0, count: $0.section.count) }

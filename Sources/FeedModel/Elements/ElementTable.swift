@@ -94,7 +94,6 @@ public final class ElementTable {
   @inline(__always)
   public func text(of handle: UInt32) -> ElementText { places[Int(handle)].text }
 
-  /// The address of the entry of a handle.
   @inline(__always)
   func place(of handle: UInt32) -> UnsafeRawPointer { UnsafeRawPointer(places + Int(handle)) }
 

@@ -38,8 +38,7 @@ public protocol FeedKind: AnyObject {
 ///
 /// Invariant: after each commit, the published state of the kind equals the state of its sources.
 protocol DerivedKind: FeedKind {
-  /// The feeds whose rows are shown, each with its place. A bin has none: its collection propagates changes to it
-  /// directly, and only if rows of the bin changed.
+  /// The feeds whose rows are shown, by place. None of a bin, to which its collection propagates changes directly.
   var sources: [(place: Int, feed: Feed)] { get }
   /// Whether rows of the source at a place are currently visible.
   func shows(_ place: Int) -> Bool
@@ -52,8 +51,7 @@ protocol DerivedKind: FeedKind {
   var stepsPerRow: Int { get }
   /// The number of sections as of the last published commit.
   var publishedSectionCount: Int { get }
-  /// Derives the change of this feed from the changes of its sources, and sets the published state. Called once for
-  /// each commit that takes effect; cannot fail.
+  /// Derives the change of this feed from those of its sources, once in each commit, and sets the published state.
   /// - Parameter change: receives the change; empty when called.
   func derive(_ changes: borrowing SourceChanges, into change: inout Change)
   /// Called instead of `derive` when one source changed. If the change is that of the source with its sections shifted,
@@ -92,7 +90,6 @@ extension DerivedKind where Self: SingleSectionKind {
 }
 
 extension FeedKind {
-  /// The error for a definition of another kind.
   func conflict(of feed: Feed, with definition: FeedDefinition) -> FeedError {
     .definitionConflict(
       feed: definition.name,

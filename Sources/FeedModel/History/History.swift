@@ -51,7 +51,6 @@ public final class History {
     hint = first
   }
 
-  /// The bytes of the memory of the records.
   var memory: Int { words.capacity * 4 + marks.count * MemoryLayout<Cursor>.stride }
 
   /// Prepares to append a change of so many entries (`Change.size`), so that this takes little time then. O(entries).
@@ -94,7 +93,6 @@ public final class History {
   /// The bits of a stamp for the difference of the revisions; 0 in a long stamp, which has the revision and the time itself.
   private static let revisionBits: UInt32 = 4
   private static let revisions: UInt32 = 15
-  /// The words of a long stamp.
   private static let longStamp = 5
 
   @inline(__always)

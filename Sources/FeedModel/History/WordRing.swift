@@ -58,7 +58,6 @@ struct WordRing: ~Copyable {
     }
   }
 
-  /// The words that are moved in a unit of work.
   private static var wordsPerUnit: Int { 256 }
   private static var wordsOfAPage: Int { 1024 }
 

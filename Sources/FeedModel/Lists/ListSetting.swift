@@ -102,7 +102,6 @@ extension ListState {
   }
 }
 
-/// The steps of a `set` on a list.
 private struct ListPlan {
   /// Old rows that are removed, ascending.
   private(set) var removed: [Int] = []

@@ -170,7 +170,6 @@ final class ManagedState: RowStore {
   }
 }
 
-/// The status of the database of a managed feed.
 public struct SourceStatus: Equatable, Sendable {
   public enum State: String, Sendable {
     /// It has not been read yet.
@@ -215,7 +214,6 @@ public struct ManagedDefinition: Equatable, Sendable {
   public let id: String
   /// The column whose values name the sections, in order of first appearance; nil for one section.
   public let section: String?
-  /// The path of a row's type in its object.
   public let type: SingularPath?
 
   public init(database: String, query: String, id: String = "id", section: String? = nil, type: SingularPath? = nil) {

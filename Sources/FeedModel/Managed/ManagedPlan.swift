@@ -55,7 +55,7 @@ struct ManagedPlan {
   }
 }
 
-/// Comparing the given rows with the existing rows. Changes nothing.
+/// Comparing the given rows with the existing rows, which changes nothing, and applying the plan.
 extension ManagedState {
   /// - Throws: `noIdentity`, `invalidParams` for a repeated identity, `limitExceeded` for too many sections.
   func plan(_ rows: ManagedRows) throws(FeedError) -> ManagedPlan {
@@ -186,10 +186,7 @@ extension ManagedState {
       throw .internalError(reason: "row \(entry) of a query is not JSON: \(error.message)")
     }
   }
-}
 
-/// Applying a plan to the rows.
-extension ManagedState {
   /// Applies a plan and returns the change. If it throws, the caller rolls back the logged steps.
   func apply(_ plan: ManagedPlan, _ rows: ManagedRows, of feed: Feed, in commit: Commit) throws(FeedError) -> Change {
     let (log, now) = (commit.log, commit.tick())

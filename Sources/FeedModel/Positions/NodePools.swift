@@ -14,8 +14,7 @@ protocol NodeLayout {
   static var capacity: Int { get }
 }
 
-/// The memory of the nodes of one kind: one block, addressed by id, and for a keyed tree a second block with the ordering
-/// keys of each node's entries.
+/// The memory of the nodes of one kind: one block, addressed by id, and one with keys if the tree is keyed.
 ///
 /// Pointers into a pool are valid until the next `allocate()`. Invariant: `used` is at most `reserved`; ids on the free list
 /// are below `used`. The first word of a free node is the next free id.
@@ -177,10 +176,8 @@ extension NodePool where Layout == InnerNode {
 enum Leaf: NodeLayout {
   struct Header {
     var count: UInt16
-    /// The index of the leaf in its parent.
     var slot: UInt16
     var parent: NodeID
-    /// The neighbours in order.
     var previous: NodeID
     var next: NodeID
   }
@@ -242,7 +239,6 @@ struct LeafTable {
     return UnsafePointer(chunk + (index & (Self.chunkSize &- 1)))
   }
 
-  /// Sets the leaf of a reserved item.
   @inline(__always)
   func set(_ item: UInt32, _ leaf: NodeID) {
     let index = Int(truncatingIfNeeded: item)

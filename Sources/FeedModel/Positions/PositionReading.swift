@@ -71,7 +71,6 @@ extension PositionTree {
   @inline(__always)
   func prefetchPlace(of item: UInt32) { if let place = leafOf.place(of: item) { processor_prefetch(place) } }
 
-  /// Brings near the leaf of an item.
   @inline(__always)
   func prefetchLeaf(of item: UInt32) {
     let leaf = leafOf[item]

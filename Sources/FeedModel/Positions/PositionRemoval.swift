@@ -160,7 +160,6 @@ extension PositionTree {
     }
   }
 
-  /// Removes the root while it has a single child.
   private func shrinkRoot() {
     while height > 0 && inners.header(root).pointee.count == 1 {
       let old = root

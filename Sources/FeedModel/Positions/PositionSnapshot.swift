@@ -201,7 +201,6 @@ private struct CapturedLeaves {
   }
 }
 
-/// What is charged for one snapshot.
 private struct SnapshotCharge {
   /// Who is charged; nil if nobody is.
   private var memory: SnapshotMemory?

@@ -26,7 +26,6 @@ public final class PositionTree {
   var leafOf = LeafTable()
   /// A leaf if `height` is 0, otherwise an inner node.
   var root: NodeID
-  /// The number of levels of inner nodes.
   var height = 0
   public internal(set) var count = 0
   /// The unfinished snapshots. A snapshot removes itself when it is read to the end, cancelled or freed.
@@ -91,7 +90,6 @@ extension PositionTree {
     Int(level == 0 ? leaves.header(node).pointee.slot : inners.header(node).pointee.slot)
   }
 
-  /// The number of items in or below the node.
   func size(of node: NodeID, level: UInt32) -> UInt32 {
     level == 0 ? UInt32(leaves.header(node).pointee.count) : inners.header(node).pointee.size
   }

@@ -314,8 +314,6 @@ struct ChildStarts {
   private var starts: [Int] = []
 
   var isKnown: Bool { !starts.isEmpty }
-
-  /// The number of all sections or rows.
   var end: Int { starts[starts.count &- 1] }
 
   /// The index of the first section or row of the child at a place. For a hidden child, that of the next visible child.

@@ -1,6 +1,5 @@
 import FeedChange
 
-/// The place of a child that `insertChild` adds.
 public enum ChildPlace: Sendable, Equatable {
   case end
   case index(Int)

@@ -175,8 +175,7 @@ extension RowStore {
     return next
   }
 
-  /// At most `limit` elements that have expired at `moment`: first those unchanged for `seconds`, the oldest first,
-  /// then those whose expiry time has passed.
+  /// At most `limit` elements that have expired at `moment`: the oldest first, then those whose time has passed.
   func expired(at moment: Instant, limit: Int) -> [UInt32] {
     var found: [UInt32] = []
     if let seconds = retention?.seconds {

@@ -26,8 +26,7 @@ struct SectionDivision {
   /// All sections that changed, in order. One without rows, before or after the change, begins where the next one does.
   private let changed: [Changed]
   private var result = Change()
-  /// For each entry of the list's `deleted`, its index in that of the result. For a row of a deleted section, the complement
-  /// of its index in `departed`.
+  /// For each entry of the list's `deleted`, its index in that of the result, or the complement of that in `departed`.
   private var deletedPlaces: [Int32] = []
   /// The rows of deleted sections, before the change.
   private var departed: [IndexPath] = []

@@ -61,8 +61,7 @@ public struct ViewWindow: Equatable, Sendable {
   /// before and after the change determine which of them enter and leave.
   /// - Parameter whole: a change of one section, as `Change.flattened` returns it.
   ///
-  /// O((m + k) log m) for m listed rows and k rows that enter or leave; independent of the lengths of list and window.
-  /// O(1) for a change after the window.
+  /// O((m + k) log m) for m listed rows and k rows that enter or leave. O(1) for a change after the window.
   func follow(_ whole: borrowing Change, before: Int, after: Int, _ pace: Pace, into result: inout Change) {
     let (old, new) = (range(of: before), range(of: after))
     if whole.isAfter(old: old.upperBound, new: new.upperBound) { return }

@@ -68,8 +68,7 @@ extension Catalog {
 
   /// - Parameter growth: rows that a feed got, and rows that it may show to feeds which select among its rows.
   ///
-  /// Views of other users do not count towards the limit of the user. Otherwise they could keep the user from changing
-  /// feeds by views over these feeds. O(feeds).
+  /// Views of other users do not count for the user, whom they could otherwise keep from changing feeds. O(feeds).
   private func checkRows(above growth: [(feed: Feed, added: Int, shown: Int)], of feed: Feed) throws(FeedError) {
     let account = graph.account(of: feed) ?? accounts.unowned
     var more: ViewRows = (0, 0)
