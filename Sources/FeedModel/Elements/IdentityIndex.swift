@@ -35,6 +35,26 @@ enum Identity {
     }
   }
 
+  /// Whether a value is certainly the identity of no element of at most `bytes` bytes. The value may be much longer than these: it is
+  /// not decoded, but the digits of a number are counted.
+  @inline(__always)
+  static func isTooLong(_ value: JSONView, forElementsOf bytes: Int) -> Bool {
+    value.text.count > shortText && isLong(value, forElementsOf: bytes)
+  }
+
+  @inline(never)
+  private static func isLong(_ value: JSONView, forElementsOf bytes: Int) -> Bool {
+    switch value.kind {
+    // No escape has more than six bytes for each byte that it decodes to, and an element has no fewer bytes than its identity.
+    case .string: (value.text.count - 2) / (value.hasEscapes ? 6 : 1) > bytes
+    case .number: JSONNumber(value.text).digitCount > bytes
+    default: false
+    }
+  }
+
+  /// The bytes of a value that takes no time to decode.
+  private static let shortText = 4096
+
   /// Appends the identity with these canonical bytes as JSON; a number in its canonical form. Returns false if there are none.
   static func appendJSON(of bytes: UnsafeRawBufferPointer, to buffer: inout ByteBuffer) -> Bool {
     guard let kind = bytes.first else { return false }

@@ -218,7 +218,10 @@ final class ListIdentities {
 
   /// Returns the element with an identity that a request gives; nil if there is none.
   /// - Throws: `noIdentity` if the value is neither a string nor a number.
-  func find(_ id: JSONView, index place: Int) throws(FeedError) -> UInt32? { try find(id, index: place, path: "") }
+  func find(_ id: JSONView, index place: Int) throws(FeedError) -> UInt32? {
+    if Identity.isTooLong(id, forElementsOf: elements.longest) { return nil }
+    return try find(id, index: place, path: "")
+  }
 
   /// Returns the element with the identity of `element`, a whole element of a request; nil if there is none.
   /// - Throws: `noIdentity`.

@@ -109,6 +109,7 @@ final class ManagedState: RowStore {
   /// - Parameter isID: whether the request gave the identity itself, not a row that contains it.
   /// - Throws: `noIdentity` if `value` is neither a string nor a number.
   func find(_ value: JSONView, index place: Int, isID: Bool = false) throws(FeedError) -> UInt32? {
+    if isID && Identity.isTooLong(value, forElementsOf: elements.longest) { return nil }
     identity.removeAll(keepingCapacity: true)
     guard Identity.append(value, to: &identity) else {
       throw .noIdentity(feed: feed, index: place, path: isID ? "" : definition.id, found: value.kind.name)

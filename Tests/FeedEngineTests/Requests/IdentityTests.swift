@@ -60,6 +60,27 @@ struct IdentityTests {
     expectEqual(ask("get", #"{"feed":"a","id":null}"#)?.errorCode, -32003)
   }
 
+  /// One that is too long for all elements is not decoded, but its text may be much longer than that of the element that it finds.
+  @Test("get finds a long identity however it is written", arguments: ["array", "collection"])
+  func longIdentities(kind: String) {
+    let escapes = String(repeating: #"\u0078"#, count: 5000)
+    let plain = String(repeating: "x", count: 5000)
+    expectEqual(ask("define", #"{"feed":"l","kind":"\#(kind)","id":"$.id"}"#)?.errorCode, nil)
+    let elements = #"[{"id":"\#(plain)"},{"id":1e5000}]"#
+    expectEqual(ask(kind == "array" ? "insert" : "update", #"{"feed":"l","elements":\#(elements)}"#)?.errorCode, nil)
+    let zeros = String(repeating: "0", count: 5000)
+    for (id, isFound) in [
+      (#""\#(escapes)""#, true), (#""\#(escapes)x""#, false), (#""\#(escapes + escapes + escapes)""#, false),
+      (#""\#(plain)""#, true), (#""\#(plain + plain)""#, false),
+      ("1\(zeros)", true), ("1\(zeros)0", false), (String(repeating: "9", count: 20_000), false),
+    ] {
+      let name = "\(id.prefix(8)), \(id.count) bytes"
+      expectEqual(ask("get", #"{"feed":"l","id":\#(id)}"#)?["result"]?["found"]?.bool, isFound, name)
+      expectEqual(ask("delete", #"{"feed":"l","id":\#(id),"result":"counts"}"#)?.errorCode, nil, name)
+      expectEqual(ask("set", #"{"feed":"l","elements":\#(elements)}"#)?.errorCode, nil, name)
+    }
+  }
+
   @Test("an array without identity takes no identities")
   func plainArrays() {
     expectEqual(ask("define", #"{"feed":"p","kind":"array"}"#)?.errorCode, nil)
