@@ -175,9 +175,14 @@ extension ByteBuffer {
   fileprivate mutating func appendValue(ofSection name: UnsafeRawBufferPointer) {
     guard let slash = name.firstIndex(of: UInt8(ascii: "/")) else { return append("null") }
     let value = UnsafeRawBufferPointer(rebasing: name[(slash + 1)...])
+    // By the first byte, which decides for most names: a feed may have many sections.
     let isJSON =
-      value.first == UInt8(ascii: "\"") || value.elementsEqual("true".utf8) || value.elementsEqual("false".utf8)
-      || JSONNumber.isCanonical(value)
+      switch value.first {
+      case UInt8(ascii: "\""): true
+      case UInt8(ascii: "t"): value.elementsEqual("true".utf8)
+      case UInt8(ascii: "f"): value.elementsEqual("false".utf8)
+      default: JSONNumber.isCanonical(value)
+      }
     if isJSON { append(value) } else { appendJSONString(utf8: value) }
   }
 

@@ -238,7 +238,7 @@ extension ByteBuffer {
   mutating func append(countsOf feed: Feed) {
     append(",\"counts\":[")
     var isFirst = true
-    feed.forEachSection { _, _, count in
+    feed.forEachCount { count in
       if !isFirst { append(UInt8(ascii: ",")) }
       isFirst = false
       append(integer: count)

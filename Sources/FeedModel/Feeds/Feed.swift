@@ -140,6 +140,19 @@ public final class Feed {
     }
   }
 
+  /// Calls `body` with the row count of each section in order. Finds no names, which takes most of the time of ``forEachSection(_:)``.
+  /// O(sections + feeds shown).
+  public func forEachCount(_ body: (_ count: Int) -> Void) {
+    if isGone { return }
+    if let provider = kind as? ProviderKind {
+      for child in provider.shown { child.forEachCount(body) }
+    } else if let keyed = kind.rows?.keyed {
+      keyed.forEachCount(body)
+    } else {
+      for index in 0..<kind.sectionCount { body(kind.section(at: index).count) }
+    }
+  }
+
   /// The number of rows of all sections. O(bins), or O(children).
   public var count: Int { isGone ? 0 : kind.rowCount }
 
@@ -226,7 +239,7 @@ public final class Feed {
   /// - Throws: `indexOutOfRange`, also for negative numbers.
   public func paths(ofRows rows: [(section: Int, row: Int)], _ pace: Pace) throws(FeedError) -> [IndexPath] {
     var counts: [Int] = []
-    if rows.count > 64 { forEachSection { counts.append($2) } }
+    if rows.count > 64 { forEachCount { counts.append($0) } }
     var paths: [IndexPath] = []
     paths.reserveCapacity(rows.count)
     for (section, row) in rows {

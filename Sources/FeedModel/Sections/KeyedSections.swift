@@ -124,6 +124,9 @@ final class KeyedSections {
     }
   }
 
+  /// Calls `body` with the row count of each section in order. O(sections).
+  func forEachCount(_ body: (_ count: Int) -> Void) { table.forEach { _, count in body(count) } }
+
   /// Compares the section key of an existing row with a key: negative if it is before, 0 if it is equal.
   /// - Parameter row: the row, with its key in the tree.
   @inline(__always)
