@@ -72,6 +72,9 @@ struct LongAnswers {
   static let turnBudget = 2048
   /// Units of work of one session until the next one has its turn, and of a new answer immediately while others are unfinished.
   static let part = 128
+  /// The bytes of an answer after which its first part took a whole turn: a part may be longer than its budget, because it has at
+  /// least one row or feed.
+  fileprivate static let bytesOfTurn = 2 << 20
 
   private var queue = UserQueue<Session>()
   /// The queries that take several turns.
@@ -119,6 +122,7 @@ extension Engine {
     // Most answers are complete after a first part. If others are unfinished, the new one waits for its share.
     run(job, ticket, of: session, budget: longAnswers.isEmpty ? LongAnswers.turnBudget : LongAnswers.part)
     if session.line.work == nil { return }
+    session.line.restsInTurn = job.memory > LongAnswers.bytesOfTurn
     longAnswers.add(session)
     // A part may be as long as an element. A complete answer counts when it is written.
     outbox.shares.add(job.memory, of: session.peer.uid)
@@ -146,6 +150,10 @@ extension Engine {
   /// Does a part of the unfinished answer of a session. Returns what it took; nil if no more can be done in this turn.
   func advanceAnswer(of session: Session) -> Int? {
     guard let (job, ticket) = session.line.work, !hasLongAnswers else { return nil }
+    if session.line.restsInTurn {
+      session.line.restsInTurn = false
+      return nil
+    }
     return run(job, ticket, of: session, budget: LongAnswers.part)
   }
 

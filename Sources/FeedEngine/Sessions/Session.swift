@@ -182,6 +182,8 @@ struct RequestLine {
   var work: (job: any Job, ticket: JobTicket)? {
     didSet { oldValue?.job.cancel() }
   }
+  /// Whether that answer took so much of the turn in which it began that it goes on in the next one.
+  var restsInTurn = false
   /// The JSON-RPC batch in progress. Later requests wait.
   var array: RequestArray?
   /// The place of the connection in the queue of those with unfinished answers; nil if it is not there.

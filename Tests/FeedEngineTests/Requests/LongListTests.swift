@@ -42,6 +42,32 @@ import Testing
     expectEqual(names(harness.ask(client, "feeds").first?.json), ["a"] + Self.feeds.dropLast())
   }
 
+  /// A feed is described at once, so a turn has time for one of many sections only.
+  @Test("a turn describes one of two feeds with many sections")
+  func longDescriptions() {
+    let harness = EngineHarness()
+    let (client, other) = (harness.connect(), harness.connect())
+    let value = String(repeating: "x", count: 1000)
+    let elements = (0..<1200).map { #"{"id":\#($0),"s":"\#(1000 + $0)\#(value)"}"# }.joined(separator: ",")
+    for feed in ["a", "b"] {
+      _ = harness.ask(other, "define", #"{"feed":"\#(feed)","kind":"collection","section":"$.s"}"#)
+      _ = harness.ask(other, "update", #"{"feed":"\#(feed)","elements":[\#(elements)]}"#)
+    }
+    let description = harness.ask(other, "describe", #"{"feed":"a"}"#).first ?? ""
+    #expect(description.utf8.count > 2 << 20)
+    harness.supply(client, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"feeds"}"#))
+    harness.turnOnce()
+    let answer = harness.engine.sessions[client]?.line.work?.job.frame
+    let written = answer?.bytes.count ?? 0
+    #expect(written > description.utf8.count / 2 && written < description.utf8.count * 3 / 2)
+    harness.turn()
+    let list = harness.take(client).first?.json
+    expectEqual(names(list), ["a", "b"])
+    let counts = Value(description)?["result"]?["counts"]
+    expectEqual(counts?.items.count, 1200)
+    for feed in list?["result"]?["feeds"]?.items ?? [] { expectEqual(feed["counts"], counts) }
+  }
+
   @Test("a list in a batch is the same, and one that does not fit is refused")
   func batch() {
     let harness = EngineHarness { $0.maxFrame = 1 << 20 }
