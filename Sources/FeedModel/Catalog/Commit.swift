@@ -124,9 +124,10 @@ public final class Commit {
     publisher.close()
     graph.didClose()
     operation.didPublish()
+    // While this stops, others read the new state, as while the log is cleared.
+    graph.table.recycle(log.pace)
     long.close()
     isOpen = false
-    graph.table.recycle()
     #if CHECK_INVARIANTS
       if revision % 16 == 0 { checkInvariants() }
     #endif

@@ -92,14 +92,16 @@ final class FeedTable {
   /// Releases the number of a feed or bin at the end of the commit, if the feed is gone by then.
   func release(_ feed: Feed) { leaving.append(feed.number) }
 
-  /// Ends a commit: releases the numbers of feeds that are gone.
+  /// Ends a commit: releases the numbers of feeds that are gone. Lets `pace` stop in between.
   @inline(__always)
-  func recycle() { if !leaving.isEmpty { releaseNumbers() } }
+  func recycle(_ pace: Pace) { if !leaving.isEmpty { releaseNumbers(pace) } }
 
-  private func releaseNumbers() {
+  private func releaseNumbers(_ pace: Pace) {
     for number in leaving where numbered[number]?.isGone == true {
       numbered[number] = nil
       free.append(number)
+      // Most of these feeds are freed now.
+      pace.spend(2)
     }
     leaving.removeAll()
     sampleInvariants()

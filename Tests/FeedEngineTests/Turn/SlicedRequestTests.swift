@@ -100,6 +100,38 @@ import Testing
     #expect(isSame)
   }
 
+  @Test("removed feeds are freed in several turns, and others are read meanwhile", arguments: Log.allCases)
+  func removedFeeds(_ log: Log) {
+    struct Removed {
+      weak var feed: Feed?
+    }
+    let harness = Self.harness(log)
+    let (writer, reader) = (harness.connect(), harness.connect())
+    Self.fill(harness, writer)
+    let names = (0..<20).map { "f\($0)" }
+    func operations(_ method: String, _ more: String = "") -> String {
+      let all = names.map { #"{"method":"\#(method)","params":{"feed":"\#($0)"\#(more)}}"# }
+      return #"{"ops":[\#(all.joined(separator: ","))]}"#
+    }
+    _ = harness.ask(writer, "transaction", operations("define", #","kind":"array""#))
+    let removed = names.map { Removed(feed: harness.engine.catalog.feeds[$0]) }
+    func left() -> Int { removed.count { $0.feed != nil } }
+    expectEqual(left(), names.count)
+    harness.supply(writer, Self.request("transaction", operations("undefine")))
+    var (partly, answers) = (0, [Value]())
+    _ = Self.turns(harness, until: writer) { _ in
+      answers += harness.take(reader).compactMap { Value($0) }
+      guard (1..<names.count).contains(left()) else { return }
+      partly += 1
+      harness.supply(reader, Self.request("describe", #"{"feed":"c"}"#))
+    }
+    #expect(partly > names.count / 2 && answers.count > names.count / 2)
+    #expect(answers.allSatisfy { $0["result"]?["count"]?.int == 60 })
+    harness.turn()
+    expectEqual(left(), 0)
+    expectEqual(Self.value(harness.take(writer))?.errorCode, nil)
+  }
+
   @Test("each turn executes a request, even if its time is over from the beginning", arguments: Log.allCases)
   func slowTurns(_ log: Log) {
     let harness = Self.harness(log)
