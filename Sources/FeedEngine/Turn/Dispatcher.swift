@@ -254,12 +254,13 @@ struct Dispatcher: ~Copyable {
     of session: Session
   ) {
     let memory: Int
-    if !isLogged {
-      memory = batches.open.addWaiting(method, request, message, of: session.handle, payload: payload)
-    } else if LongTexts.isLong(payload.count), batches.open.canTake(payload, from: session.input.held) {
-      memory = batches.open.addLogged(
-        method, request, message, of: session.handle, payload: payload, takingFrom: &session.input.held)
+    if LongTexts.isLong(payload.count), batches.open.canTake(payload, from: session.input.held, isLogged: isLogged) {
+      memory = batches.open.add(
+        method, request, message, isLogged: isLogged, of: session.handle, payload: payload,
+        takingFrom: &session.input.held)
       tookInput = true
+    } else if !isLogged {
+      memory = batches.open.addWaiting(method, request, message, of: session.handle, payload: payload)
     } else {
       memory = batches.open.addLogged(method, request, message, of: session.handle, payload: payload)
     }

@@ -158,22 +158,31 @@ final class RequestBatch {
     return add(.logged, method, request, message, of: session, start: start, length: payload.count)
   }
 
-  /// Adds the request that was just scanned, to be stored by the log. Takes its frame out of the input that begins with it, so
-  /// that a long request is not copied. Returns the memory to charge for it.
-  func addLogged(
-    _ method: Method, _ request: Request, _ message: JSONView, of session: SessionHandle,
+  /// Adds the request that was just scanned. Takes its frame out of the input that begins with it, so that a long request is not
+  /// copied. Returns the memory to charge for it.
+  /// - Parameter isLogged: whether the log stores the request.
+  func add(
+    _ method: Method, _ request: Request, _ message: JSONView, isLogged: Bool, of session: SessionHandle,
     payload: UnsafeRawBufferPointer, takingFrom input: inout InputBuffer
   ) -> Int {
-    assert(frameBytes.isEmpty && Self.isFirst(payload, of: input))
+    assert(canTake(payload, from: input, isLogged: isLogged))
     let length = Frame.headerLength &+ payload.count
     let memory = input.takeFirst(length)
-    if let start = memory.baseAddress { frameBytes.replace(by: start, count: length, capacity: memory.count) }
-    return add(.logged, method, request, message, of: session, start: Frame.headerLength, length: payload.count)
+    if let start = memory.baseAddress {
+      if isLogged {
+        frameBytes.replace(by: start, count: length, capacity: memory.count)
+      } else {
+        waitingBytes.replace(by: start, count: length, capacity: memory.count)
+      }
+    }
+    return add(
+      isLogged ? .logged : .waiting, method, request, message, of: session, start: Frame.headerLength,
+      length: payload.count)
   }
 
-  /// Whether the frame of a request can be taken out of the input: the input begins with it, and the batch is empty.
-  func canTake(_ payload: UnsafeRawBufferPointer, from input: InputBuffer) -> Bool {
-    frameBytes.isEmpty && Self.isFirst(payload, of: input)
+  /// Whether the frame of a request can be taken out of the input: the input begins with it, and the batch has no bytes of its kind.
+  func canTake(_ payload: UnsafeRawBufferPointer, from input: InputBuffer, isLogged: Bool) -> Bool {
+    (isLogged ? frameBytes.isEmpty : waitingBytes.isEmpty) && Self.isFirst(payload, of: input)
   }
 
   private static func isFirst(_ payload: UnsafeRawBufferPointer, of input: InputBuffer) -> Bool {
