@@ -121,7 +121,9 @@ public enum ChangeError: Error, Equatable, Sendable {
   case rowOutOfRange(List, place: Int, IndexPath)
   /// A section of the list does not exist, or would be inserted past the end.
   case sectionOutOfRange(List, place: Int, section: UInt32)
+  /// A row of `deleted` belongs to a deleted section.
   case rowOfDeletedSection(place: Int, IndexPath)
+  /// A row of `updated` is also in `added`.
   case addedAndUpdated(place: Int, IndexPath)
   /// A move names an entry that does not exist or that an earlier move names, or is out of order.
   case badMove(place: Int)

@@ -3,6 +3,9 @@ import FeedJSON
 /// Conversions between the change of a feed and the changes of its sections.
 extension Change {
   /// Stores in `part` the effect of this change on one section, as the change of a feed of that section alone.
+  /// - Parameters:
+  ///   - before: the section's index before the change.
+  ///   - after: its index after the change.
   ///
   /// O(log size + rows found).
   package func extract(before: UInt32, after: UInt32, into part: inout Change) {
@@ -29,7 +32,7 @@ extension Change {
   /// The change without its rows. The composition of such changes is that of the whole changes without its rows.
   package var withoutRows: Change { Change(sectionsDeleted: sectionsDeleted, sectionsAdded: sectionsAdded) }
 
-  /// Whether the change lists rows of a section that it keeps. O(log size).
+  /// Whether the change lists rows of a section that it keeps, with its index before and after the change. O(log size).
   package func concerns(before: UInt32, after: UInt32) -> Bool {
     !deleted.range(of: before).isEmpty || !added.range(of: after).isEmpty || !updated.range(of: after).isEmpty
   }

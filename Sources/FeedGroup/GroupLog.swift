@@ -126,6 +126,7 @@ public final class GroupLog: CommitLog {
   /// Whether joining waited for the servers in vain, so that the member begins cut off.
   public var hasWaited: Bool { found.hasWaited }
 
+  /// Follows the stream.
   /// - Parameter note: that of the image that was restored; nil without one.
   public func start(_ note: String?) throws(GroupError) {
     guard let table = note.map({ MemberTable(text: $0) }) ?? found.table else {
@@ -203,6 +204,7 @@ public final class GroupLog: CommitLog {
   /// The image was written to a file, which must stay until ``isPublishing`` is false.
   public func didWrite(_ image: WrittenImage) { inbox.post(.image(image)) }
   public func didFailToWriteImage() { inbox.post(.imageFailed) }
+  /// Publishes an image for all members.
   public func requestImage() { inbox.post(.sharedImage) }
 
   /// Reads nothing more from the stream. A last image follows the batches that were read.

@@ -147,6 +147,7 @@ final class GroupInbox: Sendable {
     case imageFailed
     case announce([String: UInt32], number: Int)
     case sharedImage
+    /// Nothing more is read, because the daemon ends.
     case freeze
     case leave, rejoin, end
   }

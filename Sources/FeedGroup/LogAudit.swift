@@ -74,6 +74,7 @@ struct LogAudit {
 
   /// Begins to compare the records with the messages of the servers if another member has read something else. Returns whether it is
   /// to be told what this one has read.
+  /// - Parameter first: the first message of the stream.
   mutating func beginDispute(_ records: LogRecords, first: UInt64, now: UInt64) -> Bool {
     guard isDue, !isComparing, now >= dueAt else { return false }
     isDue = false

@@ -96,6 +96,7 @@ struct MemberTable: Equatable {
   /// The newest image of the other name.
   private(set) var formerImage: Image?
   private(set) var digests: Digests?
+  /// The place of the newest mark in the stream.
   private(set) var mark: UInt64 = 0
   /// The version of the rules that the stream names; nil in a table of an older version. A member that begins cut off needs it.
   var rules: Int?

@@ -11,6 +11,7 @@ struct OwnMessages {
   struct Announcement: Equatable {
     /// Counted by the caller.
     let number: Int
+    /// Whether the log has it.
     var isDecided = false
     /// The reason why it was not accepted: the configuration of another host defines a feed differently.
     var refusal: String?
@@ -112,7 +113,9 @@ struct OwnMessages {
   // MARK: Sending
 
   /// Sends what was not sent yet or was not acknowledged for a while.
-  /// - Parameter isNamed: whether the servers are to discard a message that is sent again. Otherwise the members do.
+  /// - Parameters:
+  ///   - mark: what was read last.
+  ///   - isNamed: whether the servers are to discard a message that is sent again. Otherwise the members do.
   mutating func flush(_ now: UInt64, after mark: LogRecords.Mark?, isNamed: Bool) {
     // What follows a leave has no effect: it is refused when the member has left.
     let end = outgoing.messages.firstIndex { $0.kind == .leave } ?? .max

@@ -171,6 +171,7 @@ struct StreamFollower {
   // MARK: Delivery
 
   /// Handles what the consumer delivers. Returns the place of a message that is to be read now.
+  /// - Parameter isBusy: whether more is read than is executed.
   mutating func deliver(_ input: GroupInput, isBusy: Bool, now: UInt64) -> Step {
     switch consumer.accept(input, isBusy: isBusy) {
     case .nothing: return .nothing

@@ -51,6 +51,7 @@ public final class Statement {
     try value.bind(to: self, at: place)
   }
 
+  /// Lets the statement run again. Parameters keep their values.
   public func reset() {
     // The result repeats the error of the last step, which was thrown then.
     sqlite3_reset(handle)
@@ -86,6 +87,7 @@ extension UInt64: SQLValue {
 }
 
 extension String: SQLValue {
+  /// Binds a copy.
   public func bind(to statement: Statement, at place: Int32) throws(SQLiteError) {
     var value = self
     let result = value.withUTF8 { bytes in

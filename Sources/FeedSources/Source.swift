@@ -77,6 +77,7 @@ final class Source {
     touch(now: now)
   }
 
+  /// - Parameter blindness: why changes of the files may have no events; nil if all have.
   func look(blindness: String?) {
     assert(running == nil, "one look at a time")
     running = generation
@@ -179,6 +180,7 @@ public struct SourceReport: Sendable {
   public enum Outcome: Sendable {
     /// There were no commits since the last read.
     case unchanged
+    /// All rows of the query.
     case rows(ManagedRows)
     /// The reason and the next step, as one text.
     case failed(String)

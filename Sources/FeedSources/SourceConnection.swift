@@ -46,7 +46,9 @@ struct SourceConnection {
   init(timeLimit: Duration = .seconds(30)) { self.timeLimit = timeLimit.clampedNanoseconds }
 
   /// Reads the database if there were commits since the last look.
-  /// - Parameter again: whether it is opened again, and read also without commits.
+  /// - Parameters:
+  ///   - again: whether it is opened again, and read also without commits.
+  ///   - isCancelled: whether the report is no longer wanted. It is called from time to time while the query runs.
   mutating func look(
     _ specification: SourceSpecification, again: Bool = false, unless isCancelled: @escaping () -> Bool = { false }
   ) -> SourceReport.Outcome {

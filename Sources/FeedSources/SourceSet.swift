@@ -49,6 +49,7 @@ public final class SourceSet {
   /// When to call `attend`; nil if nothing is scheduled.
   public var nextDeadline: UInt64? { sources.values.compactMap(\.nextLook).min() }
 
+  /// Starts the looks that are due.
   public func attend(now: UInt64) {
     for (name, source) in sources {
       guard let moment = source.nextLook, moment <= now else { continue }

@@ -39,7 +39,11 @@ public struct Descriptor: ~Copyable, Sendable {
 
   /// Reads the available bytes of the descriptor `number`, after waiting for at least one, also if the descriptor is
   /// nonblocking.
-  /// - Parameter operation: the words after "cannot" in an error.
+  /// - Parameters:
+  ///   - deadline: the time of ``MonotonicClock`` at which to stop, even if bytes are available; nil for no limit.
+  ///   - operation: the words after "cannot" in an error.
+  /// - Returns: the number of bytes; 0 at the end of the stream.
+  /// - Throws: `ETIMEDOUT` at the deadline.
   static func readSome(
     into buffer: UnsafeMutableRawBufferPointer, from number: Int32, until deadline: UInt64? = nil,
     _ operation: String, _ path: String? = nil
@@ -211,6 +215,7 @@ public enum StandardStreams {
   /// Reads the available bytes, after waiting for at least one.
   /// - Parameter deadline: the time of ``MonotonicClock`` at which to stop, even if bytes are available; nil for no limit.
   /// - Returns: the number of bytes; 0 at the end of the stream.
+  /// - Throws: `ETIMEDOUT` at the deadline.
   public static func read(
     into buffer: UnsafeMutableRawBufferPointer, from descriptor: Int32 = input, until deadline: UInt64? = nil
   ) throws(SystemError) -> Int {

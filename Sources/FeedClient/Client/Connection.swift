@@ -61,6 +61,7 @@ public final class Connection {
   // MARK: Sending
 
   /// Queues a request; ``flush()`` writes it.
+  /// - Parameter params: writes the JSON object of the parameters.
   /// - Returns: the id of the request, which its response repeats.
   @discardableResult
   public func send(_ method: String, params: (inout ByteBuffer) -> Void = { $0.append("{}") }) -> Int {
@@ -165,6 +166,7 @@ public final class Connection {
 
 extension Connection {
   /// Waits until there is input, or until queued output can be written.
+  /// - Parameter deadline: in nanoseconds of ``MonotonicClock``; nil for no limit.
   /// - Returns: false on timeout.
   public func wait(until deadline: UInt64?) throws(ClientError) -> Bool {
     do throws(SystemError) {
@@ -181,7 +183,10 @@ extension Connection {
 
   /// Sends a request and waits for its response. ``next()`` returns the notifications that arrive meanwhile. A request that is
   /// longer than the daemon accepts is refused and not sent.
-  /// - Parameter read: parses the result, which is valid only during the call.
+  /// - Parameters:
+  ///   - params: writes the JSON object of the parameters.
+  ///   - deadline: in nanoseconds of ``MonotonicClock``; nil for no limit.
+  ///   - read: parses the result, which is valid only during the call.
   public func call<Result>(
     _ method: String, params: (inout ByteBuffer) -> Void = { $0.append("{}") }, deadline: UInt64? = nil,
     _ read: (JSONView) throws(MalformedMessage) -> Result

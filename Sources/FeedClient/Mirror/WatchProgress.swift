@@ -107,6 +107,7 @@ public struct FeedCounts: Equatable, Sendable {
   public private(set) var sections: [SectionSummary]
   public private(set) var revision: UInt64
 
+  /// The number of rows of all sections.
   public var total: Int { sections.reduce(0) { $0 + $1.count } }
 
   /// Creates the counts at the start of a watch.

@@ -62,8 +62,11 @@ public final class Follower {
   public var interest: Readiness { connection?.interest ?? .readable }
   /// The time to call ``advance(_:)`` if nothing is ready, in nanoseconds of ``MonotonicClock``; 0 means immediately.
   public var deadline: UInt64? { isPaused || !hasStarted ? 0 : restsUntil }
+  /// Nil before the watch has started.
   public var progress: WatchProgress? { watcher.progress }
+  /// The position from which a later watch can resume.
   public var position: FeedPosition? { watcher.position }
+  /// Whether the last watch was requested with a snapshot, unless it resumes.
   public var asksForSnapshot: Bool { watcher.asksForSnapshot }
 
   public var isWatching: Bool { watcher.isWatching && !hasEnded }

@@ -58,7 +58,9 @@ extension JSONNumber {
   }
 
   /// Appends the ``canonicalText`` of the number with a key.
-  /// - Parameter isInverted: whether all bytes of the key are inverted.
+  /// - Parameters:
+  ///   - key: the bytes that `appendOrderedKey(of:to:)` appended.
+  ///   - isInverted: whether all bytes of the key are inverted.
   public static func appendCanonicalText(
     ofKey key: UnsafeRawBufferPointer, isInverted: Bool, to buffer: inout ByteBuffer
   ) {

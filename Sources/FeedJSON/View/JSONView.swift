@@ -119,6 +119,7 @@ extension JSONView {
   /// by their elements in order, objects as maps, where the last member of a name counts.
   ///
   /// O(n log n) in the length of the texts; O(n) if they are the same bytes.
+  /// - Parameter pause: called now and then by a long comparison.
   public func equals(_ other: JSONView, pause: () -> Void = {}) -> Bool {
     // Not repeated for nested containers: that would cost a pass over the text for each level.
     if sameText(other) { return true }

@@ -122,7 +122,9 @@ public final class EvaluationPace {
   /// Whether the evaluation ends as if its steps had run out.
   private(set) var isCancelled = false
 
-  /// - Parameter stop: called at each stop. Returns whether the evaluation goes on; otherwise its results are invalid.
+  /// - Parameters:
+  ///   - interval: the steps between two stops.
+  ///   - stop: called at each stop. Returns whether the evaluation goes on; otherwise its results are invalid.
   public init(every interval: Int, stop: @escaping () -> Bool) { (self.interval, self.stop) = (interval, stop) }
 
   /// Takes over the steps of an evaluation, and returns its first part.

@@ -44,6 +44,7 @@ public struct EventPoll: ~Copyable {
   }
 
   /// Returns one event of the last wait.
+  /// - Precondition: `index` is less than the result of that wait.
   @inline(__always)
   public func event(at index: Int) -> Event {
     let event = events[index]

@@ -180,6 +180,7 @@ public enum FileCopy {
 
   /// Copies the rest of a pipe or file to a new file without a name in `directory`. Returns it, at its beginning.
   /// - Parameter deadline: the time of ``MonotonicClock`` at which to stop reading; nil for no limit.
+  /// - Throws: `ETIMEDOUT` at the deadline.
   static func unnamed(
     _ source: Int32, _ name: String, in directory: String, until deadline: UInt64? = nil
   ) throws(SystemError) -> Descriptor {

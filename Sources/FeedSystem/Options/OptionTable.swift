@@ -66,6 +66,7 @@ public enum OptionValue: Equatable, Sendable {
   case none
   /// Non-empty text. The word is its placeholder in the help, such as `PATH`.
   case text(String)
+  /// A decimal integer in this range.
   case integer(ClosedRange<Int>)
   /// A number of bytes in this range, with an optional unit that is a power of 1024: `64K`, `16MiB`, `1G`.
   case bytes(ClosedRange<Int>)

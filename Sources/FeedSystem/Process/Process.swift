@@ -151,6 +151,7 @@ public enum BootIdentity {
 /// The maximum number of open descriptors of this process.
 public enum OpenFileLimit {
   /// Raises the soft limit to `wanted`, at most to the hard limit. Never lowers it.
+  /// - Returns: the resulting limit.
   public static func raise(to wanted: Int) -> Int {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }

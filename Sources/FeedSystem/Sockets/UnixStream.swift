@@ -26,6 +26,7 @@ public final class UnixStream: Sendable {
   /// Makes ``read(into:)`` and ``write(_:)`` return nil instead of waiting, or the reverse.
   public func setNonblocking(_ on: Bool) throws(SystemError) { try handle.setNonblocking(on) }
 
+  /// Returns the credentials of the peer; of a client, those of the process that listens.
   public func peerCredentials() throws(SystemError) -> PeerCredentials { try PeerCredentials(of: descriptor) }
 
   public func wait(for readiness: Readiness, timeout: Duration? = nil) throws(SystemError) -> Readiness {

@@ -114,6 +114,7 @@ public enum MonotonicClock {
 
 /// The clock for ages: nanoseconds since an unspecified start. It never goes backwards, and advances while the machine is suspended.
 public enum BootClock {
+  /// The present time in nanoseconds.
   public static var now: UInt64 { nanoseconds(CLOCK_BOOTTIME) }
 }
 
