@@ -157,7 +157,7 @@ public final class GroupLog: CommitLog {
 
   public func didReach(_ mark: UInt64, _ makeImage: () -> CatalogImage) {
     switch purposes.removeValue(forKey: mark) {
-    case .digest(let place): digest = StateDigest(makeImage(), mark: place)
+    case .digest(let place): digest = StateDigest(makeImage(), mark: place, rules: rules)
     case .image(let table, let isShared):
       pendingImage = PendingImage(
         content: makeImage(), position: table.position, from: table.firstNeeded, note: table.text, isShared: isShared)

@@ -220,12 +220,15 @@ struct StateDigest: ~Copyable {
 
   let mark: UInt64
   private let image: CatalogImage
+  /// Whether the rows of the last section of a feed count. By rules 1 to 4 they do not, but for the first ones of an only section.
+  private let isWhole: Bool
   private var feed = 0
   private var section = 0
   private var checksums: (first: UInt32, second: UInt32) = (0, 0x9e37_79b9)
   private var bytes: UInt64 = 0
 
-  init(_ image: CatalogImage, mark: UInt64) { (self.image, self.mark) = (image, mark) }
+  /// - Parameter rules: those of the group. Members compare their digests, and one with another digest than most begins again.
+  init(_ image: CatalogImage, mark: UInt64, rules: Int) { (self.image, self.mark, isWhole) = (image, mark, rules >= 5) }
 
   /// Reads rows for about `nanoseconds`. Returns the digest when it is complete.
   mutating func step(for nanoseconds: UInt64) -> String? {
@@ -238,11 +241,11 @@ struct StateDigest: ~Copyable {
     return padded(checksums.first, to: 8, radix: 16) + padded(checksums.second, to: 8, radix: 16)
   }
 
-  /// Reads the next rows of a feed: of the last section none, or only the first ones if there is no other section. Members of other
-  /// versions do the same, and one that computes another digest than most begins again. So a complete digest needs new rules.
+  /// Reads the next rows of a feed.
   private mutating func read(_ feed: FeedImage) {
     if section == 0 { addHead(feed) }
-    guard section < feed.sections.count else {
+    let end = feed.sections.count + (isWhole ? 1 : 0)
+    guard !feed.sections.isEmpty, section < end else {
       (self.feed, section) = (self.feed + 1, 0)
       return
     }

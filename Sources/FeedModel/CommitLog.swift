@@ -133,7 +133,7 @@ public final class NoLog: CommitLog {
 ///   counted exactly if sections are deleted, and not for rows that move. An element takes the room of the version that it replaces,
 ///   and its sort keys take room and have a limit. Another definition of a slots feed counts the rows that it shows, not all rows of its
 ///   contents.
-/// - 5: an eviction is bounded for all feeds together.
+/// - 5: an eviction is bounded for all feeds together. The digests of groups count the rows of all sections.
 public enum ExecutionRules {
   /// Incremented when a change of the daemon makes a request that was accepted before lead to another state or revision.
   public static let current = 5

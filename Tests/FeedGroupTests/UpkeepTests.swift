@@ -87,7 +87,8 @@ import Testing
 
 @Suite struct StateDigestTests {
   /// The digest after a collection `c` was defined and got rows, one a commit.
-  private func digest(_ definition: String, rows: Int) throws -> String? {
+  /// - Parameter last: more members of the last row.
+  private func digest(_ definition: String, rows: Int, rules: Int, last: String = "") throws -> String? {
     let catalog = Catalog(limits: Limits(), seed: 1)
     catalog.begin(at: Instant(nanoseconds: 1))
     try withJSON(definition) {
@@ -97,23 +98,33 @@ import Testing
     for number in 0..<rows {
       catalog.begin(at: Instant(nanoseconds: UInt64(number + 2)))
       let collection = try catalog.collection(named: "c")
-      try withJSON(#"{"id":\#(number),"p":\#(number % 3)}"#) { try collection.update($0, in: catalog.commit) }
+      let more = number == rows - 1 ? last : ""
+      try withJSON(#"{"id":\#(number),"p":\#(number % 3)\#(more)}"#) { try collection.update($0, in: catalog.commit) }
       catalog.finish()
     }
-    var digest = StateDigest(catalog.makeImage(), mark: 1)
+    var digest = StateDigest(catalog.makeImage(), mark: 1, rules: rules)
     return digest.step(for: .max / 2)
   }
+
+  private static let bins = #"[{"name":"a","filter":"@.p==0"},{"name":"b","filter":"@.p==1"},{"name":"rest"}]"#
+  private static let definitions = [
+    #"{"feed":"c","kind":"collection"}"#, #"{"feed":"c","kind":"collection","bins":\#(bins)}"#,
+  ]
 
   /// Members of different versions compare their digests, and one with another digest than most begins again. So these must not
   /// change for a log that members of other versions can follow.
   @Test func allVersionsComputeTheSame() throws {
-    let bins = #"[{"name":"a","filter":"@.p==0"},{"name":"b","filter":"@.p==1"},{"name":"rest"}]"#
-    let definitions = [
-      #"{"feed":"c","kind":"collection"}"#, #"{"feed":"c","kind":"collection","bins":\#(bins)}"#,
-    ]
     for (definition, rows, expected) in [
       (0, 0, "8a1fd4c43d4634c9"), (0, 3, "57919e2a45a0c1e3"), (0, 600, "8009862992b069b8"), (1, 3, "c941340535642ea0"),
       (1, 900, "3b39bb1128669226"),
-    ] { expectEqual(try digest(definitions[definition], rows: rows), expected) }
+    ] { expectEqual(try digest(Self.definitions[definition], rows: rows, rules: 4), expected) }
+  }
+
+  @Test(arguments: [(0, 1), (0, 256), (0, 257), (0, 600), (1, 1), (1, 2), (1, 3), (1, 900)])
+  func everyRowCounts(definition: Int, rows: Int) throws {
+    let text = Self.definitions[definition]
+    let digest = try digest(text, rows: rows, rules: ExecutionRules.current)
+    #expect(try self.digest(text, rows: rows, rules: ExecutionRules.current) == digest)
+    #expect(try self.digest(text, rows: rows, rules: ExecutionRules.current, last: #","v":1"#) != digest)
   }
 }

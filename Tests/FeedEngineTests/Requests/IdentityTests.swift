@@ -75,9 +75,9 @@ struct IdentityTests {
       ("1\(zeros)", true), ("1\(zeros)0", false), (String(repeating: "9", count: 20_000), false),
     ] {
       let name = "\(id.prefix(8)), \(id.count) bytes"
-      expectEqual(ask("get", #"{"feed":"l","id":\#(id)}"#)?["result"]?["found"]?.bool, isFound, name)
-      expectEqual(ask("delete", #"{"feed":"l","id":\#(id),"result":"counts"}"#)?.errorCode, nil, name)
-      expectEqual(ask("set", #"{"feed":"l","elements":\#(elements)}"#)?.errorCode, nil, name)
+      expectEqual(ask("get", #"{"feed":"l","id":\#(id)}"#)?["result"]?["found"]?.bool, isFound, "\(name)")
+      expectEqual(ask("delete", #"{"feed":"l","id":\#(id),"result":"counts"}"#)?.errorCode, nil, "\(name)")
+      expectEqual(ask("set", #"{"feed":"l","elements":\#(elements)}"#)?.errorCode, nil, "\(name)")
     }
   }
 
