@@ -116,6 +116,7 @@ extension Array {
 
   /// Returns what `transform` makes of each element, and lets `pace` stop in between.
   func map<Result>(_ pace: Pace?, _ transform: (Element) -> Result) -> [Result] {
+    if isEmpty { return [] }
     var results: [Result] = []
     results.reserveCapacity(count)
     for element in self {
