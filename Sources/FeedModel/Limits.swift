@@ -3,7 +3,7 @@ import FeedJSON
 
 /// The limits that the daemon enforces, with their defaults (Protocol/README.md, "Limits").
 ///
-/// Each limit has a name, a flag of `feedd` and an entry in `Limits.all`, which says what it limits.
+/// Each limit has a name, a flag of `feedd` and an entry in `Limits.all`, which says what it limits and in which unit.
 public struct Limits: Sendable, Equatable {
   public var maxFrame = 16 << 20
   public var maxDepth = 512

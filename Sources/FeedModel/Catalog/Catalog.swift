@@ -160,7 +160,8 @@ public final class Catalog {
     }
   }
 
-  /// The moment when the next element of any feed expires, as of before an open commit; nil if none will.
+  /// The moment when the next element of any feed expires, as of before an open commit; nil if none will. O(log feeds) for each
+  /// feed that changed.
   public var nextExpiry: Instant? {
     followTimed()
     return expiry.next
@@ -206,6 +207,7 @@ public final class Catalog {
 
   // MARK: History
 
+  /// The bytes of the histories of all feeds. O(feeds).
   public var historyBytes: Int { (0..<table.numberCount).reduce(0) { $0 &+ (table.history(ofNumber: $1)?.bytes ?? 0) } }
 
   /// Whether commits recorded so many changes since the last ``beginTrimming()`` that these may take much memory. O(1).

@@ -155,6 +155,7 @@ public final class Commit {
 
   /// Charges what feeds above do with the rows that the last operation changed: the filters of views, unless they take few steps, and
   /// after the first operation also the rows of the changes that they derive.
+  /// - Throws: `limitExceeded`.
   public func useStepsOfViews() throws(FeedError) {
     defer { budget.operationDidEnd() }
     guard operation.pending >= 0 else { return }
@@ -172,9 +173,11 @@ public final class Commit {
   }
 
   /// Charges the merging of a patch into an element of so many bytes: a step for each 16 bytes.
+  /// - Throws: `limitExceeded`.
   public func useSteps(mergingBytes bytes: Int) throws(FeedError) { try budget.useSteps(mergingBytes: bytes) }
 
   /// Charges the reading of an element that the request names.
+  /// - Throws: `limitExceeded`.
   public func useSteps(readingBytes bytes: Int) throws(FeedError) { try budget.useSteps(readingBytes: bytes) }
 
   /// The time of the commit or of its last step.

@@ -105,7 +105,8 @@ struct CommitBudget {
     if countsReading && graph.hasParents(feed.number) { try use(rows: graph.listings(of: feed) - 1) }
   }
 
-  /// Charges reading or copying all elements of a feed, except for the first such operation, which must not be refused.
+  /// Charges an operation that reads or copies all elements of a feed. The first one of the request is free, so that no single
+  /// change is refused for the elements that are there already.
   /// - Parameter bytes: those of the elements. To add them up may take long.
   mutating func use(allElements bytes: @autoclosure () -> Int) throws(FeedError) {
     let isFirst = !hasReadElements

@@ -152,6 +152,7 @@ final class Publisher {
   // MARK: Publication
 
   /// Publishes the changes of all feeds under a revision.
+  /// - Parameter start: the time before the first step of the commit.
   func publish(as revision: UInt64, from start: Instant, at moment: Instant, to observer: (any CommitObserver)?) {
     (self.revision, self.start, self.moment) = (revision, start, moment)
     publish(to: observer)

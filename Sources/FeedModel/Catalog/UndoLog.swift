@@ -3,7 +3,8 @@
 /// Undoing restores the exact state: rows return to their places, elements to their versions and to their place in the
 /// order of change. Until the commit ends, the log owns the versions that the steps replaced.
 ///
-/// Invariant: the positions of structural steps ascend, and are within the entries, of which an idle log has none.
+/// Invariant: the positions of structural steps ascend, and are within the entries, of which there are none while the log does
+/// not record.
 final class UndoLog {
   struct Entry {
     enum Step: UInt8 {
@@ -51,7 +52,8 @@ final class UndoLog {
   private(set) var isRecording = true
   /// The keyed sections whose rows the commit changed, each once.
   private(set) var keyed: [KeyedSections] = []
-  /// The rules by which requests are executed (``ExecutionRules``). Replay sets those of the log.
+  /// The rules by which requests are executed (``ExecutionRules``). Replay sets those of the log, so that requests that were
+  /// accepted before a charge existed are not refused because of it.
   var rules = ExecutionRules.current
   /// The number of filter steps that the current request may still take.
   private(set) var stepsLeft = Int.max

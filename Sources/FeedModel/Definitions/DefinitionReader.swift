@@ -150,6 +150,7 @@ struct DefinitionReader {
 /// checked, because earlier versions accepted unknown members.
 public enum KnownMembers {
   public struct Unknown: Error {
+    /// The offset of the member's name in the text, in bytes.
     public let offset: Int
     /// The path of the member from the checked object, such as `bins[0].filtre`.
     public let path: String

@@ -91,6 +91,7 @@ public final class ElementTable {
     return copy
   }
 
+  /// The current version of a living element. O(1).
   @inline(__always)
   public func text(of handle: UInt32) -> ElementText { places[Int(handle)].text }
 

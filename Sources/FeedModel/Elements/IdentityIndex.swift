@@ -192,6 +192,7 @@ struct IdentityIndex: ~Copyable {
     words.initialize(repeating: 0, count: capacity)
   }
 
+  /// Creates an index whose words are not initialized.
   private init(capacity: Int) {
     self.capacity = capacity
     words = .allocate(capacity: capacity)
@@ -282,6 +283,7 @@ struct IdentityIndex: ~Copyable {
     return ElementTable.none
   }
 
+  /// Inserts an element that is not in the index. Amortized O(1).
   mutating func insert(_ handle: UInt32, hash: UInt32) {
     if isFull { grow(to: Self.capacity(for: count &+ 1), Pace()) }
     let word = UInt64(hash) << 32 | UInt64(handle &+ 1)

@@ -185,6 +185,7 @@ final class Deadlines {
     keys.appendUInt32BigEndian(UInt32(truncatingIfNeeded: moment.nanoseconds))
   }
 
+  /// Inserts an element that was added. O(log n).
   func insert(_ handle: UInt32) {
     guard let moment = moment(of: handle) else { return }
     let arrival = elements.text(of: handle).arrival
@@ -192,6 +193,7 @@ final class Deadlines {
     order.insert(handle, at: row, key: moment)
   }
 
+  /// Removes an element that is being removed. O(log n).
   func remove(_ handle: UInt32) { if order.contains(handle) { _ = order.remove(handle) } }
 
   /// Updates the position of an element whose text was exchanged. O(log n).

@@ -96,11 +96,13 @@ public final class Feed {
 
   public var sectionCount: Int { isGone ? 0 : kind.sectionCount }
 
+  /// The section at an index in `0..<sectionCount`.
   public func section(at index: Int) -> any FeedSection {
     assert(!isGone, "a feed that is gone has no sections")
     return kind.section(at: index)
   }
 
+  /// The element at the path of an existing row. O(log n).
   public func element(at path: IndexPath) -> ElementText {
     withCollection { $0.element(at: path) } ?? kind.element(at: path)
   }

@@ -69,6 +69,7 @@ extension Feed {
     paths = zip(paths, isGone).filter { !$1 }.map(\.0)
   }
 
+  /// Throws `permissionDenied` if the definition does not allow selection.
   public func checkMaySelect() throws(FeedError) { try checkMaySelect { "feed \"\(name)\"" } }
 
   private func checkMaySelect(_ mention: () -> String) throws(FeedError) {

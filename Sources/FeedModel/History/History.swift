@@ -304,6 +304,9 @@ public final class History {
   }
 
   /// Reads the records whose words, which may be anything, are in a ring. Returns nil if they are not whole records.
+  /// - Parameters:
+  ///   - revision: the revision before the first record.
+  ///   - time: the time of the record before, in nanoseconds.
   static func records(in words: borrowing WordRing, after revision: UInt64, at time: UInt64) -> [HistoryDump.Record]? {
     var records: [HistoryDump.Record] = []
     var cursor = Cursor(position: words.start, to: revision, at: time)

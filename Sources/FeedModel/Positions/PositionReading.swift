@@ -54,6 +54,7 @@ extension PositionTree {
     (leaves.items(place.leaf)[place.offset], leaves.keys(place.leaf)[place.offset])
   }
 
+  /// Whether `item` is in the tree. O(1).
   public func contains(_ item: UInt32) -> Bool { leafOf[item] != .none }
 
   /// Prefetches the memory that `row(of:)` reads, so that the cache misses of several items overlap.

@@ -5,6 +5,7 @@ import FeedJSON
 ///
 /// Invariant: no type has two contents, and the positions of `fixed` ascend.
 public struct SlotsDefinition: Equatable, Sendable {
+  /// The feed of each type, in the order of the definition.
   public let contents: [Content]
   /// The types, in the order in which they alternate.
   public let pattern: [String]
@@ -12,6 +13,7 @@ public struct SlotsDefinition: Equatable, Sendable {
   public let repeatables: [String]
   /// The types of the first rows, before the pattern begins.
   public let header: [String]
+  /// The type that replaces exhausted types, if there is one.
   public let defaultType: String?
   public let fixed: [Fixed]
   /// The origin of the types of rows.

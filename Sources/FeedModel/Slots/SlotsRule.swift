@@ -8,6 +8,7 @@ public struct SlotsRule: Equatable, Sendable {
   public var pattern: [Int] { didSet { sortInsertions() } }
   /// The types that continue when others are exhausted.
   public var repeatables: Set<Int>
+  /// The type that replaces exhausted types.
   public var defaultType: Int?
   /// The types of fixed rows by their position in the finished list, from 0. Negative positions are ignored.
   public var fixed: [Int: Int] { didSet { sortInsertions() } }

@@ -43,6 +43,7 @@ extension ViewDefinition {
 
 /// The part of a list of rows that a view shows.
 public struct ViewWindow: Equatable, Sendable {
+  /// The number of rows before the window.
   public let offset: Int
   /// The maximum number of rows in the window; nil for no limit.
   public let limit: Int?
@@ -59,9 +60,13 @@ public struct ViewWindow: Equatable, Sendable {
   ///
   /// The rows that `whole` does not list keep their order, so each has a rank among them. The ranks in the window
   /// before and after the change determine which of them enter and leave.
-  /// - Parameter whole: a change of one section, as `Change.flattened` returns it.
+  /// - Parameters:
+  ///   - whole: a change of one section, as `Change.flattened` returns it.
+  ///   - before: the number of rows of the list before the change.
+  ///   - after: the number of rows of the list after the change.
   ///
-  /// O((m + k) log m) for m listed rows and k rows that enter or leave. O(1) for a change after the window.
+  /// O((m + k) log m) for m listed rows and k rows that enter or leave, whatever the lengths of list and window. O(1) for a change
+  /// after the window.
   func follow(_ whole: borrowing Change, before: Int, after: Int, _ pace: Pace, into result: inout Change) {
     let (old, new) = (range(of: before), range(of: after))
     if whole.isAfter(old: old.upperBound, new: new.upperBound) { return }
