@@ -93,7 +93,7 @@ struct IdentityPayers {
 
 /// The identities of feeds that no watch asks for any more, kept so that a watch that resumes is told what left meanwhile.
 ///
-/// Invariant: none of the channels has watches.
+/// Invariant: none of the channels has watches, and none of their feeds is gone.
 struct IdleIdentities {
   /// The most channels, and the most memory of the identities of one.
   private static let mostChannels = 16
@@ -118,7 +118,9 @@ struct IdleIdentities {
       return
     }
     let age = now.since(channels[place].since)
-    guard identities.bytes > Self.mostBytes || age > UInt64(limits.historySeconds) * 1_000_000_000 else { return }
+    // Those of a feed that was undefined are forgotten: its channel would keep the feed with all its elements.
+    let isOld = age > UInt64(limits.historySeconds) * 1_000_000_000
+    guard identities.isForgotten || identities.bytes > Self.mostBytes || isOld else { return }
     identities.forget()
     channels.remove(at: place)
   }

@@ -158,6 +158,25 @@ import Testing
     #expect(feed == nil)
   }
 
+  /// Nor do the identities that are kept after the last watch that got them.
+  @Test func undefinedFeedThatWasWatchedForIdentitiesIsDeallocated() throws {
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    weak var feed: Feed?
+    weak var bin: Feed?
+    for watched in ["c", "c/a"] {
+      _ = harness.ask(pusher, "define", Self.definition)
+      push(pusher, 0, 10)
+      _ = harness.ask(watcher, "watch", #"{"feed":"\#(watched)","ids":true}"#)
+      _ = harness.ask(watcher, "unwatch", #"{"feed":"\#(watched)"}"#)
+      feed = try harness.engine.catalog.feed(named: "c")
+      bin = try harness.engine.catalog.feed(named: "c/a")
+      _ = harness.ask(pusher, "undefine", #"{"feed":"c"}"#)
+      harness.advance(seconds: 1)
+      #expect(feed == nil)
+      #expect(bin == nil)
+    }
+  }
+
   /// A bin that a redefinition removes ends like a feed; its collection stays.
   @Test func binRemovedByARedefinitionEnds() throws {
     let (pusher, watcher) = (harness.connect(), harness.connect())
