@@ -54,8 +54,8 @@ final class FeedIdentities {
   /// The memory in bytes. That of a feed that is being read is estimated.
   var bytes: Int { isReading ? feed.count * 32 : rows.bytes + recordBytes }
 
-  /// Whether the memory has become much larger than what was charged for.
-  var hasGrown: Bool { bytes > 2 * chargedBytes + (64 << 10) }
+  /// Whether the memory has become much larger, or much smaller, than what was charged for.
+  var isChargedWrong: Bool { max(bytes, chargedBytes) > 2 * min(bytes, chargedBytes) + (64 << 10) }
 
   /// Records that the present memory is charged for.
   func didCharge() { chargedBytes = bytes }
@@ -147,12 +147,25 @@ final class FeedIdentities {
 
   /// Discards the oldest records, until the others have at most so many bytes.
   private func trim(bytes most: Int) {
-    var count = 0
-    while count < records.count - 1, recordBytes > most {
-      recordBytes -= records[count].bytes
-      base = records[count].to
+    var (count, left) = (0, recordBytes)
+    while count < records.count - 1, left > most {
+      left -= records[count].bytes
       count += 1
     }
+    discardRecords(count)
+  }
+
+  /// Discards the records of changes that the history has lost, once they are half of all: no watch resumes from before them.
+  /// Amortized O(1) for each record.
+  func trimToHistory() {
+    guard let base = feed.history?.base else { return }
+    while !records.isEmpty, records[records.count / 2].to <= base { discardRecords(records.count / 2 + 1) }
+  }
+
+  private func discardRecords(_ count: Int) {
+    if count == 0 { return }
+    recordBytes -= records[..<count].reduce(0) { $0 + $1.bytes }
+    base = records[count - 1].to
     records.removeFirst(count)
   }
 

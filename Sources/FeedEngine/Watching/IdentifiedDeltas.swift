@@ -41,8 +41,15 @@ extension Engine {
     guard let identities = channel.identities else { return }
     identities.didChange(by: change, from: publication.from, bytes: limits.historyBytes, commit.pace)
     if channel.watchCount == 0 { return watches.idleIdentities.didChange(channel, at: now, limits) }
-    if identities.hasGrown { charge(identities) }
+    refresh(identities)
     tell(channel, change, publication)
+  }
+
+  /// Discards identities that nobody can ask for any more, and charges for what is left if that is much more or less than before.
+  /// Called when the feed changes, and at times while it does not.
+  func refresh(_ identities: FeedIdentities) {
+    identities.trimToHistory()
+    if identities.isChargedWrong { charge(identities) }
   }
 
   /// Reads the identities of a long feed for the receivers of a delta. Others work between two steps, and may change the feed.

@@ -110,6 +110,7 @@ extension Engine {
     for watch in watches.takeDueBookmarks(now: now) {
       let isQuiet = now.since(watch.told.at) >= bookmarkInterval
       if isQuiet { sendBookmark(watch) }
+      if let identities = watch.channel.identities { refresh(identities) }
       watches.addBookmark(watch, at: (isQuiet ? now : watch.told.at).adding(nanoseconds: bookmarkInterval))
     }
   }

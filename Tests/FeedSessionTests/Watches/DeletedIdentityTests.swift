@@ -54,6 +54,30 @@ struct DeletedIdentityTests {
     expectEqual(charges(of: 2000), [])
   }
 
+  @Test("identities of rows that left are not charged any more when the history has lost the changes")
+  func chargeFollowsTheHistory() throws {
+    let watcher = harness.connect()
+    _ = harness.ask(watcher, "watch", #"{"feed":"list","ids":true}"#)
+    let elements = (0..<3000).map { #"{"id":"a long identity \#($0)"}"# }.joined(separator: ",")
+    _ = harness.ask(writer, "update", #"{"feed":"list","elements":[\#(elements)]}"#)
+    let charge = try #require(charges(of: 1000).first)
+    #expect(charge > 3000 * 48)
+    _ = harness.ask(writer, "set", #"{"feed":"list","elements":[]}"#)
+    expectEqual(charges(of: 1000), [charge])
+    // The history is trimmed after the bookmarks of a turn, and the identities at the next ones.
+    harness.advance(seconds: 3700)
+    harness.advance(seconds: 60)
+    expectEqual(charges(of: 1000), [])
+    let revision = harness.engine.catalog.revision
+    _ = harness.ask(writer, "update", #"{"feed":"list","elements":[{"id":1},{"id":2}]}"#)
+    _ = harness.ask(writer, "delete", #"{"feed":"list","id":1}"#)
+    _ = deltas(watcher)
+    let again = harness.connect()
+    let since = #""since":{"epoch":"test","revision":\#(revision + 1)}"#
+    let resumed = harness.ask(again, "watch", #"{"feed":"list","ids":true,\#(since)}"#)
+    expectEqual(resumed.last.flatMap { Value($0)?["params"]?["deletedIDs"]?.text }, "[1]")
+  }
+
   /// A random request that changes some of the feeds.
   private static func request(_ random: inout SeededRandom) -> (String, String) {
     func below(_ most: Int) -> Int { Int.random(in: 0..<most, using: &random) }
