@@ -17,9 +17,9 @@ extension Engine {
       throw Parameters.refuse("ids", "must not be true with \"elements\": false, because counts have no identities")
     }
     let since = try since(parameters)
-    // That of a former feed with this name may not have sent its end yet. The new watch replaces it.
+    // It may be of a former feed with this name, and not have sent its end yet. The new watch replaces it.
     let known = session.watches[feed.name]
-    if known?.channel.feed !== feed { try checkRoomForWatch(of: session) }
+    if known == nil { try checkRoomForWatch(of: session) }
     let resumed = since.map { $0.isOfThisEpoch && canResume(feed, from: $0.revision) } ?? false
     let from = resumed ? since?.revision ?? feed.revision : feed.revision
     let isCurrent = from >= feed.revision
@@ -96,7 +96,8 @@ extension Engine {
 
   func unwatch(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let feed = try self.feed(parameters, of: reply.session)
-    if let watch = reply.session.watches[feed.name], watch.channel.feed === feed { end(watch) }
+    // Also that of a former feed with this name: its end would follow the answer.
+    if let watch = reply.session.watches[feed.name] { end(watch) }
     try answer(reply) { _ in }
   }
 

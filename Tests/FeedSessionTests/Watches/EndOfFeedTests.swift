@@ -81,6 +81,23 @@ import Testing
     expectEqual(watches(harness, watcher), ["c"])
   }
 
+  /// The end of a feed does not follow the answer of `unwatch`, which may find another feed with its name.
+  @Test func unwatchEndsTheWatchOfAFormerFeedToo() {
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(pusher, "define", Self.definition)
+    _ = harness.ask(watcher, "watch", #"{"feed":"c","throttle":60000}"#)
+    // The end waits for the throttle.
+    push(pusher, 0, 1)
+    _ = harness.ask(pusher, "undefine", #"{"feed":"c"}"#)
+    _ = harness.ask(pusher, "define", Self.definition)
+    #expect(messages(watcher).allSatisfy { $0["params"]?["ended"] == nil })
+    expectEqual(harness.engine.watches.count, 1)
+    expectEqual(harness.ask(watcher, "unwatch", #"{"feed":"c"}"#), [#"{"jsonrpc":"2.0","id":1,"result":{}}"#])
+    expectEqual(harness.engine.watches.count, 0)
+    harness.advance(seconds: 61)
+    #expect(messages(watcher).isEmpty)
+  }
+
   /// The end of the one and the beginning of the other have the same revision, so it does not tell which rows a watcher has.
   @Test("a watch does not resume from the end of one feed into another of the same commit", arguments: ["c", "c/b"])
   func successorIsNotResumed(feed: String) {

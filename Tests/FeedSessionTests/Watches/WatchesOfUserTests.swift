@@ -63,6 +63,21 @@ import Testing
     expectEqual(count, 3)
   }
 
+  /// Nor does one that replaces the watch of a former feed with the name, whose end waits for the throttle.
+  @Test func watchThatReplacesThatOfAFormerFeedDoesNotCount() {
+    let id = harness.connect(uid: Self.user)
+    _ = harness.ask(id, "watch", #"{"feed":"f0","throttle":60000}"#)
+    for feed in ["f1", "f2"] { expectEqual(refusal(id, feed), nil) }
+    _ = harness.ask(root, "insert", #"{"feed":"f0","element":1}"#)
+    _ = harness.ask(root, "undefine", #"{"feed":"f0"}"#)
+    _ = harness.ask(root, "define", #"{"feed":"f0","kind":"array"}"#)
+    _ = harness.take(id)
+    expectEqual(count, 3)
+    expectEqual(refusal(id, "f3"), "maxWatchesPerUser")
+    expectEqual(refusal(id, "f0"), nil)
+    expectEqual(count, 3)
+  }
+
   /// What ends all watches of one connection, or one of them.
   enum End: CaseIterable {
     case unwatch, undefine, disconnect, endOfInput, kick, loseAccess, exceedQuota
