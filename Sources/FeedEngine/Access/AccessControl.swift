@@ -266,7 +266,8 @@ extension SessionWatches {
 /// in proportion to the feeds and their sources.
 struct ReadableFeeds {
   private let mayRead: ((Feed) -> Bool)?
-  private var known: [FeedNumber: Bool] = [:]
+  /// Not by number: a watch may be of a feed that was undefined, whose number another feed has by now.
+  private var known: [ObjectIdentifier: Bool] = [:]
 
   /// - Parameter mayRead: whether a feed may be read, whatever it shows; nil if all feeds may be read.
   init(_ mayRead: ((Feed) -> Bool)?) { self.mayRead = mayRead }
@@ -274,20 +275,20 @@ struct ReadableFeeds {
   /// Whether a feed may be read with everything that it shows.
   mutating func contains(_ feed: Feed) -> Bool {
     guard let mayRead else { return true }
-    if let known = known[feed.number] { return known }
+    if let known = known[ObjectIdentifier(feed)] { return known }
     // Without recursion: feeds may stand in each other as deep as there are feeds.
     var open = [(feed: feed, shown: feed.shownFeeds, next: 0)]
     while let (feed, shown, next) = open.last {
-      if known[feed.number] != nil {
+      if known[ObjectIdentifier(feed)] != nil {
         open.removeLast()
       } else if next < shown.count {
         open[open.count - 1].next += 1
         open.append((shown[next], shown[next].shownFeeds, 0))
       } else {
-        known[feed.number] = mayRead(feed) && shown.allSatisfy { known[$0.number] == true }
+        known[ObjectIdentifier(feed)] = mayRead(feed) && shown.allSatisfy { known[ObjectIdentifier($0)] == true }
       }
     }
-    return known[feed.number] == true
+    return known[ObjectIdentifier(feed)] == true
   }
 }
 

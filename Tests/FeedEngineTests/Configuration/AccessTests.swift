@@ -213,6 +213,29 @@ struct AccessTests {
     #expect(!harness.isOpen(client))
   }
 
+  /// The end of a feed that was undefined waits for the throttle of its watch, and the next feed has its number.
+  @Test func watchOfAFormerFeedDoesNotShowAnUnreadableChildOfAnother() throws {
+    let harness = EngineHarness()
+    try harness.configure(#"{"access": [{"feeds": ["former", "home", "child"], "allow": "read"}]}"#)
+    let (client, root) = (harness.connect(uid: 2000), harness.connect(uid: 0))
+    for feed in ["secret", "child", "former"] {
+      _ = harness.ask(root, "define", #"{"feed":"\#(feed)","kind":"array"}"#)
+      _ = harness.ask(root, "insert", #"{"feed":"\#(feed)","elements":["\#(feed)"]}"#)
+    }
+    _ = harness.ask(client, "watch", #"{"feed":"former","throttle":60000}"#)
+    let number = try harness.engine.catalog.feed(named: "former").number
+    _ = harness.ask(root, "insert", #"{"feed":"former","elements":["more"]}"#)
+    _ = harness.ask(root, "undefine", #"{"feed":"former"}"#)
+    _ = harness.ask(root, "define", #"{"feed":"home","kind":"composed","children":["child"]}"#)
+    try expectEqual(harness.engine.catalog.feed(named: "home").number, number)
+    _ = harness.ask(client, "watch", #"{"feed":"home"}"#)
+    expectEqual(harness.engine.watches.count, 2)
+    #expect(harness.ask(root, "insertChild", #"{"feed":"home","child":"secret"}"#).first?.json?["result"] != nil)
+    let frames = harness.take(client)
+    #expect(frames.count == 1 && frames.first?.json?["params"]?["reason"]?.string == "access", "\(frames)")
+    #expect(!harness.isOpen(client))
+  }
+
   @Test(
     arguments: [
       ("*", "a/b", true), ("in*x", "inbox", true), ("in*x", "inboxy", false), ("?", "ab", false),
