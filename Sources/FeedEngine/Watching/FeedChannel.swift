@@ -8,7 +8,8 @@ import FeedWire
 /// Invariant: a watch in one of the two lists is live, and its seat and place give its position. Only the engine's
 /// thread may use it.
 final class FeedChannel {
-  let feed: Feed
+  /// The feed; what remains of it once it is gone.
+  private(set) var feed: Feed
   /// The watches that share every delta. A commit encodes the delta once without visiting these watches. At the end of
   /// the turn each is given, as one piece, all deltas since it was last given some.
   private(set) var inStep: [Watch] = []
@@ -70,6 +71,18 @@ final class FeedChannel {
     let made = FeedChannel(feed, isCounting: isCounting, identities: identities)
     others.append(made)
     return made
+  }
+
+  /// Lets go of the feed, which is gone, so that watches that were not told of its end do not keep its rows. Only on the channel for
+  /// rows.
+  func keepRemains() {
+    let (former, remains) = (feed, feed.makeRemains())
+    for channel in [self] + others {
+      channel.feed = remains
+      channel.identities?.feed = remains
+    }
+    former.channel = nil
+    remains.channel = self
   }
 
   /// Whether no other channel of the feed follows its changes.

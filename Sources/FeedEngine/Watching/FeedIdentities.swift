@@ -26,7 +26,8 @@ final class FeedIdentities {
     let bytes: Int
   }
 
-  private let feed: Feed
+  /// Written by the channel only.
+  var feed: Feed
   private var state = State.none
   private var rows = RowIdentities()
   /// The revision of `rows`.

@@ -58,6 +58,7 @@ struct Watches {
     leaveSeat(watch)
     watch.seat = .ended
     watch.progress = .live
+    watch.historyCharge = nil
     watch.channel.didEnd()
     bookmarks.remove(watch)
   }

@@ -51,7 +51,8 @@ public final class History {
     hint = first
   }
 
-  var memory: Int { words.capacity * 4 + marks.count * MemoryLayout<Cursor>.stride }
+  /// The bytes of the memory of the records.
+  public var memory: Int { words.capacity * 4 + marks.count * MemoryLayout<Cursor>.stride }
 
   /// Prepares to append a change of so many entries (`Change.size`), so that this takes little time then. O(entries).
   func prepare(for entries: Int, _ pace: Pace) {

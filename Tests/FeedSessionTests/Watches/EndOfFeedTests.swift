@@ -194,6 +194,33 @@ import Testing
     }
   }
 
+  /// Nor does a watch that waits for its throttle before it is told of the end. It keeps the history, and is charged for that.
+  @Test(arguments: ["c", "c/a"]) func undefinedFeedWhoseEndWaitsIsDeallocated(watched: String) throws {
+    let (pusher, watcher) = (harness.connect(), harness.connect())
+    let memory = try #require(harness.engine.sessions[watcher]?.snapshots)
+    weak var feed: Feed?
+    weak var bin: Feed?
+    _ = harness.ask(pusher, "define", Self.definition)
+    _ = harness.ask(watcher, "watch", #"{"feed":"\#(watched)","throttle":60000}"#)
+    push(pusher, 0, 10)
+    push(pusher, 10, 1)
+    feed = try harness.engine.catalog.feed(named: "c")
+    bin = try harness.engine.catalog.feed(named: "c/a")
+    expectEqual(memory.bytes, 0)
+    _ = harness.ask(pusher, "undefine", #"{"feed":"c"}"#)
+    harness.advance(seconds: 1)
+    #expect(feed == nil)
+    #expect(bin == nil)
+    #expect(memory.bytes > 0)
+    #expect(messages(watcher).allSatisfy { $0["params"]?["ended"] == nil })
+    harness.advance(seconds: 60)
+    let ends = messages(watcher).compactMap { $0["params"] }
+    expectEqual(ends.map { $0["ended"]?.bool }, [true])
+    expectEqual(ends.first?["sections"]?["deleted"]?.text, watched == "c" ? "[0,1]" : "[0]")
+    expectEqual(memory.bytes, 0)
+    expectEqual(harness.engine.watches.count, 0)
+  }
+
   /// A bin that a redefinition removes ends like a feed; its collection stays.
   @Test func binRemovedByARedefinitionEnds() throws {
     let (pusher, watcher) = (harness.connect(), harness.connect())
