@@ -67,7 +67,7 @@ extension Engine: CommitObserver {
       }
       let range = appendDelta(to: answers, channel, from: watch.queuedRevision, change, publication)
       if range.isEmpty {
-        restart(watch)
+        cutOff(watch)
       } else {
         tell(watch, answers, range)
         joinIfUpToDate(watch)
@@ -79,7 +79,7 @@ extension Engine: CommitObserver {
   /// a frame.
   private func didEncode(_ delta: Range<Int>, of channel: FeedChannel) {
     if delta.isEmpty {
-      for watch in channel.inStep { restart(watch) }
+      for watch in channel.inStep { cutOff(watch) }
       return
     }
     status.counters.deltas &+= UInt64(channel.inStep.count)

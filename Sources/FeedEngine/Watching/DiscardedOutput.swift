@@ -84,7 +84,7 @@ extension Engine {
       let frames = discarded[watch.number]
       let mustCatchUp = frames?.setBack(watch) ?? false
       if frames?.isCutOff == true && mustCatchUp || watch.isSnapshotting && session.output.isBlocked {
-        leave(watch, for: .cutOff)
+        leave(watch, for: .cutOff(because: "its snapshot was discarded for the limit maxQueuePerUser"))
       } else if mustCatchUp {
         leave(watch, for: .behind)
       }

@@ -183,7 +183,7 @@ extension Engine {
       watches.leaveSeat(watch)
       watch.progress = .behind
       if block.bytes.isEmpty {
-        restart(watch)
+        cutOff(watch)
       } else if !watch.session.output.exceeds(limits.maxQueue) {
         queue(watch.session, block, for: watch)
         didTell(watch, revision)

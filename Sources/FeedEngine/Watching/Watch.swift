@@ -26,8 +26,9 @@ final class Watch: Timed {
     case awaiting(LongDelta)
     /// A snapshot is being sent in parts.
     case snapshot(SnapshotCursor)
-    /// A part of a snapshot was discarded, so the watcher needs a new one.
-    case cutOff
+    /// The watcher needs a new snapshot, for a reason that is logged. It is made when it can be sent: the sections of a reset may take
+    /// as much as a frame.
+    case cutOff(because: String)
   }
 
   enum Seat {

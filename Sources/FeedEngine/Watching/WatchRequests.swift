@@ -37,6 +37,7 @@ extension Engine {
       if !isCurrent { fallBehind(watch) }
     } else if wantsSnapshot {
       beginSnapshot(watch, reset: false)
+      wait(watch)
     }
     beginIdentities(watch)
     joinIfUpToDate(watch)

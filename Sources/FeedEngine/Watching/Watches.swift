@@ -193,20 +193,29 @@ extension Engine {
     wait(watch)
   }
 
-  /// Sends the watch a new snapshot that replaces its state.
-  func restart(_ watch: Watch, because reason: String? = nil) {
+  /// Lets a watch wait for a new snapshot that replaces its state, because a delta does not fit.
+  func cutOff(_ watch: Watch) {
+    giveRest(watch)
+    watches.leaveSeat(watch)
+    watch.progress = .cutOff(because: Self.outOfReach)
+    wait(watch)
+  }
+
+  private static let outOfReach = "what it missed is out of reach or larger than one frame"
+
+  /// Makes a new snapshot that replaces the state of a watch that stands nowhere, and whose connection has room.
+  private func restart(_ watch: Watch, because reason: String = outOfReach) {
     beginSnapshot(watch, reset: true)
     watch.session.client.resets &+= 1
     status.counters.resets &+= 1
     let bytes = watch.session.output.count
-    let reason =
-      reason ?? "what it missed since revision \(grouped(watch.revision)) is out of reach or larger than one frame"
     status.report(
       .info,
       "\(watch.session.description) watching \(watch.channel.feed.name) is reset with a snapshot: \(reason); \(counted(bytes, "byte")) queued, limit maxQueue \(grouped(limits.maxQueue))",
       about: .init(uid: watch.session.peer.uid, pid: watch.session.peer.pid, feed: watch.channel.feed.name))
   }
 
+  /// Makes a snapshot for a watch, which then stands nowhere.
   func beginSnapshot(_ watch: Watch, reset: Bool) {
     giveRest(watch)
     watches.leaveSeat(watch)
@@ -215,7 +224,6 @@ extension Engine {
     watch.progress = .snapshot(cursor)
     watch.queuedRevision = cursor.revision
     status.counters.snapshots &+= 1
-    wait(watch)
   }
 
   /// Ends a watch. Nothing more is queued for it.
@@ -295,7 +303,7 @@ extension Engine {
       switch watch.progress {
       case .live, .awaiting: preconditionFailure("the watch waits for nothing here")
       case .snapshot(let cursor): sendParts(of: cursor, to: watch, &budget)
-      case .cutOff: restart(watch, because: "its snapshot was discarded for the limit maxQueuePerUser")
+      case .cutOff(let reason): restart(watch, because: reason)
       case .behind:
         if now < watch.nextDelta { return }
         catchUp(watch)

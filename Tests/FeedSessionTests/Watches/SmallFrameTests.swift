@@ -172,4 +172,34 @@ import Testing
     let part = Value(harness.ask(id, "range", #"{"feed":"c","section":0,"from":190,"count":50}"#).first ?? "")
     expectEqual(part?["result"]?["elements"]?.items.count, 10)
   }
+
+  /// The sections of a reset may take as much as a frame, so no more resets are made than can be sent.
+  @Test func resetsAreMadeWhenTheyCanBeSent() throws {
+    let harness = EngineHarness { $0.maxFrame = 512 << 10 }
+    let writer = harness.connect()
+    _ = harness.ask(writer, "define", #"{"feed":"c","kind":"collection","section":"$.s"}"#)
+    let filler = String(repeating: "s", count: 60)
+    let elements = (0..<2500).map { #"{"id":\#($0),"s":"\#($0)\#(filler)"}"# }.joined(separator: ",")
+    _ = harness.ask(writer, "update", #"{"feed":"c","elements":[\#(elements)]}"#)
+    let long = String(repeating: "x", count: 200 << 10)
+    for id in 0..<3 { _ = harness.ask(writer, "update", #"{"feed":"c","element":{"id":\#(id),"t":"\#(long)"}}"#) }
+    let watchers = (0..<6).map { _ in harness.connect() }
+    for watcher in watchers { _ = harness.ask(watcher, "watch", #"{"feed":"c","initial":false}"#) }
+    let ops = (0..<3).map { #"{"method":"patch","params":{"feed":"c","id":\#($0),"patch":{"q":1}}}"# }
+      .joined(separator: ",")
+    harness.supply(
+      writer,
+      EngineHarness.frame(
+        #"{"jsonrpc":"2.0","id":1,"method":"transaction","params":{"result":"counts","ops":[\#(ops)]}}"#))
+    for _ in 0..<10 where harness.engine.status.counters.resets == 0 { harness.turnOnce() }
+    // Two lists use up the turn's bytes of snapshots.
+    #expect((1..<6).contains(harness.engine.status.counters.resets))
+    harness.turn()
+    expectEqual(harness.engine.status.counters.resets, 6)
+    for watcher in watchers {
+      let frames = harness.take(watcher).compactMap { Value($0)?["params"] }
+      expectEqual(frames.filter { $0["reset"]?.bool == true }.map { $0["sections"]?.items.count }, [2498])
+      expectEqual(frames.last?["last"]?.bool, true)
+    }
+  }
 }
