@@ -260,6 +260,8 @@ final class Publisher {
       let (isSettled, origin) = (settled.contains(feed.number), changes.origin(of: slot))
       if changes[origin.slot].pointee.change.isEmpty && !feed.isGone && !isSettled { continue }
       publishedChanges &+= 1
+      // The observer lets go of a feed that ends.
+      let isWatched = feed.isWatched
       announce(
         feed, changes.change(origin.slot), hint: changes[slot].pointee.hint, shift: origin.shift, updated: nil,
         to: observer)
@@ -268,7 +270,7 @@ final class Publisher {
         if feed.isObserved, let successor = graph.table.find(feed.name) { successors.append(successor) }
         observer?.didEnd(feed)
       }
-      log.pace.spend(feed.isWatched ? Self.unitsOfADelta : 1)
+      log.pace.spend(isWatched ? Self.unitsOfADelta : 1)
     }
     for feed in successors { feed.beginPast(after: revision) }
   }
