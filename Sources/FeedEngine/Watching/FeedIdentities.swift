@@ -170,9 +170,9 @@ final class FeedIdentities {
     records.removeFirst(count)
   }
 
-  /// What the last commit removed.
+  /// What the last commit removed; nil if unknown. A delta that is encoded in parts may ask after that was discarded.
   var removedLast: RowIdentities.Removed? {
-    guard isReady else { return nil }
+    guard isReady, base < revision else { return nil }
     return records.last?.to == revision ? records.last?.removed : RowIdentities.Removed()
   }
 

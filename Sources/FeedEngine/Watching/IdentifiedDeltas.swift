@@ -41,8 +41,9 @@ extension Engine {
     guard let identities = channel.identities else { return }
     identities.didChange(by: change, from: publication.from, bytes: limits.historyBytes, commit.pace)
     if channel.watchCount == 0 { return watches.idleIdentities.didChange(channel, at: now, limits) }
-    refresh(identities)
     tell(channel, change, publication)
+    // Afterwards: the history of a feed that took the place of another one does not reach to before its first change.
+    refresh(identities)
   }
 
   /// Discards identities that nobody can ask for any more, and charges for what is left if that is much more or less than before.

@@ -78,6 +78,24 @@ struct DeletedIdentityTests {
     expectEqual(resumed.last.flatMap { Value($0)?["params"]?["deletedIDs"]?.text }, "[1]")
   }
 
+  /// The history of a feed that took the place of another one does not reach to before its first change.
+  @Test("the first change of a feed that took the place of another one tells the identities of its rows")
+  func firstChangeOfASuccessorTellsIdentities() {
+    let definition = #"{"feed":"next","kind":"array","id":"$.id"}"#
+    let (former, watcher) = (harness.connect(), harness.connect())
+    _ = harness.ask(writer, "define", definition)
+    _ = harness.ask(former, "watch", #"{"feed":"next"}"#)
+    let ops = [
+      #"{"method":"undefine","params":{"feed":"next"}}"#, #"{"method":"define","params":\#(definition)}"#,
+      #"{"method":"update","params":{"feed":"next","elements":[{"id":1},{"id":2},{"id":3}]}}"#,
+    ]
+    _ = harness.ask(writer, "transaction", #"{"ops":[\#(ops.joined(separator: ","))]}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"next","ids":true,"initial":false}"#)
+    for id in 1...2 { _ = harness.ask(writer, "delete", #"{"feed":"next","id":\#(id)}"#) }
+    let told = harness.take(watcher).compactMap { Value($0)?["params"]?["deletedIDs"]?.text }
+    expectEqual(told, ["[1]", "[2]"])
+  }
+
   /// A random request that changes some of the feeds.
   private static func request(_ random: inout SeededRandom) -> (String, String) {
     func below(_ most: Int) -> Int { Int.random(in: 0..<most, using: &random) }
