@@ -190,8 +190,9 @@ final class EngineHarness {
     Issue.record("the engine still has work after 20,000 turns")
   }
 
-  /// Runs one turn.
-  func turnOnce() {
+  /// Runs one turn, some time after the last one.
+  func turnOnce(after seconds: Double = 0) {
+    now = now.adding(seconds: seconds)
     loop.run(&link, now: now)
     engine.checkInvariants()
   }

@@ -203,8 +203,9 @@ extension Engine {
 
   private static let outOfReach = "what it missed is out of reach or larger than one frame"
 
-  /// Makes a new snapshot that replaces the state of a watch that stands nowhere, and whose connection has room.
-  private func restart(_ watch: Watch, because reason: String = outOfReach) {
+  /// Makes a new snapshot that replaces the state of a watch that stands nowhere, and whose connection has room. Its list of
+  /// sections, which counts for nobody, must be sent at once.
+  private func restart(_ watch: Watch, because reason: String) {
     beginSnapshot(watch, reset: true)
     watch.session.client.resets &+= 1
     status.counters.resets &+= 1
@@ -357,10 +358,10 @@ extension Engine {
     }
     if watch.queuedRevision == channel.feed.revision { return becomeLive(watch) }
     guard let change = channel.change(from: watch.queuedRevision, to: channel.feed.revision) else {
-      return restart(watch)
+      return watch.progress = .cutOff(because: Self.outOfReach)
     }
     let range = appendDelta(to: answers, channel, from: watch.queuedRevision, change)
-    if range.isEmpty { return restart(watch) }
+    if range.isEmpty { return watch.progress = .cutOff(because: Self.outOfReach) }
     tell(watch, answers, range)
     status.counters.composedDeltas &+= 1
     becomeLive(watch)

@@ -173,6 +173,33 @@ import Testing
     expectEqual(part?["result"]?["elements"]?.items.count, 10)
   }
 
+  /// The list of the sections of a reset counts for nobody before it is sent, so it is not made when the turn's bytes are used up.
+  @Test func resetAfterOtherWatchesIsMadeInTheNextTurn() {
+    let harness = EngineHarness { $0.maxFrame = 64 << 10 }
+    let (writer, watcher) = (harness.connect(), harness.connect())
+    for feed in ["long", "short"] {
+      _ = harness.ask(writer, "define", #"{"feed":"\#(feed)","kind":"array","id":"$.id"}"#)
+    }
+    let others = (0..<7).map { _ in harness.connect() }
+    for other in others { _ = harness.ask(other, "watch", #"{"feed":"short","throttle":500}"#) }
+    _ = harness.ask(watcher, "watch", #"{"feed":"long","throttle":900}"#)
+    let filler = String(repeating: "x", count: 30 << 10)
+    for id in 0..<4 {
+      _ = harness.ask(writer, "update", #"{"feed":"short","element":{"id":\#(id)}}"#)
+      _ = harness.ask(writer, "update", #"{"feed":"long","element":{"id":\#(id),"t":"\#(filler)"}}"#)
+    }
+    for id in others + [watcher] { _ = harness.take(id) }
+    // Seven watches catch up first, and this one composes a delta that does not fit a frame.
+    harness.turnOnce(after: 1)
+    expectEqual(harness.take(others[6]).count, 1)
+    expectEqual(harness.engine.status.counters.resets, 0)
+    harness.turn()
+    expectEqual(harness.engine.status.counters.resets, 1)
+    let frames = harness.take(watcher).compactMap { Value($0)?["params"] }
+    expectEqual(frames.first?["reset"]?.bool, true)
+    expectEqual(frames.last?["last"]?.bool, true)
+  }
+
   /// The sections of a reset may take as much as a frame, so no more resets are made than can be sent.
   @Test func resetsAreMadeWhenTheyCanBeSent() throws {
     let harness = EngineHarness { $0.maxFrame = 512 << 10 }
