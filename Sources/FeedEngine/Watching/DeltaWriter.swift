@@ -89,7 +89,7 @@ extension Engine: CommitObserver {
   public func didCarrySelection(of feed: Feed) { announceSelection(of: feed) }
 
   /// Ends the live watches of a feed that was undefined, after its last delta. Other watches end after they have sent
-  /// the end of the feed. They keep its history until then, and each is charged for it.
+  /// the end of the feed. They keep its history until then, and each user is charged for it once.
   public func didEnd(_ feed: Feed) {
     guard let channel = feed.watching else { return }
     for watch in channel.allLive where watch.isLive {
@@ -100,9 +100,10 @@ extension Engine: CommitObserver {
     releaseIfGone(channel)
     if channel.totalWatchCount == 0 { return }
     channel.keepRemains()
+    var payers: Set<UInt32> = []
     for session in sessions.all {
       guard let watch = session.watches[feed.name], watch.channel.feed === channel.feed else { continue }
-      watch.historyCharge = session.snapshots.hold(channel.feed.history?.memory ?? 0)
+      if payers.insert(session.peer.uid).inserted { chargeForHistory(watch) }
     }
   }
 

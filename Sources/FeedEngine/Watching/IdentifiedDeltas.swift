@@ -23,6 +23,8 @@ extension Engine {
       if let next = others.first(where: { $0.channel === channel && $0.seat != .ended }), identities.payers.begin(next)
       {
         charge(identities)
+        // The sum of all connections is the same as before.
+        recount(next.session)
       }
     }
     watches.idleIdentities.didEnd(watch, at: now)

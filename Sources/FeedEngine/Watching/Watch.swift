@@ -87,7 +87,7 @@ final class Watch: Timed {
   var told: Told
   /// What is charged for the identities that the watch gets.
   var identityCharge: SnapshotMemory.Share?
-  /// What is charged for the history of its feed after that is gone.
+  /// What is charged for the history of its feed after that is gone; nil if another watch of its user pays.
   var historyCharge: SnapshotMemory.Share?
   /// The timer of the next bookmark.
   var timer = TimerSeat()

@@ -240,9 +240,24 @@ extension Engine {
   func remove(_ watch: Watch) {
     let uid = watch.session.peer.uid
     let paid = watch.channel.identities?.payers.end(watch) ?? false
+    let paidForHistory = watch.historyCharge != nil
     watches.end(watch)
     endIdentities(watch, paidBy: paid ? uid : nil)
+    if paidForHistory {
+      let next = sessions.all.lazy.filter { $0.peer.uid == uid }.compactMap { $0.watches[watch.channel.feed.name] }
+        .first { $0.channel.feed === watch.channel.feed && !$0.isEnded }
+      if let next {
+        chargeForHistory(next)
+        // The sum of all connections is the same as before.
+        recount(next.session)
+      }
+    }
     releaseIfGone(watch.channel)
+  }
+
+  /// Charges the user of a watch for the history of its feed, which is gone.
+  func chargeForHistory(_ watch: Watch) {
+    watch.historyCharge = watch.session.snapshots.hold(watch.channel.feed.history?.memory ?? 0)
   }
 
   /// Breaks the reference cycle of an undefined feed and its channel once no watch is left.

@@ -221,6 +221,31 @@ import Testing
     expectEqual(harness.engine.watches.count, 0)
   }
 
+  /// The history of a feed that is gone is there once, whoever was not told of its end yet.
+  @Test func historyOfAnUndefinedFeedIsChargedOncePerUser() throws {
+    let pusher = harness.connect()
+    let watchers = (0..<3).map { _ in harness.connect() } + [harness.connect(uid: 2000)]
+    _ = harness.ask(pusher, "define", Self.definition)
+    for (watcher, more) in zip(watchers, ["", #","elements":false"#, "", ""]) {
+      _ = harness.ask(watcher, "watch", #"{"feed":"c","throttle":60000\#(more)}"#)
+    }
+    push(pusher, 0, 10)
+    push(pusher, 10, 1)
+    _ = harness.ask(pusher, "undefine", #"{"feed":"c"}"#)
+    func charges(of uid: UInt32) -> [Int] {
+      harness.engine.sessions.all.filter { $0.peer.uid == uid }.map(\.snapshots.bytes).filter { $0 > 0 }
+    }
+    let charge = try #require(charges(of: 2000).first)
+    for watcher in watchers.prefix(2) {
+      expectEqual(charges(of: 1000), [charge])
+      harness.disconnect(watcher)
+    }
+    expectEqual(charges(of: 1000), [charge])
+    harness.advance(seconds: 61)
+    expectEqual(charges(of: 1000) + charges(of: 2000), [])
+    expectEqual(harness.engine.watches.count, 0)
+  }
+
   /// A bin that a redefinition removes ends like a feed; its collection stays.
   @Test func binRemovedByARedefinitionEnds() throws {
     let (pusher, watcher) = (harness.connect(), harness.connect())
