@@ -30,9 +30,9 @@ struct Upkeep {
   private var writes = Backoff(first: 10 * second, longest: 640 * second)
   /// When an image of this host may be written again, after one that could not be.
   private var writesResumeAt: UInt64 = 0
-  private(set) var imageIsUnderWay = false
-  /// Whether the image under way is to be published.
-  private var isShared = false
+  /// Whether the image under way is to be published; nil if none is.
+  private var publishesImage: Bool?
+  var imageIsUnderWay: Bool { publishesImage != nil }
   /// Whether an image was asked for while another one was under way, which may not cover what was read since.
   private var isAskedFor = false
   /// What the newest image of this host covers, its bytes, the bytes of log since then, and when it was written.
@@ -110,8 +110,7 @@ struct Upkeep {
   mutating func requestImage(_ table: MemberTable, isShared: Bool) -> UInt64? {
     isAskedFor = imageIsUnderWay
     if imageIsUnderWay { return nil }
-    imageIsUnderWay = true
-    self.isShared = isShared
+    publishesImage = isShared
     return makeMark(.image(table, isShared: isShared))
   }
 
@@ -125,25 +124,25 @@ struct Upkeep {
   mutating func requestLastImage(_ table: MemberTable) -> UInt64 { makeMark(.image(table, isShared: false)) }
 
   mutating func didWriteImage(_ position: UInt64, bytes: Int, isShared: Bool, now: UInt64) {
-    if !isShared { imageIsUnderWay = false }
+    if !isShared { publishesImage = nil }
     writes.reset()
     ownImage = (position, bytes, 0, now)
   }
 
   mutating func didPublishImage() {
-    imageIsUnderWay = false
+    publishesImage = nil
     publications.reset()
   }
 
   mutating func didFailImage(now: UInt64) {
-    imageIsUnderWay = false
+    publishesImage = nil
     imageDueAt = now &+ publications.next()
   }
 
   mutating func didFailToWriteImage(now: UInt64) {
-    imageIsUnderWay = false
     writesResumeAt = now &+ writes.next()
-    if isShared { imageDueAt = writesResumeAt }
+    if publishesImage == true { imageDueAt = writesResumeAt }
+    publishesImage = nil
   }
 
   /// The stream tells of a new image.

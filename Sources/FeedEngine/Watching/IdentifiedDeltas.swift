@@ -34,7 +34,7 @@ extension Engine {
   private func charge(_ identities: FeedIdentities) {
     identities.didCharge()
     for watch in identities.payers.all {
-      watch.identityCharge = watch.session.snapshots.hold(identities.bytes)
+      watch.charges.identities = watch.session.snapshots.hold(identities.bytes)
     }
   }
 
@@ -96,7 +96,7 @@ struct IdentityPayers {
     guard let payer = watches[watch.session.peer.uid], payer.toOpaque() == Unmanaged.passUnretained(watch).toOpaque()
     else { return false }
     watches[watch.session.peer.uid] = nil
-    watch.identityCharge = nil
+    watch.charges.identities = nil
     return true
   }
 }

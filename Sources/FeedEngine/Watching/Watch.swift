@@ -60,6 +60,14 @@ final class Watch: Timed {
     var selection: UInt64
   }
 
+  /// What its user is charged for through this watch; nil where another watch of the user pays.
+  struct Charges {
+    /// The identities that the watch gets.
+    var identities: SnapshotMemory.Share?
+    /// The history of its feed after that is gone.
+    var history: SnapshotMemory.Share?
+  }
+
   /// The memory of a watch in bytes, with its places in lists, rounded up. Snapshots are charged by themselves.
   static let memory = 256
 
@@ -85,10 +93,7 @@ final class Watch: Timed {
   /// The time when the next delta may be queued.
   var nextDelta = Instant(nanoseconds: 0)
   var told: Told
-  /// What is charged for the identities that the watch gets.
-  var identityCharge: SnapshotMemory.Share?
-  /// What is charged for the history of its feed after that is gone; nil if another watch of its user pays.
-  var historyCharge: SnapshotMemory.Share?
+  var charges = Charges()
   /// The timer of the next bookmark.
   var timer = TimerSeat()
 

@@ -58,7 +58,7 @@ struct Watches {
     leaveSeat(watch)
     watch.seat = .ended
     watch.progress = .live
-    watch.historyCharge = nil
+    watch.charges.history = nil
     watch.channel.didEnd()
     bookmarks.remove(watch)
   }
@@ -240,7 +240,7 @@ extension Engine {
   func remove(_ watch: Watch) {
     let uid = watch.session.peer.uid
     let paid = watch.channel.identities?.payers.end(watch) ?? false
-    let paidForHistory = watch.historyCharge != nil
+    let paidForHistory = watch.charges.history != nil
     watches.end(watch)
     endIdentities(watch, paidBy: paid ? uid : nil)
     if paidForHistory {
@@ -257,7 +257,7 @@ extension Engine {
 
   /// Charges the user of a watch for the history of its feed, which is gone.
   func chargeForHistory(_ watch: Watch) {
-    watch.historyCharge = watch.session.snapshots.hold(watch.channel.feed.history?.memory ?? 0)
+    watch.charges.history = watch.session.snapshots.hold(watch.channel.feed.history?.memory ?? 0)
   }
 
   /// Breaks the reference cycle of an undefined feed and its channel once no watch is left.
