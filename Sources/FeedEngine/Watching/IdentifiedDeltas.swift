@@ -18,14 +18,11 @@ extension Engine {
   /// - Parameter uid: the user, if the watch paid.
   func endIdentities(_ watch: Watch, paidBy uid: UInt32?) {
     let channel = watch.channel
-    if let identities = channel.identities, let uid {
-      let others = sessions.all.lazy.filter { $0.peer.uid == uid }.compactMap { $0.watches[channel.feed.name] }
-      if let next = others.first(where: { $0.channel === channel && $0.seat != .ended }), identities.payers.begin(next)
-      {
-        charge(identities)
-        // The sum of all connections is the same as before.
-        recount(next.session)
-      }
+    if let identities = channel.identities, let uid,
+      let next = otherWatch(of: uid, than: watch, where: { $0.channel === channel }), identities.payers.begin(next)
+    {
+      charge(identities)
+      recount(next.session)
     }
     watches.idleIdentities.didEnd(watch, at: now)
   }

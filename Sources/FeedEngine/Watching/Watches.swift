@@ -243,16 +243,18 @@ extension Engine {
     let paidForHistory = watch.charges.history != nil
     watches.end(watch)
     endIdentities(watch, paidBy: paid ? uid : nil)
-    if paidForHistory {
-      let next = sessions.all.lazy.filter { $0.peer.uid == uid }.compactMap { $0.watches[watch.channel.feed.name] }
-        .first { $0.channel.feed === watch.channel.feed && !$0.isEnded }
-      if let next {
-        chargeForHistory(next)
-        // The sum of all connections is the same as before.
-        recount(next.session)
-      }
+    if paidForHistory, let next = otherWatch(of: uid, than: watch, where: { $0.channel.feed === watch.channel.feed }) {
+      chargeForHistory(next)
+      recount(next.session)
     }
     releaseIfGone(watch.channel)
+  }
+
+  /// Returns a watch of a user that can pay for what `watch`, which has ended, paid for; nil if there is none. The caller recounts its
+  /// session, because the sum of all connections is the same as before. O(connections).
+  func otherWatch(of uid: UInt32, than watch: Watch, where canPay: (Watch) -> Bool) -> Watch? {
+    sessions.all.lazy.filter { $0.peer.uid == uid }.compactMap { $0.watches[watch.channel.feed.name] }
+      .first { !$0.isEnded && canPay($0) }
   }
 
   /// Charges the user of a watch for the history of its feed, which is gone.

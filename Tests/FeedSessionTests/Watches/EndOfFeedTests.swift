@@ -136,22 +136,29 @@ import Testing
     }
   }
 
-  /// An undefined feed is deallocated within a second: neither watches nor the last lookup of a connection keep it.
-  @Test func undefinedFeedIsDeallocated() throws {
-    let (pusher, watcher) = (harness.connect(), harness.connect())
+  /// Expects that an undefined feed is deallocated within a second after a connection used it.
+  private func expectDeallocation(after use: (_ user: ConnectionID, _ feed: String) -> Void) throws {
+    let (pusher, user) = (harness.connect(), harness.connect())
     weak var feed: Feed?
     weak var bin: Feed?
-    for watched in ["c", "c/a"] {
+    for used in ["c", "c/a"] {
       _ = harness.ask(pusher, "define", Self.definition)
       push(pusher, 0, 10)
-      _ = harness.ask(watcher, "watch", #"{"feed":"\#(watched)"}"#)
-      _ = harness.ask(watcher, "get", #"{"feed":"\#(watched)","at":[0,0]}"#)
+      use(user, used)
       feed = try harness.engine.catalog.feed(named: "c")
       bin = try harness.engine.catalog.feed(named: "c/a")
       _ = harness.ask(pusher, "undefine", #"{"feed":"c"}"#)
       harness.advance(seconds: 1)
       #expect(feed == nil)
       #expect(bin == nil)
+    }
+  }
+
+  /// Neither watches nor the last lookup of a connection keep an undefined feed.
+  @Test func undefinedFeedIsDeallocated() throws {
+    try expectDeallocation { user, feed in
+      _ = harness.ask(user, "watch", #"{"feed":"\#(feed)"}"#)
+      _ = harness.ask(user, "get", #"{"feed":"\#(feed)","at":[0,0]}"#)
     }
   }
 
@@ -177,20 +184,9 @@ import Testing
 
   /// Nor do the identities that are kept after the last watch that got them.
   @Test func undefinedFeedThatWasWatchedForIdentitiesIsDeallocated() throws {
-    let (pusher, watcher) = (harness.connect(), harness.connect())
-    weak var feed: Feed?
-    weak var bin: Feed?
-    for watched in ["c", "c/a"] {
-      _ = harness.ask(pusher, "define", Self.definition)
-      push(pusher, 0, 10)
-      _ = harness.ask(watcher, "watch", #"{"feed":"\#(watched)","ids":true}"#)
-      _ = harness.ask(watcher, "unwatch", #"{"feed":"\#(watched)"}"#)
-      feed = try harness.engine.catalog.feed(named: "c")
-      bin = try harness.engine.catalog.feed(named: "c/a")
-      _ = harness.ask(pusher, "undefine", #"{"feed":"c"}"#)
-      harness.advance(seconds: 1)
-      #expect(feed == nil)
-      #expect(bin == nil)
+    try expectDeallocation { user, feed in
+      _ = harness.ask(user, "watch", #"{"feed":"\#(feed)","ids":true}"#)
+      _ = harness.ask(user, "unwatch", #"{"feed":"\#(feed)"}"#)
     }
   }
 
