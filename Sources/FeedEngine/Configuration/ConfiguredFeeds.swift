@@ -9,16 +9,20 @@ import FeedWire
 struct ConfiguredFeeds {
   private typealias Definitions = [String: FeedDefinition]
 
+  private struct Submission {
+    var definitions: Definitions
+    /// Those of them that were in effect when they were submitted.
+    let unchanged: Definitions
+  }
+
   private var applied: Definitions = [:]
   /// Those of configurations that were submitted and are not executed yet, in order.
-  private var submitted: [Definitions] = []
-  /// Those of `submitted` that were in effect when they were submitted.
-  private var unchanged: [Definitions] = []
+  private var submitted: [Submission] = []
   /// The number of submitted configurations that failed.
   private(set) var failures = 0
 
   /// The definitions that will be in effect if nothing fails.
-  private var definitions: Definitions { submitted.last ?? applied }
+  private var definitions: Definitions { submitted.last?.definitions ?? applied }
   var all: [FeedDefinition] { Array(definitions.values) }
 
   /// Returns the definitions to apply so that the catalog has the feeds of `configuration`.
@@ -48,7 +52,7 @@ struct ConfiguredFeeds {
 
   /// Whether the configuration gives a feed this definition, whichever of those that wait can be stored.
   private func isInEffect(_ definition: FeedDefinition) -> Bool {
-    applied[definition.name] == definition && submitted.allSatisfy { $0[definition.name] == definition }
+    applied[definition.name] == definition && submitted.allSatisfy { $0.definitions[definition.name] == definition }
   }
 
   /// Whether the configuration defines a managed feed in this way.
@@ -66,7 +70,7 @@ struct ConfiguredFeeds {
     if submitted.isEmpty {
       applied = Self.definitions(of: configuration)
     } else {
-      submitted[submitted.count - 1] = Self.definitions(of: configuration)
+      submitted[submitted.count - 1].definitions = Self.definitions(of: configuration)
     }
   }
 
@@ -75,21 +79,20 @@ struct ConfiguredFeeds {
   mutating func submit(_ configuration: Configuration, changing entries: [Configuration.Entry]) {
     let definitions = Self.definitions(of: configuration)
     let changed = Set(entries.map(\.definition.name))
-    submitted.append(definitions)
-    unchanged.append(definitions.filter { !changed.contains($0.key) })
+    submitted.append(Submission(definitions: definitions, unchanged: definitions.filter { !changed.contains($0.key) }))
   }
 
   /// Records that the changes for the first submitted configuration were executed, or that they failed: the next reading compares
   /// with what was in effect before. No effect for those of replay, which were not submitted.
   mutating func didComplete(isApplied: Bool) {
     if submitted.isEmpty { return }
-    let (definitions, unchanged) = (submitted.removeFirst(), unchanged.removeFirst())
+    let first = submitted.removeFirst()
     if isApplied {
-      applied = definitions
+      applied = first.definitions
     } else {
       failures += 1
       // After a start, nothing else tells which feeds the file defines.
-      applied.merge(unchanged) { $1 }
+      applied.merge(first.unchanged) { $1 }
     }
   }
 
