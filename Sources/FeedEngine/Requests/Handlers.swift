@@ -3,7 +3,7 @@ import FeedJSON
 import FeedModel
 import FeedWire
 
-/// Dispatches methods to their handlers.
+/// Calls the handlers of methods.
 extension Engine {
   func execute(_ method: Method, _ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     if !method.isLogged && reply.isDiscarded {
@@ -13,30 +13,6 @@ extension Engine {
     }
     let revision = catalog.revision
     if method.isLogged { try checkConditions(parameters) }
-    try handle(method, parameters, reply)
-    assert(method.isLogged || catalog.revision == revision, "\(method) changed a feed and is not logged")
-  }
-
-  /// Executes a request that waited. Writes an error response if it fails.
-  /// - Parameter checksAccess: false for a request that changes feeds, which was checked when it was taken.
-  func perform(_ method: Method, _ id: JSONView?, _ parameters: Parameters, of session: Session, checksAccess: Bool) {
-    do throws(FeedError) {
-      if checksAccess && access.isRestricted { try checkAccess(method, parameters.object, by: session.peer) }
-      try execute(method, parameters, makeReply(to: session, id: id?.text))
-    } catch {
-      // A valid notification is never answered.
-      guard let id else { return }
-      refuse(makeReply(to: session, id: id.text), error.naming(parameters.member("feed")?.truncatedName))
-    }
-  }
-
-  /// Executes a stored request without an answer. Its effect is that of the first execution, also if it fails.
-  func performSilently(_ method: Method, _ id: JSONView?, _ parameters: Parameters) {
-    let reply = Reply(to: sessions.nobody, id: id?.text, maxFrame: limits.maxFrame, isDiscarded: true)
-    do throws(FeedError) { try execute(method, parameters, reply) } catch {}
-  }
-
-  private func handle(_ method: Method, _ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     switch method {
     case .update, .patch, .delete, .set, .insert, .remove, .replace, .move, .put, .activate, .insertChild, .removeChild,
       .define, .undefine:
@@ -69,6 +45,28 @@ extension Engine {
     case .logLevel: try logLevel(parameters, reply)
     case .group: try group(parameters, reply)
     }
+    assert(method.isLogged || catalog.revision == revision, "\(method) changed a feed and is not logged")
+  }
+
+  /// Executes a request that waited. Writes an error response if it fails.
+  /// - Parameter checksAccess: false for a request that changes feeds, which was checked when it was taken.
+  func executeAndAnswer(
+    _ method: Method, _ id: JSONView?, _ parameters: Parameters, of session: Session, checksAccess: Bool
+  ) {
+    do throws(FeedError) {
+      if checksAccess && access.isRestricted { try checkAccess(method, parameters.object, by: session.peer) }
+      try execute(method, parameters, makeReply(to: session, id: id?.text))
+    } catch {
+      // A valid notification is never answered.
+      guard let id else { return }
+      refuse(makeReply(to: session, id: id.text), error.naming(parameters.member("feed")?.truncatedName))
+    }
+  }
+
+  /// Executes a stored request without an answer. Its effect is that of the first execution, also if it fails.
+  func executeSilently(_ method: Method, _ id: JSONView?, _ parameters: Parameters) {
+    let reply = Reply(to: sessions.nobody, id: id?.text, maxFrame: limits.maxFrame, isDiscarded: true)
+    do throws(FeedError) { try execute(method, parameters, reply) } catch {}
   }
 
   func feed(_ parameters: Parameters, of session: Session) throws(FeedError) -> Feed {

@@ -102,7 +102,7 @@ struct Completion: ~Copyable {
       if !isDone || progress?.batch.byteCount ?? received?.byteCount ?? 0 >= Self.largeBatch { return false }
     }
     if didExecute && engine.longWork.isTurnOver { return false }
-    return received != nil ? executeReceived() : execute(&dispatcher)
+    return received != nil ? executeReceived() : executeBatch(&dispatcher)
   }
 
   /// Executes requests of a batch of another member. Returns whether it is done; otherwise the rest is left for another turn.
@@ -137,7 +137,7 @@ struct Completion: ~Copyable {
         if didExecute && (engine.longWork.isTurnOver || pausesBetweenBatches) { return false }
         if verdict.failure != nil { failedBatches &+= 1 }
         progress = Progress(batch: batch, failure: verdict.failure, start: engine.now)
-        guard execute(&dispatcher) else { return false }
+        guard executeBatch(&dispatcher) else { return false }
       }
       if let verdict, verdict.failure == nil { failedBatches = 0 }
       verdict = nil
@@ -186,12 +186,12 @@ struct Completion: ~Copyable {
     assert(progress == nil, "another batch was executed in part")
     progress = Progress(batch: dispatcher.batches.takeOpen(), failure: nil, start: engine.now)
     dispatcher.resumeStalled()
-    _ = execute(&dispatcher)
+    _ = executeBatch(&dispatcher)
   }
 
   /// Executes the requests of the current batch in order. If it was not stored, the requests that needed storing are
   /// refused. Returns false if the rest is left for another turn.
-  private mutating func execute(_ dispatcher: inout Dispatcher) -> Bool {
+  private mutating func executeBatch(_ dispatcher: inout Dispatcher) -> Bool {
     guard var progress else { return true }
     didExecute = true
     let batch = progress.batch
@@ -202,7 +202,7 @@ struct Completion: ~Copyable {
     while end == .reached && next < batch.count {
       // A session that is certainly there: to look into an optional one counts a reference for each request.
       let session = engine.sessions[batch[next].session] ?? engine.sessions.nobody
-      end = execute(progress, &next, session, &dispatcher)
+      end = executeRun(progress, &next, session, &dispatcher)
       if end != .underWay && session !== engine.sessions.nobody { finishRequests(of: session) }
     }
     engine.time.moment = engine.now
@@ -224,7 +224,7 @@ struct Completion: ~Copyable {
 
   /// Executes the requests of one connection that follow each other from `next` on.
   /// - Parameter session: ``Sessions/nobody`` if the connection is gone.
-  private mutating func execute(
+  private mutating func executeRun(
     _ progress: Progress, _ next: inout Int, _ session: Session, _ dispatcher: inout Dispatcher
   ) -> End {
     let batch = progress.batch
@@ -235,13 +235,13 @@ struct Completion: ~Copyable {
       let entry = batch[next]
       batch.lookAhead(from: next, session)
       next &+= 1
-      guard execute(entry, of: batch, session, &dispatcher, failure: progress.failure) else { return .underWay }
+      guard executeEntry(entry, of: batch, session, &dispatcher, failure: progress.failure) else { return .underWay }
     } while next < batch.count && batch[next].session == handle
     return .reached
   }
 
   /// Executes one request. Returns false if it takes another turn.
-  private mutating func execute(
+  private mutating func executeEntry(
     _ entry: RequestBatch.Entry, of batch: RequestBatch, _ session: Session, _ dispatcher: inout Dispatcher,
     failure: String?
   ) -> Bool {
@@ -270,11 +270,11 @@ struct Completion: ~Copyable {
       return executeLong(entry, id, parameters, isGone ? nil : session, steps: steps)
     }
     if isGone {
-      engine.performSilently(entry.method, id, parameters)
+      engine.executeSilently(entry.method, id, parameters)
       remove(entry)
     } else {
       Self.removeFromLine(entry, of: session)
-      engine.execute(entry, id, parameters, session, failure: failure)
+      engine.executeOrRefuse(entry, id, parameters, session, failure: failure)
     }
     return true
   }
@@ -286,8 +286,8 @@ struct Completion: ~Copyable {
     _ entry: RequestBatch.Entry, _ id: JSONView?, _ parameters: Parameters, _ session: Session?, steps: Int
   ) -> Bool {
     let isDone = engine.longWork.run(steps: steps) { [engine] in
-      guard let session else { return engine.performSilently(entry.method, id, parameters) }
-      engine.perform(entry.method, id, parameters, of: session, checksAccess: false)
+      guard let session else { return engine.executeSilently(entry.method, id, parameters) }
+      engine.executeAndAnswer(entry.method, id, parameters, of: session, checksAccess: false)
     }
     if isDone { remove(entry) } else { chargeWork(of: entry) }
     return isDone
@@ -357,7 +357,7 @@ struct Completion: ~Copyable {
 
 extension Engine {
   /// Executes a request that its connection waited for, or refuses it because it could not be stored.
-  fileprivate func execute(
+  fileprivate func executeOrRefuse(
     _ entry: RequestBatch.Entry, _ id: JSONView?, _ parameters: Parameters, _ session: Session, failure: String?
   ) {
     let isLogged = entry.kind == .logged
@@ -372,6 +372,6 @@ extension Engine {
     if !isLogged && session.input.isDeaf && !entry.method.isLogged { return }
     // A request that may only begin a history is treated as a read, also if it could not be stored: rules and feeds may have
     // changed since it was taken.
-    perform(entry.method, id, parameters, of: session, checksAccess: !entry.method.isLogged)
+    executeAndAnswer(entry.method, id, parameters, of: session, checksAccess: !entry.method.isLogged)
   }
 }

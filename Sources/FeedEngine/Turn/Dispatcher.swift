@@ -82,7 +82,7 @@ struct Dispatcher: ~Copyable {
         }
         // A complete frame is progress, also while it waits.
         session.input.partialSince = nil
-        guard dispatch(payload, of: session) else {
+        guard dispatchFrame(payload, of: session) else {
           session.input.isPaused = true
           return count
         }
@@ -93,16 +93,16 @@ struct Dispatcher: ~Copyable {
     return count
   }
 
-  /// Decodes the payload of a frame. Returns false if the open batch has no room for it; the caller must retry later.
-  private mutating func dispatch(_ payload: UnsafeRawBufferPointer, of session: Session) -> Bool {
+  /// Decodes the payload of a frame. Returns false if the open batch has no room for it; the caller keeps the frame to retry it.
+  private mutating func dispatchFrame(_ payload: UnsafeRawBufferPointer, of session: Session) -> Bool {
     let message: JSONView
     do throws(JSONError) {
       if LongTexts.isLong(payload.count) {
         guard let text = try scanLong(payload, of: session) else { return false }
-        return dispatch(text, payload, of: session)
+        return dispatchLong(text, payload, of: session)
       }
       if let (message, update) = batches.open.scan(payload, like: &session.last.form) {
-        return dispatch(message, payload, of: session, update: update)
+        return dispatchRequest(message, payload, of: session, update: update)
       }
       message = try batches.open.scan(payload)
     } catch {
@@ -111,7 +111,7 @@ struct Dispatcher: ~Copyable {
       return true
     }
     if message.kind == .array { return dispatch(array: message, payload, of: session) }
-    return dispatch(message, payload, of: session)
+    return dispatchRequest(message, payload, of: session)
   }
 
   // MARK: Long texts
@@ -136,7 +136,7 @@ struct Dispatcher: ~Copyable {
   }
 
   /// Dispatches a request or an array whose text was scanned in parts. Returns false if the caller must retry later.
-  private mutating func dispatch(_ text: LongText, _ payload: UnsafeRawBufferPointer, of session: Session) -> Bool {
+  private mutating func dispatchLong(_ text: LongText, _ payload: UnsafeRawBufferPointer, of session: Session) -> Bool {
     let message = text.scanner.view(at: 0, of: payload)
     if message.kind == .array {
       // The end of the requests before it resumes the connection.
@@ -146,7 +146,7 @@ struct Dispatcher: ~Copyable {
       return true
     }
     guard let message = take(text, of: payload, session) else { return false }
-    return dispatch(message, payload, of: session, checked: text.check)
+    return dispatchRequest(message, payload, of: session, checked: text.check)
   }
 
   /// Moves a long text to the open batch. Returns nil if that has no room, or if feeds cannot be read; the caller must retry
@@ -161,11 +161,11 @@ struct Dispatcher: ~Copyable {
     return message
   }
 
-  /// Executes a request, or adds it to the open batch. Returns false if the batch has no room.
+  /// Executes a request, or adds it to the open batch. Returns false if the batch has no room. The batch scanned no text after it.
   /// - Parameters:
   ///   - update: the request in the message if that has the form of the updates of the connection.
   ///   - checked: how far the request was checked.
-  private mutating func dispatch(
+  private mutating func dispatchRequest(
     _ message: JSONView, _ payload: UnsafeRawBufferPointer, of session: Session, update: Request? = nil,
     checked: RequestCheck = RequestCheck()
   ) -> Bool {
@@ -203,7 +203,7 @@ struct Dispatcher: ~Copyable {
           return postpone(session)
         }
         if check.hasDefinitions { batches.open.charge(to: session.peer.uid, isLogged: isLogged) }
-        add(method, request, message, payload, isLogged: isLogged, of: session)
+        addRequest(method, request, message, payload, isLogged: isLogged, of: session)
         return true
       }
       let charged = session.snapshots.charged
@@ -249,7 +249,7 @@ struct Dispatcher: ~Copyable {
     return engine.mayBeLong(method, parameters(), bytes: payload.count)
   }
 
-  private mutating func add(
+  private mutating func addRequest(
     _ method: Method, _ request: Request, _ message: JSONView, _ payload: UnsafeRawBufferPointer, isLogged: Bool,
     of session: Session
   ) {
@@ -270,10 +270,10 @@ struct Dispatcher: ~Copyable {
   /// Writes an error response, after the answers of earlier requests.
   private mutating func refuse(_ session: Session, _ error: FeedError, id: JSONView?) {
     if session.line.isEmpty { return engine.refuse(engine.makeReply(to: session, id: id?.text), error) }
-    add(RequestBatch.Refusal(error: error, id: id.map { Array($0.text) }), of: session)
+    addRefusal(RequestBatch.Refusal(error: error, id: id.map { Array($0.text) }), of: session)
   }
 
-  private mutating func add(_ refusal: RequestBatch.Refusal, of session: Session) {
+  private mutating func addRefusal(_ refusal: RequestBatch.Refusal, of session: Session) {
     session.line.add(bytes: batches.open.addRefusal(refusal, of: session.handle), isRead: true, isHeld: false)
   }
 
@@ -281,7 +281,7 @@ struct Dispatcher: ~Copyable {
   private mutating func refuseStream(of session: Session, length: Int) {
     let reason = "a frame's length is \(grouped(length)) and must be 1 to \(grouped(engine.limits.maxFrame))"
     if session.line.isEmpty { return engine.endStream(of: session, reason: reason) }
-    add(RequestBatch.Refusal(error: .invalidRequest(reason: reason), endOfStream: reason), of: session)
+    addRefusal(RequestBatch.Refusal(error: .invalidRequest(reason: reason), endOfStream: reason), of: session)
     session.line.isCut = true
   }
 
@@ -377,7 +377,7 @@ struct Dispatcher: ~Copyable {
       assertionFailure("a request of a scanned array is valid")
       return true
     }
-    return dispatch(message, text, of: session, checked: checked)
+    return dispatchRequest(message, text, of: session, checked: checked)
   }
 
   private func mayGoOn(_ session: Session, _ budget: Int) -> Bool {

@@ -95,11 +95,11 @@ final class ReceivedBatch {
     }
     let (identity, parameters) = (decoded.id, Parameters(object: decoded.params))
     guard engine.mayBeLong(method, parameters, bytes: bytes) else {
-      engine.performSilently(method, identity, parameters)
+      engine.executeSilently(method, identity, parameters)
       return true
     }
     return engine.longWork.run(steps: engine.expectedSteps(of: method, parameters, bytes: bytes)) {
-      engine.performSilently(method, identity, parameters)
+      engine.executeSilently(method, identity, parameters)
     }
   }
 }
