@@ -187,18 +187,17 @@ extension Engine {
 
 /// The mutating methods, each as one operation of the open commit.
 extension Engine {
-  /// Applies one mutating method.
   func apply(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
-    guard let hint = parameters.member("animation") else { return try operate(method, parameters, of: session) }
+    guard let hint = parameters.member("animation") else { return try changeFeeds(method, parameters, of: session) }
     guard hint.kind == .string else { throw Parameters.refuse("animation", "must be a string, such as \"fade\"") }
     guard hint.text.count <= 1024 else {
       throw Parameters.refuse("animation", "must be at most 1,024 bytes of JSON text")
     }
-    try operate(method, parameters, of: session)
+    try changeFeeds(method, parameters, of: session)
     commit.setHint(Array(hint.text))
   }
 
-  private func operate(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
+  private func changeFeeds(_ method: Method, _ parameters: Parameters, of session: Session) throws(FeedError) {
     switch method {
     case .update: try update(parameters, of: session)
     case .patch: try patch(parameters, of: session)

@@ -103,7 +103,7 @@ public final class CollectionKind: FeedKind {
   public func update(_ element: JSONView, in commit: Commit) throws(FeedError) {
     fork(for: commit)
     try unretainedState._withUnsafeGuaranteedRef { state in
-      Result { () throws(FeedError) in try state.operate(on: number, upserting: element, in: commit) }
+      Result { () throws(FeedError) in try state.upsertAsOperation(element, on: number, in: commit) }
     }.get()
   }
 
@@ -120,7 +120,7 @@ public final class CollectionKind: FeedKind {
   public func delete(_ id: JSONView, in commit: Commit) throws(FeedError) {
     fork(for: commit)
     try unretainedState._withUnsafeGuaranteedRef { state in
-      Result { () throws(FeedError) in try state.operate(on: number, deleting: id, in: commit) }
+      Result { () throws(FeedError) in try state.deleteAsOperation(id, on: number, in: commit) }
     }.get()
   }
 

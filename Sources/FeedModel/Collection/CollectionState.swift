@@ -6,7 +6,7 @@ import FeedQuery
 /// The elements of a collection and its bins, under one definition.
 ///
 /// Only the engine's thread may use it. Redefining a collection creates a new state; the old one is kept until the
-/// commit ends. The rules (`update`, `remove`) are built from logged primitives.
+/// commit ends. The rules (`upsertElement`, `remove`) are built from logged primitives.
 final class CollectionState: RowStore {
   /// One bin: its section, what it accepts, and which of the elements' sort keys orders it.
   struct Bin {
@@ -204,20 +204,18 @@ final class CollectionState: RowStore {
 
 /// Operations, of which each call of ``CollectionKind`` makes one: each reading of its state counts a reference.
 extension CollectionState {
-  /// Upserts one element by identity, as one operation.
-  func operate(on feed: FeedNumber, upserting element: JSONView, in commit: Commit) throws(FeedError) {
+  func upsertAsOperation(_ element: JSONView, on feed: FeedNumber, in commit: Commit) throws(FeedError) {
     commit.startOperation()
     if maxRetained == .max && keyed == nil { commit.omitUndoIfPossible(rows: 2 &* bins.count) }
     let position = commit.log.position
-    try update(element, index: 0, at: commit.tick(), commit.log)
+    try upsertElement(element, index: 0, at: commit.tick(), commit.log)
     commit.addStep(of: self)
     if hasExcess { evictExcess(in: commit) }
     try commit.checkGrowth(of: self, since: position)
     commit.finishOperation(on: feed, self, since: position)
   }
 
-  /// Deletes the element with an identity, as one operation. An unknown identity is no change.
-  func operate(on feed: FeedNumber, deleting id: JSONView, in commit: Commit) throws(FeedError) {
+  func deleteAsOperation(_ id: JSONView, on feed: FeedNumber, in commit: Commit) throws(FeedError) {
     commit.startOperation()
     if keyed == nil { commit.omitUndoIfPossible(rows: bins.count) }
     let position = commit.log.position
@@ -228,7 +226,7 @@ extension CollectionState {
   func upsert(_ elements: JSONView, in commit: Commit) throws(FeedError) {
     for (index, element) in elements.elements.enumerated() {
       self.index.makeRoom(commit.pace)
-      try update(element, index: index, at: commit.tick(), commit.log)
+      try upsertElement(element, index: index, at: commit.tick(), commit.log)
       commit.addStep(of: self)
       commit.pace.spend(2 &+ bins.count)
     }

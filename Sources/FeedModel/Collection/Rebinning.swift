@@ -48,7 +48,7 @@ struct Rebinning {
         throw .internalError(reason: "a stored element cannot be read: \(error.message)")
       }
       defer { log.finish() }
-      try state.update(view, index: place, at: text.changedAt, log)
+      try state.upsertElement(view, index: place, at: text.changedAt, log)
       guard let successor = try state.find(identityOf: view, index: place) else { continue }
       while sources.count <= Int(successor) { sources.append(ElementTable.none) }
       sources[Int(successor)] = handle
