@@ -129,7 +129,7 @@ final class FeedGraph {
   func hasParents(_ feed: FeedNumber) -> Bool { !nodes[feed].parents.isEmpty }
 
   /// Whether any watch, parent or selection depends on the changes of a feed.
-  func isSeen(_ feed: Feed) -> Bool { feed.isObserved || hasParents(feed.number) || !feed.selection.isEmpty }
+  func isSeen(_ feed: Feed) -> Bool { feed.hasHistory || hasParents(feed.number) || !feed.selection.isEmpty }
 
   /// Adds a feed to the parents of its sources.
   func link(_ feed: Feed) {

@@ -155,10 +155,11 @@ final class Publisher {
   /// - Parameter start: the time before the first step of the commit.
   func publish(as revision: UInt64, from start: Instant, at moment: Instant, to observer: (any CommitObserver)?) {
     (self.revision, self.start, self.moment) = (revision, start, moment)
-    publish(to: observer)
+    publishSlots(to: observer)
   }
 
-  /// Publishes the change of the only operation, which redefined no feed.
+  /// Publishes the change of the only operation, which redefined no feed, in the first of three ways that can: as one row, along the
+  /// route, or by a slot for each feed. The feed comes first, then those above; each records its change, then tells its watches.
   @inline(__always)
   func publishOnly(
     _ operation: inout Operation, as revision: UInt64, at moment: Instant, to observer: (any CommitObserver)?
@@ -169,48 +170,48 @@ final class Publisher {
     // The short ways do not stop for others.
     let mayStop = log.pace.isActive
     if let row = operation.row, !mayStop,
-      feed._withUnsafeGuaranteedRef({ publish(row, operation.element, of: $0, to: observer) })
+      feed._withUnsafeGuaranteedRef({ publishRow(row, operation.element, of: $0, to: observer) })
     {
       return
     }
     operation.expand()
     let slot = open(operation.pending)
     exchange(&operation, slot)
-    if mayStop || !feed._withUnsafeGuaranteedRef({ publishAlongRoute($0, to: observer) }) { publish(to: observer) }
+    if mayStop || !feed._withUnsafeGuaranteedRef({ publishAlongRoute($0, to: observer) }) { publishSlots(to: observer) }
     exchange(&operation, slot)
   }
 
   /// Publishes the change of one row, and its consequences for all feeds that show the row. Returns false, without any effect, if
   /// it moves a selection, concerns a bin that is watched, shown or selected, or becomes more than the change of one row above.
   @inline(__always)
-  private func publish(
+  private func publishRow(
     _ row: ChangeOfOne, _ element: ElementText?, of feed: Feed, to observer: (any CommitObserver)?
   ) -> Bool {
     guard row.isUpdate || feed.selection.isEmpty else { return false }
     guard graph.hasParents(feed.number) else {
-      guard feed.withCollection({ skipUnseenBins($0, row) }) ?? true else { return false }
-      announce(feed, row, element, to: observer)
+      guard feed.withCollection({ skipUnseenBinsOfRow($0, row) }) ?? true else { return false }
+      announceRow(feed, row, element, to: observer)
       return true
     }
     return graph.withRoute(of: feed) { route in
-      guard route.carries(row), feed.withCollection({ skipUnseenBins($0, row) }) ?? true else { return false }
-      announce(feed, row, element, to: observer)
+      guard route.carries(row), feed.withCollection({ skipUnseenBinsOfRow($0, row) }) ?? true else { return false }
+      announceRow(feed, row, element, to: observer)
       publishedChanges &+= route.steps.count
-      route.follow(row) { announce($0, $1, element, to: observer) }
+      route.follow(row) { announceRow($0, $1, element, to: observer) }
       return true
     }
   }
 
   @inline(__always)
-  private func announce(_ feed: Feed, _ row: ChangeOfOne, _ element: ElementText?, to observer: (any CommitObserver)?) {
+  private func announceRow(_ feed: Feed, _ row: ChangeOfOne, _ text: ElementText?, to observer: (any CommitObserver)?) {
     let from = feed.revision
     guard feed.record(row, revision: revision, at: moment) else { return }
-    if feed.isWatched { observer?.didChange(feed, by: row, from: from, element) }
+    if feed.hasChannel { observer?.didChange(feed, by: row, from: from, text) }
   }
 
   /// Gives the bins of the changed row the new revision, unless one of them is watched, shown or selected. Returns whether it did.
   @inline(__always)
-  private func skipUnseenBins(_ collection: CollectionKind, _ row: ChangeOfOne) -> Bool {
+  private func skipUnseenBinsOfRow(_ collection: CollectionKind, _ row: ChangeOfOne) -> Bool {
     if !collection.hasBins { return true }
     switch row {
     case .updated(let path), .added(let path), .deleted(let path):
@@ -229,7 +230,7 @@ final class Publisher {
   /// Publishes all feeds that have a slot, each after its sources. Feeds that show changed rows get a slot on the way.
   ///
   /// A long commit stops between two feeds. Until it ends, nothing else reads feeds.
-  private func publish(to observer: (any CommitObserver)?) {
+  private func publishSlots(to observer: (any CommitObserver)?) {
     // The feeds that no longer show rows of managed feeds.
     let settled = graph.settled
     for feed in settled.sorted() { open(feed) }
@@ -261,16 +262,16 @@ final class Publisher {
       if changes[origin.slot].pointee.change.isEmpty && !feed.isGone && !isSettled { continue }
       publishedChanges &+= 1
       // The observer lets go of a feed that ends.
-      let isWatched = feed.isWatched
+      let hasChannel = feed.hasChannel
       announce(
         feed, changes.change(origin.slot), hint: changes[slot].pointee.hint, shift: origin.shift, updated: nil,
         to: observer)
       if isSettled { forgetPast(of: feed, observer) }
       if feed.isGone {
-        if feed.isObserved, let successor = graph.table.find(feed.name) { successors.append(successor) }
+        if feed.hasHistory, let successor = graph.table.find(feed.name) { successors.append(successor) }
         observer?.didEnd(feed)
       }
-      log.pace.spend(isWatched ? Self.unitsOfADelta : 1)
+      log.pace.spend(hasChannel ? Self.unitsOfADelta : 1)
     }
     for feed in successors { feed.beginPast(after: revision) }
   }
@@ -366,8 +367,8 @@ final class Publisher {
       feed.withCollection({ skipUnseenBins($0, change) }) ?? true
     else { return false }
     let updated = onlyUpdatedElement(of: feed, change)
-    announce(feed, 0, shift: 0, updated: updated, to: observer)
-    if let route, !route.steps.isEmpty { follow(route, updated, to: observer) }
+    announceSlot(feed, 0, shift: 0, updated: updated, to: observer)
+    if let route, !route.steps.isEmpty { announceAlongRoute(route, updated, to: observer) }
     return true
   }
 
@@ -384,7 +385,7 @@ final class Publisher {
     guard change.pointee.onlyUpdates, change.pointee.updated.count == 1 else {
       return skipUnseenBinsOfMany(collection, change)
     }
-    return skipUnseenBins(collection, .updated(change.pointee.updated[0]))
+    return skipUnseenBinsOfRow(collection, .updated(change.pointee.updated[0]))
   }
 
   @inline(never)
@@ -412,7 +413,7 @@ final class Publisher {
     graph.isSeen(collection.bins[Int(path.section)])
   }
 
-  private func follow(_ route: Route, _ updated: ElementText?, to observer: (any CommitObserver)?) {
+  private func announceAlongRoute(_ route: Route, _ updated: ElementText?, to observer: (any CommitObserver)?) {
     publishedChanges &+= route.steps.count
     for step in route.steps {
       step.feed._withUnsafeGuaranteedRef { feed in
@@ -429,14 +430,14 @@ final class Publisher {
         if !change.pointee.isEmpty {
           // A feed that derives its change may list rows other than the updated one.
           let isUpdate = change.pointee.onlyUpdates
-          announce(feed, step.slot, shift: step.shift, updated: isUpdate ? updated : nil, to: observer)
+          announceSlot(feed, step.slot, shift: step.shift, updated: isUpdate ? updated : nil, to: observer)
         }
       }
     }
   }
 
   @inline(__always)
-  private func announce(
+  private func announceSlot(
     _ feed: Feed, _ slot: Int, shift: UInt32, updated: ElementText?, to observer: (any CommitObserver)?
   ) {
     announce(feed, changes.change(slot), hint: changes[slot].pointee.hint, shift: shift, updated: updated, to: observer)
@@ -451,7 +452,7 @@ final class Publisher {
     // Passing the pace to every feed above would count references to it.
     let pace = source.pointee.size > Feed.fewEntries ? log.pace : nil
     let isRecorded = feed.record(&source.pointee, shift: shift, revision: revision, at: moment, pace)
-    let tells = isRecorded && feed.isWatched && observer != nil
+    let tells = isRecorded && feed.hasChannel && observer != nil
     guard tells || !feed.selection.isEmpty else { return }
     if shift == 0 {
       lendValue(of: source) { tell(of: feed, $0) }

@@ -257,17 +257,17 @@ public final class Feed {
 
   // MARK: Changes
 
-  /// The recorded changes; nil until the feed is watched for the first time.
+  /// The recorded changes; nil for a bin that was never watched. Those of other feeds begin when the feed is defined.
   public var history: History? { retainedHistory?.takeUnretainedValue() }
 
-  /// Whether changes of this feed are recorded, because it is or was watched.
-  public var isObserved: Bool { retainedHistory != nil }
+  /// Whether changes of this feed are recorded.
+  public var hasHistory: Bool { retainedHistory != nil }
 
   /// Whether the commit observer receives the changes of this feed.
-  var isWatched: Bool { unretainedChannel != nil }
+  var hasChannel: Bool { unretainedChannel != nil }
 
   /// Starts recording changes, so that a watch that falls behind or resumes can catch up.
-  public func beginHistory() { if !isObserved { restore(History(base: revision)) } }
+  public func beginHistory() { if !hasHistory { restore(History(base: revision)) } }
 
   /// The entries of a change that is recorded without a stop.
   static let fewEntries = 2048
