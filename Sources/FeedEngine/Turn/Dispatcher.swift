@@ -448,13 +448,3 @@ struct Dispatcher: ~Copyable {
     stalled.removeAll(keepingCapacity: true)
   }
 }
-
-extension Engine {
-  /// Whether a request must be stored before it is executed.
-  fileprivate func isLogged(_ method: Method, _ request: Request, of session: Session) -> Bool {
-    if method.isLogged { return true }
-    // The first watch begins the feed's history. Recovery must know this to keep the history too. Earlier waiting
-    // requests may still affect the feed.
-    return method.rules.effect == .mayBeginHistory && (!session.line.isEmpty || mayBeginHistory(request))
-  }
-}
