@@ -5,7 +5,7 @@ import FeedChange
 /// A catalog has one object, reused for every commit.
 ///
 ///     commit.begin(at: now)
-///     try collection.update(element, in: commit)      // operations; each leaves its change in `result`
+///     try collection.update(element, in: commit)      // operations; each leaves its change in `result` or `row`
 ///     commit.finish(to: observer)                     // or rollBack()
 ///
 /// Invariant: between commits the undo log, the changes and the hints are empty, and no operation is pending.
@@ -63,6 +63,7 @@ public final class Commit {
 
   /// Rolls back everything since `begin`.
   public func rollBack() {
+    precondition(log.isRecording || operation.isEmpty, "a step that cannot be undone came before an error")
     unlisted.removeAll()
     graph.counts.endCommit()
     let hadStructures = log.undo(to: .start)
@@ -258,7 +259,9 @@ public final class Commit {
   }
 
   /// Stops recording how to undo the steps of the open commit, if nothing can make it fail once the rules of its operation have
-  /// accepted an element. Then each step takes effect at once.
+  /// accepted an element. Then each step takes effect at once, and frees what it replaces. Later errors must be excluded, as those
+  /// of ``useStepsOfViews()`` (no slow views), `checkRowsOfViews` (none with an index), a too long answer (few rows) and
+  /// `checkGrowth` (the caller has no sections by value).
   /// - Parameter rows: the most rows that the operation lists.
   @inline(__always)
   func omitUndoIfPossible(rows: Int) {

@@ -157,7 +157,6 @@ final class UndoLog {
     assert(
       position.entries <= entries.count && position.structures <= structures.count,
       "the position is beyond the log's end")
-    assert(isRecording || entries.isEmpty, "steps that took effect cannot be undone")
     let hadStructures = structures.count > position.structures
     while structures.count > position.structures || entries.count > position.entries {
       if structures.count > position.structures, let last = structures.last, last.position >= entries.count {
