@@ -24,7 +24,7 @@ public struct ServerIdentity: Sendable {
 struct EngineTime {
   /// The time of the turn: for throttles, timeouts and bookmarks.
   var now: Instant
-  /// The time of commits: that of the current batch, or of the turn if nothing is stored.
+  /// The time of commits: that of the batch, or of the turn if nothing is stored. Replay repeats it, so no change depends on `now`.
   var moment: Instant
   /// The time of the next sweep, which does the work that is checked once a second.
   var nextSweep: Instant

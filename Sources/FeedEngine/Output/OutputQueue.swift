@@ -100,8 +100,8 @@ struct OutputQueue: ~Copyable {
     return dues
   }
 
-  /// Queues a part of a buffer, whole frames, which must exist until the end of the turn. Extends the last part if this one
-  /// continues it. O(1).
+  /// Queues a part of a buffer, whole frames. It is not retained, and must keep them until ``keepRest()``. Extends the last part if
+  /// this one continues it. O(1).
   mutating func append(_ source: EncodedFrames, from start: Int, to end: Int, watch: UInt32 = 0) {
     fresh &+= end &- start
     let source = Unmanaged.passUnretained(source)

@@ -28,7 +28,7 @@ extension Engine: CommitObserver {
     }
   }
 
-  /// Writes the delta frame of one row for the watches in step. Returns an empty range if it does not fit a frame.
+  /// Writes the delta of one row for watches in step, just as the other function. Returns an empty range if it does not fit a frame.
   private func appendDelta(
     of row: ChangeOfOne, _ channel: FeedChannel, from: UInt64, _ element: ElementText?
   ) -> Range<Int> {
@@ -121,7 +121,7 @@ extension Engine: CommitObserver {
     status.counters.deltas &+= 1
   }
 
-  /// Writes a delta frame. Returns an empty range if it does not fit a frame.
+  /// Writes a delta frame, as `write` of a ``LongDelta`` would. Returns an empty range if it does not fit a frame.
   /// - Parameter publication: nil for a composed change of several commits.
   func appendDelta(
     to buffer: TurnBuffer, _ channel: FeedChannel, from: UInt64, _ change: borrowing Change,

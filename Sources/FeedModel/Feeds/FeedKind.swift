@@ -2,7 +2,7 @@ import FeedChange
 
 /// The behaviour of one kind of feed: where its rows come from.
 ///
-/// There are no defaults, so the compiler reports a missing part of a new kind. Sections and rows are those of the
+/// The only defaults are in ``SingleSectionKind``, so the compiler reports a missing part. Sections and rows are those of the
 /// current state, with changes of the open commit; ``Feed`` hides the rows if it was undefined.
 public protocol FeedKind: AnyObject {
   /// The name of the kind in requests and answers.
@@ -63,7 +63,7 @@ protocol DerivedKind: FeedKind {
   func sourcesWereRestored()
 }
 
-/// A kind of feed with exactly one section. What follows from that is written here once; the rest has no defaults either.
+/// A kind of feed with exactly one section. What follows from that is written here once.
 public protocol SingleSectionKind: FeedKind {
   associatedtype Shown: FeedSection
   var shown: Shown { get }

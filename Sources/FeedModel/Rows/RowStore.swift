@@ -175,6 +175,7 @@ extension RowStore {
     log.append(.init(step: .removedElement, handle: handle, other: newer, state: reference))
   }
 
+  /// Call ``preserve(_:)`` first. The former text may be freed here.
   func exchangeText(_ handle: UInt32, _ text: ElementText, at now: Instant, _ log: UndoLog) {
     text.changedAt = now
     let before = elements.exchange(handle, text)
