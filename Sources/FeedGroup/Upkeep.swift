@@ -34,7 +34,7 @@ struct Upkeep {
   private var publishesImage: Bool?
   var imageIsUnderWay: Bool { publishesImage != nil }
   /// Whether an image was asked for while another one was under way, which may not cover what was read since.
-  private var isAskedFor = false
+  private var isImageRequested = false
   /// What the newest image of this host covers, its bytes, the bytes of log since then, and when it was written.
   private var ownImage: (position: UInt64, bytes: Int, log: Int, at: UInt64)
   /// When a batch was read last.
@@ -108,7 +108,7 @@ struct Upkeep {
 
   /// Makes a mark for an image of what was read so far; nil while another image is under way, behind which ``takeRequest()`` asks again.
   mutating func requestImage(_ table: MemberTable, isShared: Bool) -> UInt64? {
-    isAskedFor = imageIsUnderWay
+    isImageRequested = imageIsUnderWay
     if imageIsUnderWay { return nil }
     publishesImage = isShared
     return makeMark(.image(table, isShared: isShared))
@@ -117,8 +117,8 @@ struct Upkeep {
   /// Returns whether an image was asked for while another one was under way that has ended now.
   mutating func takeRequest() -> Bool {
     if imageIsUnderWay { return false }
-    defer { isAskedFor = false }
-    return isAskedFor
+    defer { isImageRequested = false }
+    return isImageRequested
   }
 
   mutating func requestLastImage(_ table: MemberTable) -> UInt64 { makeMark(.image(table, isShared: false)) }

@@ -33,12 +33,10 @@ private final class LogDriver {
   private var now: UInt64
   private var waiting: LogBatch?
 
-  init(
-    _ path: String, durability: Durability = .process, policy: ImagePolicy = ImagePolicy(), isFaulty: Bool = false
-  ) throws {
+  init(_ path: String, durability: Durability = .process, isFaulty: Bool = false) throws {
     try PrivateDirectory.make(path)
     log = try FileLog.open(
-      path, durability: durability, freshEpoch: "fresh", policy: policy, software: "0",
+      path, durability: durability, freshEpoch: "fresh", software: "0",
       files: isFaulty ? FaultyDirectory(path) : nil, vfs: isFaulty ? "faulty" : nil)
     let identity = ServerIdentity(version: "0", epoch: log.epoch, pid: 1, uid: 0, durability: "process")
     engine = Engine(limits: Limits(), identity: identity, seed: 3, isDurable: true, now: Instant(nanoseconds: 0))
