@@ -63,7 +63,7 @@ public final class Commit {
 
   /// Rolls back everything since `begin`.
   public func rollBack() {
-    precondition(log.isRecording || operation.isEmpty, "a step that cannot be undone came before an error")
+    assert(log.isRecording || operation.isEmpty, "a step that cannot be undone came before an error")
     unlisted.removeAll()
     graph.counts.endCommit()
     let hadStructures = log.undo(to: .start)
