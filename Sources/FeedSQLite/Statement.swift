@@ -60,6 +60,8 @@ public final class Statement {
   public var sql: String { sqlite3_sql(handle).map { String(cString: $0) } ?? "" }
   /// Whether the statement does not write to the database file.
   public var isReadOnly: Bool { sqlite3_stmt_readonly(handle) != 0 }
+  /// Whether the text has parameters, which are null until they are bound.
+  public var hasParameters: Bool { sqlite3_bind_parameter_count(handle) > 0 }
 }
 
 /// A value that a parameter of a statement can have.

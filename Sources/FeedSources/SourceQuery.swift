@@ -20,6 +20,9 @@ struct SourceQuery {
     guard statement.isReadOnly, statement.columnCount > 0 else {
       throw SourceFault("the query must be one SELECT that changes nothing")
     }
+    guard !statement.hasParameters else {
+      throw SourceFault("the query has a parameter, such as ? or :name, which nothing gives a value; write the value")
+    }
     let names = Self.names(statement)
     if let twice = Self.repeated(names) {
       throw SourceFault("the query has two columns named \"\(twice)\"; name one of them with AS")

@@ -60,6 +60,7 @@ struct SourceConnectionTests {
       ("SELECT 1 AS id; DELETE FROM t", "more than one statement"),
       ("SELECT 1 AS x", "no column \"id\"; it has x"), ("SELECT 1 AS id, 2 AS id", "two columns named \"id\""),
       ("SELECT id FROM nowhere", "no such table: nowhere"),
+      ("SELECT 1 AS id WHERE 1 = ?", "has a parameter"), ("SELECT :id AS id", "has a parameter"),
       ("SELECT value AS id FROM json_each('[1,2,3,4,5,6]')", "maxElements"),
       ("SELECT 1 AS id, printf('%0200d', 1) AS v", "maxElementBytes"),
       ("SELECT value AS id, printf('%080d', 1) AS v FROM json_each('[1,2,3,4,5]')", "maxBytes"),
