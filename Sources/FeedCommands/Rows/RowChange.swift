@@ -47,6 +47,21 @@ struct RowChange {
   }
 }
 
+/// What tells the rows of a feed apart. Identities are unique in each feed whose rows are shown, which the names of sections
+/// begin with.
+struct RowIdentity: Hashable {
+  private let feed: String?
+  private let id: [UInt8]
+
+  /// - Parameters:
+  ///   - id: the identity as JSON text; the result is nil without one.
+  ///   - section: the name of the section; nil if unknown.
+  init?(_ id: [UInt8]?, in section: String?) {
+    guard let id else { return nil }
+    (feed, self.id) = (section.map { String($0.prefix { $0 != "/" }) }, RowPrint.canonical(id))
+  }
+}
+
 struct RowNews {
   var rows: [RowChange] = []
   /// The reason and the position of a reset, with the first part of its snapshot.
@@ -151,8 +166,8 @@ struct ChangeFilter {
 
 /// Compares the rows of a new snapshot with those known before it, by identity and digest.
 ///
-/// A row with an identity is compared with one of the same identity, if there are several with one of the same section. A row
-/// without one is the same as any with the same digest.
+/// A row with an identity is compared with one of the same identity and feed, if there are several with one of the same section.
+/// A row without one is the same as any with the same digest.
 struct ResetComparison {
   private struct Known {
     var place: RowChange.Place
@@ -162,7 +177,7 @@ struct ResetComparison {
 
   private var known: [Known] = []
   /// The indexes in `known` by identity, or by digest for rows without one; the first one is at the end.
-  private var byID: [[UInt8]: [Int]] = [:]
+  private var byID: [RowIdentity: [Int]] = [:]
   private var byDigest: [UInt64: [Int]] = [:]
 
   /// Creates the comparison with the rows of a mirror of prints.
@@ -175,8 +190,8 @@ struct ResetComparison {
       }
     }
     for index in known.indices.reversed() {
-      if let id = known[index].print.id {
-        byID[RowPrint.canonical(id), default: []].append(index)
+      if let identity = RowIdentity(known[index].print.id, in: known[index].place.section) {
+        byID[identity, default: []].append(index)
       } else {
         byDigest[known[index].print.digest, default: []].append(index)
       }
@@ -192,8 +207,10 @@ struct ResetComparison {
   }
 
   private mutating func take(_ print: RowPrint, _ section: String?) -> Int? {
-    guard let id = print.id else { return Self.take(from: &byDigest[print.digest], section, known) }
-    return Self.take(from: &byID[RowPrint.canonical(id)], section, known)
+    guard let identity = RowIdentity(print.id, in: section) else {
+      return Self.take(from: &byDigest[print.digest], section, known)
+    }
+    return Self.take(from: &byID[identity], section, known)
   }
 
   private static func take(from list: inout [Int]?, _ section: String?, _ known: [Known]) -> Int? {

@@ -186,15 +186,15 @@ struct TriggerBatch {
 
   /// The changes in order: those of deleted rows, then the others by their places.
   var changes: [TriggerChange] {
-    var (left, came): ([[UInt8]: Int], [[UInt8]: Int]) = ([:], [:])
-    func identity(_ row: TriggerChange) -> [UInt8]? { row.id.map(RowPrint.canonical) }
+    var (left, came): ([RowIdentity: Int], [RowIdentity: Int]) = ([:], [:])
+    func identity(_ row: TriggerChange) -> RowIdentity? { RowIdentity(row.id, in: (row.after ?? row.before)?.section) }
     for row in gone { if let id = identity(row) { left[id, default: 0] += 1 } }
     for row in rows.values where row.kind == .added { if let id = identity(row) { came[id, default: 0] += 1 } }
     // An element that was deleted and came back is updated.
     func hasReturned(_ row: TriggerChange) -> Bool { identity(row).map { left[$0] == 1 && came[$0] == 1 } ?? false }
-    let returned = Dictionary(gone.filter(hasReturned).map { (identity($0) ?? [], $0.before) }) { first, _ in first }
+    let returned = Dictionary(gone.filter(hasReturned).map { (identity($0), $0.before) }) { first, _ in first }
     let present = rows.sorted { $0.key < $1.key }.map { _, row in
-      guard row.kind == .added, hasReturned(row), let before = returned[identity(row) ?? []] else { return row }
+      guard row.kind == .added, hasReturned(row), let before = returned[identity(row)] else { return row }
       var updated = row
       (updated.kind, updated.isUpdated, updated.before) = (.updated, true, before)
       return updated
