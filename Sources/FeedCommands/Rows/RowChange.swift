@@ -44,6 +44,9 @@ struct RowChange {
     var section: String?
     /// The value of a section by value, as JSON text.
     var key: [UInt8]?
+
+    /// Whether the section has this name; nil if unknown.
+    func isIn(_ name: String?) -> Bool { (section ?? "").isSame(as: name ?? "") }
   }
 }
 
@@ -202,7 +205,7 @@ struct ResetComparison {
     guard let index = take(print, section) else { return (.added, nil) }
     known[index].isTaken = true
     let (before, isSame) = (known[index].place, known[index].print.digest == print.digest)
-    if before.section == section { return (isSame ? .unchanged : .updated, before) }
+    if before.isIn(section) { return (isSame ? .unchanged : .updated, before) }
     return (isSame ? .moved : .movedAndUpdated, before)
   }
 
@@ -214,7 +217,7 @@ struct ResetComparison {
   }
 
   private static func take(from list: inout [Int]?, _ section: String?, _ known: [Known]) -> Int? {
-    guard let place = list?.lastIndex(where: { known[$0].place.section == section }) ?? list?.indices.last else {
+    guard let place = list?.lastIndex(where: { known[$0].place.isIn(section) }) ?? list?.indices.last else {
       return nil
     }
     return list?.remove(at: place)
