@@ -74,6 +74,8 @@ struct RowNews {
   var identities = IdentityPaths.id
   /// A delta with the ``RowPrint`` of each row in place of its element; nil for a snapshot.
   var delta: Delta?
+  /// Whether `rows` have all rows of the sections that a delta deletes, because their numbers were known.
+  var hasAllDeleted = false
 
   /// The beginning of a reset: the copy of the watcher is replaced by a new snapshot.
   struct Reset {

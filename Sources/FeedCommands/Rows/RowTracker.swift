@@ -166,6 +166,7 @@ extension RowTracker {
     }
     let after = resumption?.revision == delta.revision ? resumption?.sections : nil
     let before = sections ?? after.flatMap { Self.sections(before: change, $0) }
+    let hasAllDeleted = sections != nil
     var rows = deletions(of: delta, from: before)
     if var counts = sections { sections = change.apply(toCounts: &counts) ? counts : nil }
     if let after { sections = after }
@@ -192,7 +193,7 @@ extension RowTracker {
     if !change.sectionsDeleted.isEmpty { Self.pairRowsOfDeletedSections(&rows, prints: prints) }
     do throws(FeedFault) { try mirror?.apply(delta) } catch { mirror = nil }
     if let count = mirror?.count, count > Self.maxRows { mirror = nil }
-    return RowNews(rows: rows, identities: printer.identities, delta: delta)
+    return RowNews(rows: rows, identities: printer.identities, delta: delta, hasAllDeleted: hasAllDeleted)
   }
 
   /// The rows that the change deletes: those that it lists without a pair, and those of deleted sections.

@@ -176,7 +176,8 @@ extension NotificationLines {
     let ofSections = rows.filter {
       $0.deletedNumber == nil && $0.before != nil && ($0.kind == .deleted || filter.isOpen)
     }
-    let isTold = news.delta?.deletedIDs != nil || deleted.isEmpty && sections.isEmpty
+    let areNone = deleted.isEmpty && (sections.isEmpty || news.hasAllDeleted && ofSections.isEmpty)
+    let isTold = news.delta?.deletedIDs != nil || areNone
     guard isTold || (deleted + ofSections).contains(where: { $0.id != nil }) else {
       return params.add("deletedIDs", json: "null")
     }
