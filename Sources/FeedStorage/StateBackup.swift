@@ -170,7 +170,7 @@ extension StateBackup {
     _ copy: String, to directory: String, replacing replaces: Bool, isCancelled: @escaping () -> Bool = { false }
   ) throws(StorageError) {
     let path = StateFile.path(in: directory)
-    guard let (database, version) = try StateFile.open(copy), version > 0 else { throw .absent(copy) }
+    let (database, version) = try openBackup(copy)
     database.interrupt(when: isCancelled)
     try verify(database, version: version)
     let lock = try lock(directory)
@@ -194,6 +194,23 @@ extension StateBackup {
     // A start ignores them, because the file is marked as a backup.
     for name in segments + SpareSegments.names { try? files.remove(name) }
     _ = consume lock
+  }
+
+  /// Opens a backup. Refuses a file that is none, with advice about backups and not about a state.
+  private static func openBackup(_ copy: String) throws(StorageError) -> (Database, version: Int64) {
+    func refuse(_ reason: String) -> StorageError { StorageError(.badBackup, path: copy, reason: reason) }
+    guard let size = FilePath.size(of: copy) else { throw .absent(copy) }
+    if (try? FileIdentity(following: copy))?.isDirectory == true { throw refuse("this is no backup but a directory") }
+    do throws(StorageError) {
+      if size > 0, let (database, version) = try StateFile.open(copy), version > 0 { return (database, version) }
+    } catch {
+      switch error.kind {
+      case .corrupt: throw refuse("the backup is damaged: \(error.reason)")
+      case .foreign: throw refuse("this is no backup: \(error.reason)")
+      default: throw error
+      }
+    }
+    throw refuse("this is no backup: the file is empty")
   }
 
   /// Verifies the image and the log of a backup, so that a damaged one replaces nothing.

@@ -288,6 +288,27 @@ extension ClientChangesTests {
     }
   }
 
+  @Test("after a new epoch, a row that another section has now is deleted, whichever part has it")
+  func resetOfSection() throws {
+    let directory = try TemporaryDirectory()
+    let words = ["watch", "f", "--section", "x", "--since-file", directory.file("seen"), "--count", "2"]
+    var lines: [String] = []
+    for section in ["x", "y"] {
+      let daemon = try DaemonProcess(directory: directory)
+      let client = ClientCommand(daemon)
+      try expectEqual(client.run("define", "f", "--section", "$.s").code, 0)
+      let elements = [#"{"id":1,"s":"x"}"#, "{\"id\":2,\"s\":\"\(section)\"}", #"{"id":3,"s":"z"}"#]
+      try expectEqual(ClientCommand.finish(client.start(["push", "f"] + elements)).code, 0)
+      lines = try ClientCommand.finish(client.start(words)).lines
+      try expectEqual(daemon.stop(), 0)
+    }
+    // The row is in the part of section y, which is not the last one.
+    let parts = try lines.map { try JSONValue($0)["params"] }
+    try #require(parts.count == 2)
+    #expect(parts[0]["reset"] == "true" && parts[0]["elements"].text == #"[{"id":1,"s":"x"}]"#)
+    #expect(parts[1]["last"] == "true" && parts[1]["deleted"] == "[[0,1]]" && parts[1]["deletedIDs"] == "[2]")
+  }
+
   @Test("a file without rows cannot tell what is new, and the lines say so") func unknownReset() throws {
     try withNewEpoch([], Self.after) { client, _, path in
       try SmallFile.replace(path, with: Array("{\"epoch\":\"other\",\"revision\":5}".utf8))

@@ -147,6 +147,16 @@ import Testing
     try expectEqual(lines(["--template", "{id|?}"]), ["- [0,1]", "- [0,2]"])
   }
 
+  @Test("at the end of a feed without rows, no identity is unknown") func endOfAnEmptyFeed() throws {
+    let daemon = try DaemonProcess()
+    let client = try client(daemon, defining: [#"{"feed":"f","kind":"collection","bins":[{"name":"x"},{"name":"y"}]}"#])
+    let watcher = try client.start("watch", "f", "--ids")
+    try watcher.output.wait(lines: 1)
+    try run(client, [["undefine", "f"]])
+    let delta = try JSONValue(ClientCommand.finish(watcher).lines.last)["params"]
+    #expect(delta["ended"].bool == true && delta["deletedIDs"] == "[]" && delta["deletedSectionIDs"] == "[[],[]]")
+  }
+
   @Test("the rows of a file of positions name what a restarted daemon does not know") func restart() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("seen")

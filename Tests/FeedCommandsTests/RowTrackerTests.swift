@@ -69,6 +69,25 @@ import Testing
     }
   }
 
+  @Test("after a reset, a row with the identity of one of another feed is another row") func otherFeed() {
+    let print = RowPrint(digest: 1, id: utf8("5"))
+    var rows = ChunkedList<Row>()
+    rows.append(contentsOf: [Row(element: print.text)])
+    var comparison = ResetComparison([Mirror.Section(name: "todo/x", rows: rows)])
+    let other = comparison.judge(print, section: "done")
+    #expect(other.kind == .added && other.before == nil)
+    expectEqual(comparison.missing.map(\.kind), [.deleted])
+    expectEqual(comparison.judge(print, section: "todo/y").kind, .moved)
+  }
+
+  @Test("sections whose names are equal only after normalisation are different sections") func normalisation() {
+    let print = RowPrint(digest: 1, id: utf8("5"))
+    var rows = ChunkedList<Row>()
+    rows.append(contentsOf: [Row(element: print.text)])
+    var comparison = ResetComparison([Mirror.Section(name: "f/caf\u{E9}", rows: rows)])
+    expectEqual(comparison.judge(print, section: "f/cafe\u{301}").kind, .moved)
+  }
+
   @Test(
     arguments: [
       ("1.0", "1"), ("-0", "0"), ("12e2", "1200"), ("1e400", "1e400"), ("\"a\"", "\"a\""),

@@ -66,6 +66,88 @@ import Testing
   }
 }
 
+@Suite struct TriggerBatchTests {
+  private func place(_ row: UInt32, _ section: UInt32 = 0) -> RowChange.Place {
+    RowChange.Place(path: IndexPath(section: section, row: row), section: section == 0 ? "f/x" : "f/y")
+  }
+
+  private func row(
+    _ kind: RowChange.Kind, _ id: String, from before: RowChange.Place? = nil, to after: RowChange.Place? = nil
+  ) throws -> TriggerChange {
+    let row = RowChange(kind: kind, before: before, after: after, id: utf8("\"\(id)\""))
+    return try #require(TriggerChange(row, initial: false))
+  }
+
+  private func add(_ row: TriggerChange, to batch: inout TriggerBatch, _ change: Change) {
+    let revision = (batch.span?.end.revision ?? 0) + 1
+    let delta = Delta(feed: "f", from: revision - 1, revision: revision, change: change, elements: [])
+    batch.add([row], delta, FeedPosition(epoch: "e", revision: revision))
+  }
+
+  private func texts(_ changes: [TriggerChange]) -> [String] {
+    changes.map { row in
+      let places = [row.before, row.after].map { $0?.path.description ?? "none" }
+      return "\(row.kind) \(String(decoding: row.id ?? [], as: UTF8.self)) \(places[0]) \(places[1])"
+    }
+  }
+
+  @Test func placesBeforeAreThoseAtTheStartOfTheBatch() throws {
+    var batch = TriggerBatch()
+    // The rows a, b, c, d and e.
+    try add(row(.deleted, "a", from: place(0)), to: &batch, Change(deleted: [place(0).path]))
+    try add(row(.deleted, "b", from: place(0)), to: &batch, Change(deleted: [place(0).path]))
+    try add(row(.updated, "c", to: place(0)), to: &batch, Change(updated: [place(0).path]))
+    try add(row(.deleted, "c", from: place(0)), to: &batch, Change(deleted: [place(0).path]))
+    try add(row(.added, "z", to: place(0)), to: &batch, Change(added: [place(0).path]))
+    try add(
+      row(.moved, "e", from: place(2), to: place(1)), to: &batch,
+      Change(deleted: [place(2).path], added: [place(1).path], moves: [Move(deleted: 0, added: 0)]))
+    try add(row(.updated, "d", to: place(2)), to: &batch, Change(updated: [place(2).path]))
+    try add(
+      row(.moved, "d", from: place(2), to: place(0)), to: &batch,
+      Change(deleted: [place(2).path], added: [place(0).path], moves: [Move(deleted: 0, added: 0)]))
+    expectEqual(
+      texts(batch.changes),
+      [
+        "deleted \"a\" [0,0] none", "deleted \"b\" [0,1] none", "deleted \"c\" [0,2] none",
+        "moved \"d\" [0,3] [0,0]", "added \"z\" none [0,1]", "moved \"e\" [0,4] [0,2]",
+      ])
+  }
+
+  @Test func aSectionLosesARowThatWasUpdatedAndDeleted() throws {
+    var batch = TriggerBatch()
+    try add(row(.updated, "a", to: place(3)), to: &batch, Change(updated: [place(3).path]))
+    try add(row(.deleted, "a", from: place(3)), to: &batch, Change(deleted: [place(3).path]))
+    let seen = ["x", "y"].map { word in
+      batch.changes.compactMap { $0.seen(inSection: SectionWord(feed: "f", word: word)) }
+    }
+    expectEqual(texts(seen[0]), ["deleted \"a\" [0,3] none"])
+    expectEqual(texts(seen[1]), [])
+  }
+
+  @Test func aRowThatReturnsToAnotherSectionIsAddedThere() throws {
+    var batch = TriggerBatch()
+    try add(row(.deleted, "a", from: place(3)), to: &batch, Change(deleted: [place(3).path]))
+    try add(row(.added, "a", to: place(1, 1)), to: &batch, Change(added: [place(1, 1).path]))
+    let seen = ["x", "y"].map { word in
+      batch.changes.compactMap { $0.seen(inSection: SectionWord(feed: "f", word: word)) }
+    }
+    expectEqual(texts(batch.changes), ["updated \"a\" [0,3] [1,1]"])
+    expectEqual(texts(seen[0]), ["deleted \"a\" [0,3] none"])
+    expectEqual(texts(seen[1]), ["added \"a\" none [1,1]"])
+  }
+
+  @Test func theSameIdentityInAnotherFeedIsAnotherRow() throws {
+    var batch = TriggerBatch()
+    let (todo, done) = (IndexPath(section: 0, row: 2), IndexPath(section: 1, row: 0))
+    try add(
+      row(.deleted, "a", from: RowChange.Place(path: todo, section: "todo")), to: &batch, Change(deleted: [todo]))
+    try add(
+      row(.added, "a", to: RowChange.Place(path: done, section: "done/all")), to: &batch, Change(added: [done]))
+    expectEqual(texts(batch.changes), ["deleted \"a\" [0,2] none", "added \"a\" none [1,0]"])
+  }
+}
+
 @Suite struct TriggerStateTests {
   private let directory: TemporaryDirectory
   private var path: String { directory.file("state") }

@@ -100,6 +100,26 @@ import Testing
     try expectEqual(files(), before)
   }
 
+  @Test(
+    "a file that is no backup is named as one",
+    arguments: [
+      ("", "the file is empty"), (String(repeating: "text ", count: 1000), "file is not a database (SQLite 26)"),
+    ])
+  func noBackup(_ text: String, _ reason: String) throws {
+    try SmallFile.replace(backup, with: utf8(text))
+    let error = #expect(throws: StorageError.self) { try StateBackup.restore(backup, to: path, replacing: true) }
+    expectEqual(
+      error?.description,
+      "\(backup): this is no backup: \(reason); nothing was changed; restore another backup")
+    #expect(FilePath.size(of: path) == nil)
+  }
+
+  @Test func directoryIsNoBackup() throws {
+    try PrivateDirectory.make(backup)
+    let error = #expect(throws: StorageError.self) { try StateBackup.restore(backup, to: path, replacing: true) }
+    #expect(error?.kind == .badBackup && error?.reason == "this is no backup but a directory")
+  }
+
   /// The restart of the system explains no damage of a copy.
   @Test("damage of a backup is noticed on another boot", arguments: ["in the image", "in the log", "behind it"])
   func otherBoot(_ place: String) throws {

@@ -44,6 +44,24 @@ struct RowChange {
     var section: String?
     /// The value of a section by value, as JSON text.
     var key: [UInt8]?
+
+    /// Whether the section has this name; nil if unknown.
+    func isIn(_ name: String?) -> Bool { (section ?? "").isSame(as: name ?? "") }
+  }
+}
+
+/// What tells the rows of a feed apart. Identities are unique in each feed whose rows are shown, which the names of sections
+/// begin with.
+struct RowIdentity: Hashable {
+  private let feed: String?
+  private let id: [UInt8]
+
+  /// - Parameters:
+  ///   - id: the identity as JSON text; the result is nil without one.
+  ///   - section: the name of the section; nil if unknown.
+  init?(_ id: [UInt8]?, in section: String?) {
+    guard let id else { return nil }
+    (feed, self.id) = (section.map { String($0.prefix { $0 != "/" }) }, RowPrint.canonical(id))
   }
 }
 
@@ -56,6 +74,8 @@ struct RowNews {
   var identities = IdentityPaths.id
   /// A delta with the ``RowPrint`` of each row in place of its element; nil for a snapshot.
   var delta: Delta?
+  /// Whether `rows` have all rows of the sections that a delta deletes, because their numbers were known.
+  var hasAllDeleted = false
 
   /// The beginning of a reset: the copy of the watcher is replaced by a new snapshot.
   struct Reset {
@@ -151,8 +171,8 @@ struct ChangeFilter {
 
 /// Compares the rows of a new snapshot with those known before it, by identity and digest.
 ///
-/// A row with an identity is compared with one of the same identity, if there are several with one of the same section. A row
-/// without one is the same as any with the same digest.
+/// A row with an identity is compared with one of the same identity and feed, if there are several with one of the same section.
+/// A row without one is the same as any with the same digest.
 struct ResetComparison {
   private struct Known {
     var place: RowChange.Place
@@ -162,7 +182,7 @@ struct ResetComparison {
 
   private var known: [Known] = []
   /// The indexes in `known` by identity, or by digest for rows without one; the first one is at the end.
-  private var byID: [[UInt8]: [Int]] = [:]
+  private var byID: [RowIdentity: [Int]] = [:]
   private var byDigest: [UInt64: [Int]] = [:]
 
   /// Creates the comparison with the rows of a mirror of prints.
@@ -175,8 +195,8 @@ struct ResetComparison {
       }
     }
     for index in known.indices.reversed() {
-      if let id = known[index].print.id {
-        byID[RowPrint.canonical(id), default: []].append(index)
+      if let identity = RowIdentity(known[index].print.id, in: known[index].place.section) {
+        byID[identity, default: []].append(index)
       } else {
         byDigest[known[index].print.digest, default: []].append(index)
       }
@@ -187,17 +207,19 @@ struct ResetComparison {
     guard let index = take(print, section) else { return (.added, nil) }
     known[index].isTaken = true
     let (before, isSame) = (known[index].place, known[index].print.digest == print.digest)
-    if before.section == section { return (isSame ? .unchanged : .updated, before) }
+    if before.isIn(section) { return (isSame ? .unchanged : .updated, before) }
     return (isSame ? .moved : .movedAndUpdated, before)
   }
 
   private mutating func take(_ print: RowPrint, _ section: String?) -> Int? {
-    guard let id = print.id else { return Self.take(from: &byDigest[print.digest], section, known) }
-    return Self.take(from: &byID[RowPrint.canonical(id)], section, known)
+    guard let identity = RowIdentity(print.id, in: section) else {
+      return Self.take(from: &byDigest[print.digest], section, known)
+    }
+    return Self.take(from: &byID[identity], section, known)
   }
 
   private static func take(from list: inout [Int]?, _ section: String?, _ known: [Known]) -> Int? {
-    guard let place = list?.lastIndex(where: { known[$0].place.section == section }) ?? list?.indices.last else {
+    guard let place = list?.lastIndex(where: { known[$0].place.isIn(section) }) ?? list?.indices.last else {
       return nil
     }
     return list?.remove(at: place)

@@ -166,6 +166,7 @@ extension RowTracker {
     }
     let after = resumption?.revision == delta.revision ? resumption?.sections : nil
     let before = sections ?? after.flatMap { Self.sections(before: change, $0) }
+    let hasAllDeleted = sections != nil
     var rows = deletions(of: delta, from: before)
     if var counts = sections { sections = change.apply(toCounts: &counts) ? counts : nil }
     if let after { sections = after }
@@ -192,7 +193,7 @@ extension RowTracker {
     if !change.sectionsDeleted.isEmpty { Self.pairRowsOfDeletedSections(&rows, prints: prints) }
     do throws(FeedFault) { try mirror?.apply(delta) } catch { mirror = nil }
     if let count = mirror?.count, count > Self.maxRows { mirror = nil }
-    return RowNews(rows: rows, identities: printer.identities, delta: delta)
+    return RowNews(rows: rows, identities: printer.identities, delta: delta, hasAllDeleted: hasAllDeleted)
   }
 
   /// The rows that the change deletes: those that it lists without a pair, and those of deleted sections.
@@ -248,16 +249,20 @@ extension RowTracker {
     return Dictionary(moves.map { (Int($0.added), Int($0.deleted)) }) { first, _ in first }
   }
 
-  /// Makes one row of an added row and of a deleted row of the same identity, if it was in a section that is deleted. The
-  /// protocol cannot pair them.
+  /// Makes one row of an added row and of a deleted row of the same identity and feed, if it was in a section that is deleted.
+  /// The protocol cannot pair them.
   private static func pairRowsOfDeletedSections(_ rows: inout [RowChange], prints: [RowPrint]) {
-    var gone: [[UInt8]: [Int]] = [:]
+    var gone: [RowIdentity: [Int]] = [:]
     for (index, row) in rows.enumerated() where row.kind == .deleted && row.deletedNumber == nil {
-      if let id = row.id { gone[RowPrint.canonical(id), default: []].append(index) }
+      if let identity = RowIdentity(row.id, in: row.before?.section) { gone[identity, default: []].append(index) }
     }
     var paired: Set<Int> = []
     for index in rows.indices where rows[index].kind == .added {
-      guard let id = rows[index].id, let source = gone[RowPrint.canonical(id)]?.popLast() else { continue }
+      // The names of sections that were deleted while nobody followed the feed are not known.
+      let identities = [rows[index].after?.section, nil].compactMap { RowIdentity(rows[index].id, in: $0) }
+      var found: Int?
+      for identity in identities where found == nil { found = gone[identity]?.popLast() }
+      guard let source = found else { continue }
       paired.insert(source)
       rows[index].before = rows[source].before
       rows[index].kind = .movedAndUpdated

@@ -45,7 +45,8 @@ struct TriggerChange: Equatable {
     case .inside: break
     case .outside: return nil
     case .enters:
-      if kind == .moved { (seen.kind, seen.before) = (.added, nil) }
+      // An updated row that stayed in its section has no place before.
+      if before != nil { (seen.kind, seen.before) = (.added, nil) }
     case .leaves:
       (seen.kind, seen.after, seen.element, seen.type) = (.deleted, nil, nil, nil)
     }
@@ -123,6 +124,8 @@ struct TriggerBatch {
   private var rows: [IndexPath: TriggerChange] = [:]
   /// The rows that were there at the start of the batch and are deleted.
   private var gone: [TriggerChange] = []
+  /// The rows and sections that all deltas together remove and insert.
+  private var shift = Change.empty
   /// The texts of the deltas, which are not in the file yet.
   private(set) var deltas: [String] = []
   /// The revision before the batch, and the position after its last delta; nil if there is none.
@@ -133,18 +136,25 @@ struct TriggerBatch {
   mutating func add(_ changes: [TriggerChange], _ delta: Delta, _ position: FeedPosition) {
     deltas.append(delta.text)
     span = (span?.start ?? delta.from, position)
-    var (deleted, moved): (Set<IndexPath>, [IndexPath: IndexPath]) = ([], [:])
-    for row in changes {
+    let starts = starts(of: changes)
+    var (deleted, moved): ([IndexPath: RowChange.Place], [IndexPath: IndexPath]) = ([:], [:])
+    for (row, start) in zip(changes, starts) {
       guard let path = row.before?.path else { continue }
-      if let to = row.after?.path { moved[path] = to } else { deleted.insert(path) }
+      if let to = row.after?.path { moved[path] = to } else { deleted[path] = start }
     }
-    var map = ChangeMap(forward: delta.change)
+    let change = delta.change
+    shift = compose(
+      shift,
+      Change(
+        deleted: change.deleted, added: change.added, sectionsDeleted: change.sectionsDeleted,
+        sectionsAdded: change.sectionsAdded))
+    var map = ChangeMap(forward: change)
     let known = rows
     rows = [:]
     for (path, row) in known.sorted(by: { $0.key < $1.key }) {
       let destination = map.map(path)
-      if deleted.contains(path) {
-        if row.kind != .added { gone.append(row.deleted) }
+      if let start = deleted[path] {
+        if row.kind != .added { gone.append(row.deleted(from: start)) }
       } else if let to = moved[path] {
         rows[to] = row
       } else if case .at(let to) = destination {
@@ -152,26 +162,39 @@ struct TriggerBatch {
         rows[to]?.after?.path = to
       }
     }
-    for row in changes {
+    for (change, start) in zip(changes, starts) {
+      var row = change
+      row.before = start
       if let to = row.after?.path {
         rows[to] = rows[to].map { $0.followed(by: row) } ?? row
-      } else if row.before.map({ known[$0.path] == nil }) ?? true {
+      } else if change.before.map({ known[$0.path] == nil }) ?? true {
         gone.append(row)
       }
     }
   }
 
+  /// The places of the rows at the start of the batch, for rows that were there.
+  private func starts(of changes: [TriggerChange]) -> [RowChange.Place?] {
+    var starts = changes.map(\.before)
+    var map = ChangeMap(backward: shift)
+    let paths = starts.enumerated().compactMap { index, place in place.map { (index: index, path: $0.path) } }
+    for (index, path) in paths.sorted(by: { $0.path < $1.path }) {
+      if case .at(let start) = map.map(path) { starts[index]?.path = start }
+    }
+    return starts
+  }
+
   /// The changes in order: those of deleted rows, then the others by their places.
   var changes: [TriggerChange] {
-    var (left, came): ([[UInt8]: Int], [[UInt8]: Int]) = ([:], [:])
-    func identity(_ row: TriggerChange) -> [UInt8]? { row.id.map(RowPrint.canonical) }
+    var (left, came): ([RowIdentity: Int], [RowIdentity: Int]) = ([:], [:])
+    func identity(_ row: TriggerChange) -> RowIdentity? { RowIdentity(row.id, in: (row.after ?? row.before)?.section) }
     for row in gone { if let id = identity(row) { left[id, default: 0] += 1 } }
     for row in rows.values where row.kind == .added { if let id = identity(row) { came[id, default: 0] += 1 } }
     // An element that was deleted and came back is updated.
     func hasReturned(_ row: TriggerChange) -> Bool { identity(row).map { left[$0] == 1 && came[$0] == 1 } ?? false }
-    let returned = Dictionary(gone.filter(hasReturned).map { (identity($0) ?? [], $0.before) }) { first, _ in first }
+    let returned = Dictionary(gone.filter(hasReturned).map { (identity($0), $0.before) }) { first, _ in first }
     let present = rows.sorted { $0.key < $1.key }.map { _, row in
-      guard row.kind == .added, hasReturned(row), let before = returned[identity(row) ?? []] else { return row }
+      guard row.kind == .added, hasReturned(row), let before = returned[identity(row)] else { return row }
       var updated = row
       (updated.kind, updated.isUpdated, updated.before) = (.updated, true, before)
       return updated
@@ -182,9 +205,11 @@ struct TriggerBatch {
 
 extension TriggerChange {
   /// This row, deleted by a later change.
-  fileprivate var deleted: TriggerChange {
+  /// - Parameter start: its place at the start of the batch, which an updated row does not have.
+  fileprivate func deleted(from start: RowChange.Place) -> TriggerChange {
     var row = self
     (row.kind, row.after, row.element, row.type) = (.deleted, nil, nil, nil)
+    row.before = before ?? start
     return row
   }
 

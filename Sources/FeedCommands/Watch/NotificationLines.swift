@@ -16,6 +16,8 @@ final class NotificationLines: LineDisplay {
   private let listsIDs: Bool
   /// Whether the rows of the first snapshot are shown.
   private let isInitial: Bool
+  /// The rows that the earlier parts of a reset's snapshot have in another section than before, by the index of the feed.
+  private var left: [Int: [RowChange]] = [:]
 
   init(_ console: Console, _ settings: WatchSettings) {
     filter = settings.filter
@@ -38,7 +40,7 @@ final class NotificationLines: LineDisplay {
       return isShown
     }
     return notification.kind == .snapshot
-      ? show(snapshot: notification.params, news) : show(delta: notification.params, news)
+      ? show(snapshot: notification.params, news, feed) : show(delta: notification.params, news)
   }
 
   /// Whether the daemon does not know the identities of the rows that a delta deletes.
@@ -52,17 +54,20 @@ final class NotificationLines: LineDisplay {
 }
 
 extension NotificationLines {
-  private func show(snapshot params: JSONView, _ news: RowNews) -> Bool {
+  private func show(snapshot params: JSONView, _ news: RowNews, _ feed: Int) -> Bool {
     // --only leaves out the rows of a snapshot, unless they are new since the rows before a reset.
     guard news.isOfReset || filter.words == nil && isInitial else { return false }
     let isLast = params.member("last")?.bool == true
     let rows = filter.seen(news.rows)
+    let earlier = news.reset == nil ? left[feed] ?? [] : []
+    let gone = earlier + rows.filter { $0.number == nil }
+    left[feed] = isLast ? nil : gone
     var runs = Self.runs(rows.filter { $0.number != nil })
     // The first and the last part are there in any case, also without rows.
     if runs.isEmpty, isLast || news.reset != nil || filter.isOpen { runs = [[]] }
     for (place, run) in runs.enumerated() {
-      let gone = isLast && place + 1 == runs.count ? rows.filter { $0.number == nil } : nil
-      show(run, of: params, place == 0 ? news.reset : nil, news.isOfReset, gone: gone)
+      let isEnd = isLast && place + 1 == runs.count
+      show(run, of: params, place == 0 ? news.reset : nil, news.isOfReset, gone: isEnd ? gone : nil)
     }
     return !runs.isEmpty
   }
@@ -81,7 +86,7 @@ extension NotificationLines {
   }
 
   /// Prints a part of a snapshot.
-  /// - Parameter gone: in the last part, the rows that the snapshot of a reset does not have any more.
+  /// - Parameter gone: in the last part, the rows that the snapshot of a reset does not have any more, or not in the section.
   private func show(
     _ rows: [RowChange], of part: JSONView, _ reset: RowNews.Reset?, _ isOfReset: Bool, gone: [RowChange]?
   ) {
@@ -118,8 +123,9 @@ extension NotificationLines {
     params.add("added", json: paths([.added]))
     params.add("updated", json: paths([.updated, .movedAndUpdated]))
     guard let gone, isKnown else { return }
-    params.add("deleted", json: gone.compactMap { $0.before?.path.description })
-    params.add("deletedIDs", json: gone.map(Self.identity))
+    let deleted = gone.compactMap { row in row.before.map { (path: $0.path, row: row) } }.sorted { $0.path < $1.path }
+    params.add("deleted", json: deleted.map(\.path.description))
+    params.add("deletedIDs", json: deleted.map { Self.identity(of: $0.row) })
   }
 
   private static func text(_ view: JSONView) -> String { String(decoding: view.compactText, as: UTF8.self) }
@@ -170,7 +176,8 @@ extension NotificationLines {
     let ofSections = rows.filter {
       $0.deletedNumber == nil && $0.before != nil && ($0.kind == .deleted || filter.isOpen)
     }
-    let isTold = news.delta?.deletedIDs != nil || deleted.isEmpty && sections.isEmpty
+    let areNone = deleted.isEmpty && (sections.isEmpty || news.hasAllDeleted && ofSections.isEmpty)
+    let isTold = news.delta?.deletedIDs != nil || areNone
     guard isTold || (deleted + ofSections).contains(where: { $0.id != nil }) else {
       return params.add("deletedIDs", json: "null")
     }

@@ -78,7 +78,7 @@ package struct EventLoop: ~Copyable {
   // MARK: Cycles
 
   /// Tells the service manager that the daemon listens.
-  func reportReady(socket path: String) {
+  mutating func reportReady(socket path: String) {
     service.tell(.ready, .status("listening at \(path)"), .mainPID(ProcessIdentity.pid))
   }
 

@@ -6,28 +6,64 @@ import FeedWire
 
 /// The connection to the service manager: state notifications and the watchdog's keep-alive messages.
 ///
-/// Without a service manager all calls do nothing. A message that cannot be sent is logged and otherwise ignored.
+/// A busy service manager may have no room for a notification. It is then sent again, because a service whose `READY=1` is
+/// missing is stopped. Any other notification that cannot be sent is logged, the first one of consecutive failures, and
+/// otherwise ignored. Without a service manager all calls do nothing.
 struct ServiceManager {
+  /// Nanoseconds before a notification for which there was no room is sent again.
+  private static let pause: UInt64 = 50_000_000
+  /// The number of notifications that wait for room. The oldest is dropped for another one.
+  private static let maxWaiting = 32
+
   private let notify: Notify
   private let log: Log
   /// Nanoseconds between two keep-alive messages, half of the watchdog's timeout; nil without a watchdog.
   private let interval: UInt64?
   /// The time of the next keep-alive message; nil without a watchdog.
-  private(set) var deadline: Instant?
+  private var nextSign: Instant?
+  /// The notifications for which there was no room, in order, and when they are sent again.
+  private var waiting: [[Notify.Message]] = []
+  private var nextTry = Instant(nanoseconds: 0)
   private var nextRequest = Instant(nanoseconds: 0)
+  private var hasFailed = false
 
   init(_ notify: Notify, _ log: Log, now: Instant) {
     (self.notify, self.log) = (notify, log)
     interval = notify.watchdogInterval.map { $0.clampedNanoseconds / 2 }
-    deadline = interval == nil ? nil : now
+    nextSign = interval == nil ? nil : now
   }
 
-  /// Sends the messages as one notification.
-  func tell(_ messages: Notify.Message...) {
-    do throws(SystemError) { try notify.send(messages) } catch { log.write(.warning, "\(error)") }
+  /// The time to call ``attend(now:)``; nil if there is none.
+  var deadline: Instant? {
+    if waiting.isEmpty { return nextSign }
+    return nextSign.map { min($0, nextTry) } ?? nextTry
   }
 
-  /// Asks about once a second for more time to end, and sends a keep-alive message if one is due.
+  /// Sends the messages as one notification, behind those that wait for room.
+  mutating func tell(_ messages: Notify.Message...) {
+    if waiting.count == Self.maxWaiting { waiting.removeFirst() }
+    waiting.append(messages)
+    sendWaiting()
+  }
+
+  private mutating func sendWaiting() {
+    while let messages = waiting.first, send(messages) { waiting.removeFirst() }
+  }
+
+  /// Sends a notification. Returns false if there is no room for it now.
+  private mutating func send(_ messages: [Notify.Message]) -> Bool {
+    do throws(SystemError) {
+      try notify.send(messages)
+      hasFailed = false
+      return true
+    } catch {
+      if !hasFailed { log.write(.warning, "\(error)") }
+      hasFailed = true
+      return !error.isShortage
+    }
+  }
+
+  /// Asks about once a second for more time to end, and sends what else is due.
   mutating func askForTime(now: Instant) {
     if now < nextRequest { return }
     nextRequest = now.adding(seconds: 1)
@@ -35,12 +71,16 @@ struct ServiceManager {
     attend(now: now)
   }
 
-  /// Sends a keep-alive message if one is due.
+  /// Sends the notifications that wait for room, and a keep-alive message, if they are due.
   mutating func attend(now: Instant) {
-    assert((interval == nil) == (deadline == nil), "the watchdog has an interval and a next moment, or neither")
-    guard let interval, let moment = deadline, moment <= now else { return }
-    deadline = now.adding(nanoseconds: interval)
-    tell(.watchdog)
+    assert((interval == nil) == (nextSign == nil), "the watchdog has an interval and a next moment, or neither")
+    if !waiting.isEmpty, nextTry <= now {
+      sendWaiting()
+      nextTry = now.adding(nanoseconds: Self.pause)
+    }
+    guard let interval, let moment = nextSign, moment <= now else { return }
+    nextSign = now.adding(nanoseconds: interval)
+    _ = send([.watchdog])
   }
 }
 

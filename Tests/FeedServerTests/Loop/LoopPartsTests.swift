@@ -140,6 +140,28 @@ struct ServiceManagerTests {
     expectEqual(service.deadline, moment(110))
   }
 
+  @Test("a notification for which the service manager has no room is sent again, and the next one behind it")
+  func busy() throws {
+    let directory = try TemporaryDirectory()
+    let receiver = try NotifyReceiver(directory.file("n"))
+    let notify = Notify(Environment(["NOTIFY_SOCKET": receiver.socketName]), pid: 1)
+    var others = 0
+    while (try? notify.send(.status("of another service"))) != nil { others += 1 }
+    var service = ServiceManager(notify, Log(threshold: .error, style: .timestamps), now: moment(100))
+    service.tell(.ready, .status("listening"))
+    service.tell(.reloading)
+    service.attend(now: moment(100))
+    let next = try #require(service.deadline)
+    #expect(next > moment(100))
+    for _ in 0..<others { try expectEqual(receiver.next(), ["STATUS=of another service"]) }
+    service.attend(now: moment(100))
+    expectEqual(service.deadline, next)
+    service.attend(now: next)
+    expectEqual(service.deadline, nil)
+    try expectEqual(receiver.next(), ["READY=1", "STATUS=listening"])
+    try expectEqual(receiver.next().first, "RELOADING=1")
+  }
+
   @Test("without a service manager nothing is due")
   func none() {
     let log = Log(threshold: .error, style: .timestamps)
