@@ -77,6 +77,7 @@ final class GroupMachine {
   /// Whether it has read what the stream had when the servers were last asked. One that has stood still would publish an image that is
   /// older than those of the others, in the place of one of them.
   private var isCurrent: Bool { unreachableSince == nil && follower.state.map { table.position >= $0.last } ?? false }
+  var isConnected: Bool { follower.isConnected }
   var unreachableSince: UInt64? { follower.unreachableSince }
   /// The copies of the stream that the servers keep; nil if that is not known yet.
   var replicas: Int? { follower.state?.replicas }
