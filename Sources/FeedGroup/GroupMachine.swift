@@ -301,7 +301,7 @@ final class GroupMachine {
     case .mark: add(upkeep.didMark(place.stream, isCaughtUp: isCaughtUp))
     case .digest: compareDigests(now)
     case .image: upkeep.didHearOfImage()
-    case .configured: if sent != nil { own.didConfigure(nil) }
+    case .configured: if sent != nil { own.didConfigure(nil, besides: table.configured(besides: settings.member)) }
     case .conflict(let feed, let host): didRefuse(message, isOwn: sent != nil, feed, host)
     }
   }
@@ -358,7 +358,7 @@ final class GroupMachine {
   }
 
   private func didRefuse(_ message: GroupMessage, isOwn: Bool, _ feed: String, _ host: String) {
-    if isOwn { return own.didConfigure(Self.conflictText(feed, settings.host, host)) }
+    if isOwn { return own.didConfigure(Self.conflictText(feed, settings.host, host), besides: []) }
     guard host == settings.host, let other = table.members[message.origin]?.host else { return }
     note("\(Self.conflictText(feed, other, host)); that of \(other) was refused", isWarning: true)
   }
