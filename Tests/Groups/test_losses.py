@@ -77,7 +77,8 @@ class Losses(GroupTest):
         self.assertLess(self.last(), position)
         wait_for(lambda: "stops serving and begins again" in first.text(), 60, "the loss")
         a = wait_for(lambda: (client := first.connect()) and "lost" not in self.text(client) and client, 60, "the log")
-        self.assertIn("was made of messages that the servers lost; it is not used", first.text())
+        self.assertRegex(
+            first.text(), r"made of messages that the servers lost; it is not used, and kept as \S+/former-[0-9a-f]+\.sqlite for")
         self.assertIn("kept", self.text(a))
         c = self.daemon("c")
         c.start()
