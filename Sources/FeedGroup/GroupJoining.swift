@@ -116,21 +116,22 @@ struct GroupJoining: ~Copyable {
   /// Connects, finds the stream of the group or creates it, and then loads the newest image unless the local one continues.
   mutating func join(epoch fresh: String, cached: Cached?, image path: String) throws(GroupError) -> Found {
     try connect()
-    var (cached, start) = (cached, MonotonicClock.now)
+    // Whether the servers may still find messages that an image was made of.
+    var (isPatient, start) = (true, MonotonicClock.now)
     while true {
       let state = try openStream(StreamIdentity(epoch: fresh, limits: limits))
       let identity = try StreamIdentity(state.description, stream: settings.stream)
       let differences = identity.differences(from: limits)
       guard differences.isEmpty else { throw .otherLimits(group: settings.name, differences: differences) }
       do throws(GroupError) {
-        return try place(state, identity, cached, path)
+        return try place(state, identity, cached, path, isPatient)
       } catch {
         // A server that leads a stream since a moment may not know all of it yet, and another image may have replaced one.
         let patience = if case .badImage = error { Self.imagePatience } else { Self.patience }
+        if case .gap = error, !isPatient { throw error }
         if MonotonicClock.now &- start >= patience {
-          // The image of this host covers messages that the servers have lost for good.
-          guard case .gap = error, cached != nil else { throw error }
-          (cached, start) = (nil, MonotonicClock.now)
+          guard case .gap = error else { throw error }
+          (isPatient, start) = (false, MonotonicClock.now)
         }
         rest += inbox.take(within: 0)
         usleep(500_000)
@@ -139,14 +140,18 @@ struct GroupJoining: ~Copyable {
     }
   }
 
+  /// Decides where the member begins.
+  /// - Parameter isPatient: whether to wait for the messages that an image covers and the stream does not have. Otherwise the servers
+  ///   have lost them for good, and the image is not used.
   private mutating func place(
-    _ state: StreamState, _ identity: StreamIdentity, _ cached: Cached?, _ path: String
+    _ state: StreamState, _ identity: StreamIdentity, _ cached: Cached?, _ path: String, _ isPatient: Bool
   ) throws(GroupError) -> Found {
     var hasLostImage = false
     if let cached, cached.epoch == identity.epoch, cached.table.firstToRead >= state.unbroken {
       hasLostImage = try !isOfStream(cached.table.records, state)
       if !hasLostImage && cached.table.position > state.last {
-        throw .gap(stream: settings.stream, from: state.last + 1, to: cached.table.position)
+        if isPatient { throw .gap(stream: settings.stream, from: state.last + 1, to: cached.table.position) }
+        hasLostImage = true
       }
       if !hasLostImage {
         return Found(identity: identity, replicas: state.replicas, image: .cached, table: cached.table, rest: rest)
@@ -154,7 +159,7 @@ struct GroupJoining: ~Copyable {
     }
     var (found, flaw) = try findImages()
     for published in found where published.epoch == identity.epoch {
-      guard try isOfStream(published.records, state) else { continue }
+      guard try isOfStream(published.records, state), published.position <= state.last || isPatient else { continue }
       do throws(GroupError) {
         guard published.position <= state.last else {
           throw .gap(stream: settings.stream, from: state.last + 1, to: published.position)

@@ -224,6 +224,9 @@ public final class GroupLog: CommitLog {
     return found.refusal.map { .refused($0) } ?? .accepted
   }
 
+  /// The feeds that the configurations of other hosts defined when the log got the announcement.
+  public var configuredByOthers: Set<String> { notices.announcement.others }
+
   /// Waits until the log has the announcement.
   public func awaitAnnouncement(within nanoseconds: UInt64) -> Announcement? {
     let deadline = MonotonicClock.now &+ nanoseconds

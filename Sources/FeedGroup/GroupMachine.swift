@@ -77,6 +77,7 @@ final class GroupMachine {
   /// Whether it has read what the stream had when the servers were last asked. One that has stood still would publish an image that is
   /// older than those of the others, in the place of one of them.
   private var isCurrent: Bool { unreachableSince == nil && follower.state.map { table.position >= $0.last } ?? false }
+  var isConnected: Bool { follower.isConnected }
   var unreachableSince: UInt64? { follower.unreachableSince }
   /// The copies of the stream that the servers keep; nil if that is not known yet.
   var replicas: Int? { follower.state?.replicas }
@@ -300,7 +301,7 @@ final class GroupMachine {
     case .mark: add(upkeep.didMark(place.stream, isCaughtUp: isCaughtUp))
     case .digest: compareDigests(now)
     case .image: upkeep.didHearOfImage()
-    case .configured: if sent != nil { own.didConfigure(nil) }
+    case .configured: if sent != nil { own.didConfigure(nil, besides: table.configured(besides: settings.member)) }
     case .conflict(let feed, let host): didRefuse(message, isOwn: sent != nil, feed, host)
     }
   }
@@ -357,7 +358,7 @@ final class GroupMachine {
   }
 
   private func didRefuse(_ message: GroupMessage, isOwn: Bool, _ feed: String, _ host: String) {
-    if isOwn { return own.didConfigure(Self.conflictText(feed, settings.host, host)) }
+    if isOwn { return own.didConfigure(Self.conflictText(feed, settings.host, host), besides: []) }
     guard host == settings.host, let other = table.members[message.origin]?.host else { return }
     note("\(Self.conflictText(feed, other, host)); that of \(other) was refused", isWarning: true)
   }

@@ -5,6 +5,8 @@ import FeedSystem
 /// The thread of a group's log: gives the machine what arrives and the time, and publishes images.
 final class GroupThread: @unchecked Sendable {
   private static let statusPause: UInt64 = 200_000_000
+  /// Nanoseconds without a connection after which libnats is not relied on any more to restore it.
+  private static let connectionPatience = 20 * second
 
   /// Used by the thread alone.
   private let machine: GroupMachine
@@ -17,6 +19,8 @@ final class GroupThread: @unchecked Sendable {
   private var statusAt: UInt64 = 0
   /// When a connection is tried again.
   private var connectsAt: UInt64 = 0
+  /// When there was a connection last, or an attempt to replace it.
+  private var connectedAt = MonotonicClock.now
   private var wasUnreachable = true
   private var isEnding = false
 
@@ -48,7 +52,9 @@ final class GroupThread: @unchecked Sendable {
       var now = MonotonicClock.now
       for item in items { handle(item, now) }
       now = MonotonicClock.now
-      if transport.needsConnection, now >= connectsAt { connect() }
+      if machine.isConnected { connectedAt = now }
+      let isStale = now &- connectedAt >= Self.connectionPatience
+      if transport.needsConnection || isStale, now >= connectsAt { connect() }
       pause = machine.tick(now)
       if let upload, upload.isLate(now) { endUpload(.failed("the servers do not answer"), now) }
       notices.post(machine, status: status(now))
@@ -87,15 +93,16 @@ final class GroupThread: @unchecked Sendable {
     }
   }
 
-  /// Tries to connect. libnats does so itself after a disconnection, but not before the first connection, and not after a server
-  /// refused it.
+  /// Tries to connect. libnats does so itself after a disconnection, but not before the first connection, not after a server
+  /// refused it, and with the authority and the certificate that it read at first, which may have been replaced since.
   private func connect() {
     do throws(GroupError) {
       try transport.connect()
     } catch {
       machine.didDisconnect(error.cause, now: MonotonicClock.now)
     }
-    connectsAt = MonotonicClock.now &+ 1_000_000_000
+    connectedAt = MonotonicClock.now
+    connectsAt = connectedAt &+ second
   }
 
   private func receive(_ message: NatsMessage, _ now: UInt64) {

@@ -227,6 +227,11 @@ struct MemberTable: Equatable {
     return Set(feeds.filter { feed in !others.contains { $0.configured[feed] != nil } })
   }
 
+  /// The feeds that other members than `member` configure.
+  func configured(besides member: String) -> Set<String> {
+    Set(members.values.lazy.filter { $0.member != member }.flatMap(\.configured.keys))
+  }
+
   /// A feed that the configuration of another host defines otherwise than `feeds` of a member, and that host.
   func conflict(of feeds: [String: UInt32], of member: String) -> (feed: String, host: String)? {
     for other in members.values.sorted(by: { $0.host < $1.host }) where other.member != member {

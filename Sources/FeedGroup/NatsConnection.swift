@@ -212,7 +212,13 @@ final class NatsTransport: GroupTransport, @unchecked Sendable {
   private let inboxSubject: String
   private let inbox: GroupInbox
   private var connection: NatsConnection?
+  private var reports = Reports()
   private var isOver = false
+
+  /// Whether what a connection reports counts: until another one replaces it.
+  private final class Reports: Sendable {
+    let count = Atomic(true)
+  }
 
   init(_ settings: NatsSettings, name: String, inboxSubject: String, _ inbox: GroupInbox) {
     (self.settings, self.name, self.inboxSubject, self.inbox) = (settings, name, inboxSubject, inbox)
@@ -224,12 +230,16 @@ final class NatsTransport: GroupTransport, @unchecked Sendable {
   /// Whether libnats does not try to connect.
   var needsConnection: Bool { connection == nil || isOver }
 
+  /// Connects anew, with what the files of the settings hold now. The former connection stays if that fails: libnats tries to restore
+  /// it.
   func connect() throws(GroupError) {
+    let (inbox, reports) = (inbox, Reports())
+    let other = try NatsConnection(settings, name: name, inbox: "\(inboxSubject).>") { event in
+      if reports.count.load(ordering: .relaxed) { inbox.post(.nats(event)) }
+    }
+    self.reports.count.store(false, ordering: .relaxed)
     connection?.close()
-    connection = nil
-    isOver = false
-    let inbox = inbox
-    connection = try NatsConnection(settings, name: name, inbox: "\(inboxSubject).>") { inbox.post(.nats($0)) }
+    (connection, self.reports, isOver) = (other, reports, false)
   }
 
   /// Records that libnats gave the connection up.

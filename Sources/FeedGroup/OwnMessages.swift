@@ -15,6 +15,8 @@ struct OwnMessages {
     var isDecided = false
     /// The reason why it was not accepted: the configuration of another host defines a feed differently.
     var refusal: String?
+    /// The feeds that the other members had configured when the log got it.
+    var others: Set<String> = []
   }
 
   /// Nanoseconds without an acknowledgement after which a message is sent again.
@@ -208,10 +210,11 @@ struct OwnMessages {
   }
 
   /// The log has an announcement of this member, which another one may have replaced since.
-  mutating func didConfigure(_ refusal: String?) {
+  mutating func didConfigure(_ refusal: String?, besides others: @autoclosure () -> Set<String>) {
     if has(.configured) || announcement.isDecided { return }
     announcement.isDecided = true
     announcement.refusal = refusal
+    announcement.others = others()
   }
 
   // MARK: Refusing

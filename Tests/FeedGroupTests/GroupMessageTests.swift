@@ -162,6 +162,13 @@ import Testing
     #expect(MemberTable(text: "{}") == nil)
   }
 
+  @Test mutating func feedsThatOtherMembersConfigure() {
+    join(1)
+    join(2, as: "m2")
+    _ = receive(.configured, 2, origin: 1, "{\"feeds\":{\"inbox\":17}}")
+    #expect(table.configured(besides: "m2") == ["inbox"] && table.configured(besides: "m1") == [])
+  }
+
   private static func image(_ name: String, _ id: String, _ position: Int, first: Int = 1) -> String {
     "{\"position\":\(position),\"from\":\(position),\"bytes\":1,\"name\":\"\(name)\",\"id\":\"\(id)\",\"chunks\":1,\"first\":\(first)}"
   }

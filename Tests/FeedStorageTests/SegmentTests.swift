@@ -134,6 +134,49 @@ import Testing
     }
   }
 
+  /// A file whose writes are stopped after some pages, as those of a process that is killed.
+  private final class StoppingFile: LogFile, @unchecked Sendable {
+    private(set) var bytes: [UInt8]
+    private var pagesLeft: Int
+
+    init(_ bytes: [UInt8], stoppingAfter pages: Int) { (self.bytes, pagesLeft) = (bytes, pages) }
+
+    func size(named name: String) -> Int? { bytes.count }
+
+    func write(
+      _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer, at offset: Int
+    ) throws(SystemError) -> Int {
+      for (place, byte) in (Array(first) + Array(second)).enumerated() {
+        if place == 0 || (offset + place) % SegmentHeader.page == 0 {
+          guard pagesLeft > 0 else { throw SystemError(code: EIO, operation: "write", path: "") }
+          pagesLeft -= 1
+        }
+        bytes[offset + place] = byte
+      }
+      return first.count + second.count
+    }
+
+    func read(_ space: UnsafeMutableRawBufferPointer, at offset: Int) throws(SystemError) -> Int { 0 }
+    func sync() throws(SystemError) {}
+  }
+
+  /// The second batch is in one page, in several, and with a header in two.
+  @Test(
+    "a record that is erased in part looks like one that was written in part",
+    arguments: [[10, 10], [10, 5000], [10, 40_000], [4096 - 60, 10], [4096 - 60, 5000], [4096 - 60, 40_000]])
+  func erasedInPart(lengths: [Int]) throws {
+    let (bytes, starts) = Self.segment(lengths)
+    let range = starts[1]..<starts[2]
+    let pages = (range.upperBound - 1) / Self.page - range.lowerBound / Self.page + 1
+    for count in 0...pages {
+      let file = StoppingFile(bytes, stoppingAfter: count)
+      try? file.erase(range)
+      let found = try Self.read(file.bytes, .sameBoot)
+      expectEqual(found.batches, count == 0 ? 2 : 1, "\(count) of \(pages) pages")
+      expectEqual(found.ending, count == 0 || count == pages ? .clean : .torn, "\(count) of \(pages) pages")
+    }
+  }
+
   @Test("after a loss of power the last record may be torn, but no record behind which another one is")
   func tornSectors() throws {
     let (bytes, starts) = Self.segment([100, 3000, 20_000])

@@ -108,6 +108,18 @@ class Encryption(GroupTest):
         a.call("define", feed="x", kind="array")
         self.assertEqual(a.call("hello")["log"], "connected")
 
+    def test_certificates_that_are_replaced_while_a_member_runs(self):
+        path = self.certificates.path
+        own = {"authority": path("ca.pem"), "certificate": path("client.pem"), "key": path("client.key")}
+        _, a = self.start("a", *self.configuration(**own), url=f"tls://127.0.0.1:{self.port}")
+        self.servers.processes[0].kill()
+        wait_for(lambda: a.call("group")["log"] != "connected", 20, "outage")
+        # The authority is another one too.
+        Certificates(self.secrets)
+        self.servers.start()
+        wait_for(lambda: a.call("group")["log"] == "connected", 60, "connection")
+        a.call("define", feed="x", kind="array")
+
 
 class WithoutLibrary(GroupTest):
     def test_the_error_names_the_package(self):

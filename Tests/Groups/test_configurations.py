@@ -214,6 +214,36 @@ class ManagedFeeds(GroupTest):
         b.call("undefine", feed="rows")
         self.assertIsNotNone(b.error("snapshot", feed="rows"))
 
+    def test_a_managed_feed_that_leaves_one_of_two_configurations(self):
+        path = self.database(rows=[(1, "x", "one")])
+        daemons = {name: self.start(name, "--config", self.configuration(name, [self.managed(path)]))
+                   for name in ("a", "b")}
+        clients = [client for _, client in daemons.values()]
+        for client in clients:
+            wait_for(lambda: self.texts(client) == [["one"]], 20, "rows")
+        # Once the host that reads the database, and once the other one.
+        places = {member["host"]: member["member"] for member in clients[0].call("group")["members"]}
+        names = sorted(daemons, key=places.get)
+        for place, name in enumerate(names):
+            daemon, client = daemons[name]
+            reads = client.call("stats")["configuration"]["reads"]
+            self.configuration(name, [])
+            daemon.signal(signal.SIGHUP)
+            wait_for(lambda: client.call("stats")["configuration"]["reads"] > reads, 20, "configuration")
+            self.assertIn("kept rows", client.call("stats")["configuration"]["text"])
+            self.database(rows=[(place + 2, "x", str(place))])
+            texts = [["one"] + [str(number) for number in range(place + 1)]]
+            for client in clients:
+                wait_for(lambda: self.texts(client) == texts, 20, "rows of the host that still has the feed")
+            self.configuration(name, [self.managed(path)])
+            daemon.signal(signal.SIGHUP)
+            wait_for(lambda: daemons[name][1].call("stats")["configuration"]["reads"] > reads + 1, 20, "configuration")
+        for name in names:
+            self.configuration(name, [])
+            daemons[name][0].signal(signal.SIGHUP)
+        for client in clients:
+            wait_for(lambda: client.error("snapshot", feed="rows") is not None, 20, "end of the feed")
+
 
 class Configurations(GroupTest):
     """Feeds that the configurations of several hosts define."""

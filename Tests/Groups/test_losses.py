@@ -60,6 +60,30 @@ class Losses(GroupTest):
         self.await_same(*clients, c)
         self.assertEqual(state(c), state(clients[1]))
 
+    def test_an_image_of_more_than_the_servers_have_is_not_used(self):
+        first, a = self.start("a")
+        a.call("define", **collection())
+        a.call("update", feed="inbox", element={"id": "kept", "n": 1})
+        self.servers.processes[0].end()
+        shutil.copytree(self.folder(), self.saved())
+        self.servers.start()
+        wait_for(lambda: a.error("update", feed="inbox", element={"id": "lost", "n": 2}) is None, 30, "storing")
+        a.call("group", action="image")
+        position = wait_for(lambda: self.image(a), 20, "image")
+        self.servers.processes[0].end()
+        shutil.rmtree(self.folder())
+        shutil.copytree(self.saved(), self.folder())
+        self.servers.start()
+        self.assertLess(self.last(), position)
+        wait_for(lambda: "stops serving and begins again" in first.text(), 60, "the loss")
+        a = wait_for(lambda: (client := first.connect()) and "lost" not in self.text(client) and client, 60, "the log")
+        self.assertRegex(
+            first.text(), r"made of messages that the servers lost; it is not used, and kept as \S+/former-[0-9a-f]+\.sqlite for")
+        self.assertIn("kept", self.text(a))
+        c = self.daemon("c")
+        c.start()
+        self.await_same(a, c.ready(60))
+
     def test_the_image_of_a_forgotten_history_is_kept(self):
         for newest in (False, True):
             with self.subTest(newest=newest):

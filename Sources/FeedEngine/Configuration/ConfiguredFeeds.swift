@@ -109,17 +109,19 @@ extension Engine {
   public var failedConfigurations: Int { ownWork.configured.failures }
 
   /// Applies a configuration as one commit. If it throws, nothing changed.
+  /// - Parameter others: the feeds that other members of the group configure: they stay defined.
   /// - Precondition: no batch is executed in part.
   @discardableResult
   public func configure(
-    _ configuration: Configuration, now: Instant
+    _ configuration: Configuration, keeping others: Set<String> = [], now: Instant
   ) throws(ConfigurationError) -> ConfigurationChanges {
     precondition(!longWork.isUnderWay, "the commit of a long request is open")
     begin(at: now)
     var (entries, changes) = ownWork.configured.changes(
       for: configuration, in: catalog,
       managed: catalog.keepsManagedRows
-        ? ownWork.configured.managed.filter { catalog.feeds[$0] != nil } : managedFeeds.map(\.name))
+        ? ownWork.configured.managed.filter { catalog.feeds[$0] != nil && !others.contains($0) }
+        : managedFeeds.map(\.name))
     entries = try findOrder(of: entries, undefining: changes.undefined)
     if entries.isEmpty && changes.undefined.isEmpty {
       ownWork.configured.keep(configuration)

@@ -85,8 +85,10 @@ struct ManagedQueue {
     return waiting[feed]?.status.since ?? inFlight[feed]?.status.since ?? ""
   }
 
-  /// Returns the feeds whose requests failed, in order, and marks them as submitted again.
+  /// Returns the feeds whose requests failed, in order, and marks them as submitted again. Rows of a feed that another daemon
+  /// proposes by now are forgotten: they are older than those of that one.
   mutating func takeFailed() -> [String] {
+    waiting = waiting.filter { feed, rows in !rows.hasFailed || proposed?.contains(feed) ?? true }
     let failed = waiting.filter { $0.value.hasFailed }.keys.sorted()
     for feed in failed { waiting[feed]?.hasFailed = false }
     return failed
@@ -137,11 +139,12 @@ extension Engine {
   }
 
   /// Sets the status of the source of a managed feed whose database has no new rows. Returns false if the feed does
-  /// not have the present ones: they must be read again. There may be room now for rows that it refused.
+  /// not have the present ones: they must be read again. There may be room now for rows that it refused, and the rows that another
+  /// host proposed before this one read the database may have come later in the log.
   public func keepManaged(_ name: String, _ status: SourceStatus) -> Bool {
     if ownWork.managed.update(status, for: name) { return true }
     guard let kind = catalog.feeds[name]?.kind as? ManagedKind else { return true }
-    if kind.source.state == .error || kind.source.state == .starting { return false }
+    if kind.source.state == .error || kind.source.state == .starting || kind.hasForeignRows { return false }
     setSource(name, status)
     return true
   }
@@ -171,6 +174,7 @@ extension Engine {
       guard let proposed else { return }
       let status = isOwn ? ownWork.managed.takeStatus(name) : nil
       guard let feed = catalog.feeds[name] else { return }
+      (feed.kind as? ManagedKind)?.hasForeignRows = !isOwn
       return setRows(proposed.rows, of: feed, status ?? SourceStatus(.ok, since: proposed.since))
     }
     let before = catalog.revision

@@ -12,6 +12,8 @@ public final class ManagedKind: FeedKind {
   private let state: ManagedState
   /// The last reported status of the database. Not part of any commit.
   public private(set) var source = SourceStatus(.starting)
+  /// Whether another member of the group has set the rows last. Not part of any commit.
+  public var hasForeignRows = false
 
   init(number: FeedNumber, name: String, definition: ManagedDefinition, limits: Limits, seed: UInt64) {
     self.number = number

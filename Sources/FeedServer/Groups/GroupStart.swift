@@ -170,20 +170,19 @@ enum GroupStart {
     let loaded = "\(images)/loaded"
     let shared = try GroupLog.join(
       settings, limits: options.limits, image: loaded, cached: cached, freshEpoch: try Random.hex128())
-    if shared.hasLostImage {
-      log.write(.warning, "the image of this host was made of messages that the servers lost; it is not used")
-    }
     if isDamaged {
       let kept = try keepDamaged(in: images)
       log.write(.warning, "the image that cannot be restored is kept as \(kept)")
     }
-    if let cached, cached.epoch != shared.epoch {
-      // If the servers lost their stream, it may be the last copy of the state.
+    if let cached, shared.hasLostImage || cached.epoch != shared.epoch {
+      // If the servers lost their stream, or a part of it, it may be the last copy of the state.
       let former = "\(images)/former-\(cached.epoch).sqlite"
       try move(StateFile.path(in: images), to: former)
-      log.write(
-        .warning,
-        "the group has begun a new history; the image of the former one is kept as \(former) for: feedclient restore")
+      let cause =
+        shared.hasLostImage
+        ? "the image of this host was made of messages that the servers lost; it is not used, and"
+        : "the group has begun a new history; the image of the former one is"
+      log.write(.warning, "\(cause) kept as \(former) for: feedclient restore")
     }
     switch shared.image {
     case .none: unlink(StateFile.path(in: images))

@@ -86,11 +86,11 @@ struct OpenSegment {
   mutating func erase() throws(SystemError) {
     guard let (range, writtenEnd) = unsettled else { return }
     do throws(SystemError) {
-      try file.writeZeros(range)
+      try file.erase(range)
     } catch {
       // Behind a limit on the size of files there is nothing to erase.
       guard error.code == EFBIG else { throw error }
-      try file.writeZeros(range.lowerBound..<writtenEnd)
+      try file.erase(range.lowerBound..<writtenEnd)
     }
     unsettled = nil
   }
@@ -105,6 +105,21 @@ struct OpenSegment {
       if (try? file.writeAll(UnsafeRawBufferPointer(bytes), at: end)) != nil { return true }
       try? file.writeZeros(end..<end + RecordHeader.byteCount)
       return false
+    }
+  }
+}
+
+extension LogFile {
+  /// Erases a record at the end of a segment, or the beginning of one. Whatever stops this, what is left is the beginning of a record:
+  /// a start takes anything else for damage (``SegmentReader/Ending``). So its last page is erased first, and those that may have its
+  /// header last, each with a write of its own.
+  func erase(_ range: Range<Int>) throws(SystemError) {
+    let (page, first) = (SegmentHeader.page, range.lowerBound / SegmentHeader.page)
+    let last = max(range.lowerBound, (range.upperBound - 1) / page * page)
+    var end = range.upperBound
+    for start in [last, min(last, (first + 2) * page), min(last, (first + 1) * page), range.lowerBound] {
+      try writeZeros(start..<end)
+      end = start
     }
   }
 }

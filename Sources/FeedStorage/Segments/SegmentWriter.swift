@@ -131,7 +131,7 @@ struct SegmentWriter: ~Copyable {
       firstRevision: header.firstRevision, previousEpoch: header.previousEpoch)
     guard header == same, let file = try last.segment.open() else { return false }
     if last.contentEnd > last.offset {
-      try file.writeZeros(last.offset..<last.contentEnd)
+      try file.erase(last.offset..<last.contentEnd)
       // After a loss of power, the note of a clean stop must not say that the log is whole.
       try file.sync()
     }

@@ -144,6 +144,21 @@ struct ConfigureTests {
     expectEqual(harness.engine.failedConfigurations, 0)
   }
 
+  @Test("a managed feed that leaves the file stays if another member of the group configures it")
+  func keptForAnotherMember() throws {
+    let harness = EngineHarness(isDurable: true)
+    harness.engine.catalog.keepsManagedRows = true
+    let empty = try Configuration(text: "{}")
+    for (others, isKept) in [(Set(["people"]), true), (["other"], false)] {
+      try harness.configure(#"{"feeds": [\#(Self.people)]}"#)
+      let changes = try harness.engine.configure(empty, keeping: others, now: harness.now)
+      harness.turn()
+      expectEqual(changes.undefined, isKept ? [] : ["people"])
+      expectEqual(changes.left, isKept ? ["people"] : [])
+      expectEqual(harness.engine.catalog.feeds["people"] != nil, isKept)
+    }
+  }
+
   @Test("a report tells what became of the last configuration, not of one before it that could not be stored")
   func reportOfTheLastConfiguration() throws {
     let harness = EngineHarness(isDurable: true)

@@ -131,4 +131,54 @@ import Testing
     expectEqual(feeds, [SourceStatus(.polling, message: "blind", since: "then"), SourceStatus(.ok, since: "then")])
     #expect(here.engine.ownManagedFeeds.isEmpty, "another host reads the database")
   }
+
+  @Test func rowsOfTheHostThatReadsReplaceThoseThatAFormerOneStoresLater() throws {
+    func rows(_ id: Int) -> ManagedRows {
+      var (rows, text) = (ManagedRows(), #"{"id":\#(id)}"#)
+      text.withUTF8 { rows.append(UnsafeRawBufferPointer($0)) }
+      return rows
+    }
+    func elements(_ harness: EngineHarness) -> [String?] {
+      let answer = SlicedRequestTests.value(harness.ask(harness.connect(), "snapshot", #"{"feed":"m"}"#))
+      return answer?["result"]?["sections"]?.items.map { $0["elements"]?.text } ?? []
+    }
+    let managed = FeedDefinition(name: "m", content: .managed(ManagedDefinition(database: "/d", query: "q")))
+    let configuration = try Configuration(
+      entries: [.init(definition: managed, place: .init(line: 1, column: 1, member: "feeds[0]"))],
+      limits: [:], access: nil)
+    let (former, next) = (EngineHarness(isDurable: true), EngineHarness(isDurable: true))
+    for harness in [former, next] {
+      harness.engine.catalog.keepsManagedRows = true
+      try harness.engine.configure(configuration, now: harness.now)
+      harness.turn()
+    }
+    let status = SourceStatus(.ok, since: "then")
+    next.engine.setManaged("m", rows(2), status, now: next.now)
+    next.turn()
+    #expect(next.engine.keepManaged("m", status), "the feed has the rows of the database")
+    former.engine.setManaged("m", rows(1), status, now: former.now)
+    former.turn()
+    next.log!.receive(try #require(former.log!.stored.last))
+    next.turn()
+    expectEqual(elements(next), [#"[{"id":1}]"#])
+    #expect(!next.engine.keepManaged("m", status), "the database must be read again")
+    next.engine.setManaged("m", rows(2), status, now: next.now)
+    next.turn()
+    expectEqual(elements(next), [#"[{"id":2}]"#])
+    #expect(next.engine.keepManaged("m", status))
+  }
+
+  @Test func rowsThatCouldNotBeStoredAreForgottenIfAnotherHostReadsTheDatabase() {
+    var queue = ManagedQueue()
+    queue.proposed = ["kept", "passed on"]
+    for feed in ["kept", "passed on"] {
+      #expect(queue.put(ManagedRows(), for: feed, status: SourceStatus(.ok, since: "then")))
+      let rows = queue.takeForLog(feed)
+      _ = queue.didFail(feed, rows)
+    }
+    queue.proposed = ["kept"]
+    expectEqual(queue.takeFailed(), ["kept"])
+    queue.proposed = ["kept", "passed on"]
+    expectEqual(queue.takeFailed(), [])
+  }
 }
