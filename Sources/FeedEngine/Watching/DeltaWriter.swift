@@ -83,6 +83,7 @@ extension Engine: CommitObserver {
       return
     }
     status.counters.deltas &+= UInt64(channel.inStep.count)
+    channel.didBuffer()
     watches.didMakeDelta(channel)
   }
 

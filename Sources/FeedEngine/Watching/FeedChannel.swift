@@ -19,6 +19,9 @@ final class FeedChannel {
   private(set) var watchCount = 0
   /// The frames of this turn's deltas, each encoded once for all watches in step.
   let buffer = TurnBuffer(isShared: true)
+  /// The revision to which the last delta of the buffer leads. That of the feed may be later: a commit under way may stop before
+  /// it tells its change.
+  private(set) var bufferedRevision: UInt64 = 0
   /// Whether the channel is in the list of changed channels, whose buffers must be given out and recycled.
   var isDirty = false
   /// The beginning of each delta, up to the member `from`.
@@ -112,6 +115,9 @@ final class FeedChannel {
     precondition(watch.isLive, "a watch that is not live misses deltas")
     solo.add(watch, as: .solo)
   }
+
+  /// Records that a delta to the feed's revision is in the buffer.
+  func didBuffer() { bufferedRevision = feed.revision }
 
   /// Moves a watch with the feed's revision from the solo list to the watches in step.
   func join(_ watch: Watch) {

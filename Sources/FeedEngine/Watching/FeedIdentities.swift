@@ -133,11 +133,18 @@ final class FeedIdentities {
   // MARK: Changes
 
   /// Follows a commit that changed the feed.
-  /// - Parameter most: the bytes of recent changes that are kept.
+  /// - Parameters:
+  ///   - most: the bytes of recent changes that are kept.
+  ///   - pace: lets the work stop. The last watch may end meanwhile, and everything be forgotten.
   func didChange(by change: borrowing Change, from: UInt64, bytes most: Int, _ pace: Pace) {
     guard case .ready = state else { return }
     guard from == revision, !feed.isGone else { return forget() }
-    let removed = rows.apply(change, step: { pace.didWriteRows() }) { feed.element(at: $0).identityText }
+    // The rows are taken out, so that nothing that runs during a stop changes or copies them.
+    var current = RowIdentities()
+    swap(&current, &rows)
+    let removed = current.apply(change, step: { pace.didWriteRows() }) { feed.element(at: $0).identityText }
+    guard case .ready = state else { return }
+    rows = current
     revision = feed.revision
     if removed.rows.isEmpty && removed.sections.isEmpty { return }
     let record = Record(to: revision, removed: removed, bytes: removed.bytes + MemoryLayout<Record>.stride)

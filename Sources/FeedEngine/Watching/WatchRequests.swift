@@ -143,6 +143,8 @@ extension Engine {
   /// Sends the selection to a live watch, unless the watcher already has it.
   func tellSelection(_ watch: Watch) {
     let channel = watch.channel
+    // It falls behind if its connection has no room for the deltas of this turn, which lead to the coordinates of the selection.
+    giveRest(watch)
     guard !channel.isCounting, watch.told.selection != channel.selectionVersion, watch.isLive, !watch.isEnded,
       !channel.feed.isGone
     else {

@@ -177,7 +177,7 @@ extension Engine {
     session.output.append(channel.buffer, from: watch.given, to: end, watch: watch.number)
     outbox.list(session)
     watch.given = end
-    watch.queuedRevision = channel.feed.revision
+    watch.queuedRevision = channel.bufferedRevision
     watch.told.at = now
   }
 

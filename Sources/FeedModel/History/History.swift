@@ -40,6 +40,8 @@ public final class History {
   private var hint: Cursor
   /// The time of the last record.
   private var time: UInt64 = 0
+  /// Whether ``prepare(for:_:)`` has begun and not ended. It may stop between two steps; the ring must stay as it is until it goes on.
+  private var isPreparing = false
 
   private static let recordsPerMark = 64
   /// The bytes with which a record counts besides its change.
@@ -55,8 +57,11 @@ public final class History {
   public var memory: Int { words.capacity * 4 + marks.count * MemoryLayout<Cursor>.stride }
 
   /// Prepares to append a change of so many entries (`Change.size`), so that this takes little time then. O(entries).
+  /// - Parameter pace: lets the work stop. Others may read the history meanwhile; what they want to discard stays until later.
   func prepare(for entries: Int, _ pace: Pace) {
+    isPreparing = true
     words.prepare(Self.longStamp &+ WordRing.words(ofEntries: entries), pace)
+    isPreparing = false
   }
 
   /// Appends a change with `shift` added to its sections. The change is not modified; `inout` avoids reference counting.
@@ -220,8 +225,10 @@ public final class History {
 
   // MARK: Discarding
 
-  /// Discards changes made before `moment`, and the oldest ones beyond `bytes`. Amortized O(1) for each change.
+  /// Discards changes made before `moment`, and the oldest ones beyond `bytes`; none during ``prepare(for:_:)``. Amortized O(1) for
+  /// each change.
   public func trim(bytes most: Int, before moment: Instant) {
+    if isPreparing { return }
     while count > 0 {
       var after = first
       let record = next(&after)
@@ -237,8 +244,10 @@ public final class History {
     #endif
   }
 
-  /// Frees much memory of discarded changes. Moves at most `most` words of the others, and returns how many it moved.
+  /// Frees much memory of discarded changes, but not during ``prepare(for:_:)``. Moves at most `most` words of the others, and returns
+  /// how many it moved.
   func compact(moving most: Int) -> Int {
+    if isPreparing { return 0 }
     let discarded = marks.indices.partitionPoint { marks[$0].ordinal < first.ordinal }
     if discarded * 8 > marks.count { marks.removeFirst(discarded) }
     return words.shrink(moving: most)

@@ -50,6 +50,7 @@ struct WordRing: ~Copyable {
   }
 
   /// Makes room for so many words and touches their memory, so that appending them takes little time.
+  /// - Parameter pace: lets the work stop; nothing may then change the ring.
   mutating func prepare(_ more: Int, _ pace: Pace) {
     reserve(more, pace)
     for place in stride(from: 0, to: more, by: Self.wordsOfAPage) {

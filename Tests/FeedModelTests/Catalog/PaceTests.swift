@@ -109,6 +109,35 @@ import Testing
     expectEqual(history.change(at: 1)?.change, Change(updated: (0..<10_000).map { IndexPath(section: 5, row: 2 * $0) }))
   }
 
+  /// Histories are trimmed once a second, also while a long request prepares one. That must not free the memory that is being prepared.
+  @Test func historyIsNotTrimmedWhileItIsPrepared() {
+    var known = Change(updated: (0..<1000).map { IndexPath(section: 1, row: 2 * $0) })
+    var change = Change(updated: (0..<60_000).map { IndexPath(section: 2, row: 2 * $0) })
+    let history = History(base: 0)
+    for revision in UInt64(1)...2 { history.append(&known, to: revision, at: Instant(nanoseconds: revision)) }
+    func trim() -> Int {
+      history.trim(bytes: .max, before: Instant(nanoseconds: 2))
+      return history.compact(moving: .max)
+    }
+    let pace = Pace()
+    var moved: [Int] = []
+    pace.begin(units: 0) {
+      moved.append(trim())
+      return 0
+    }
+    history.prepare(for: change.size, pace)
+    pace.end()
+    #expect(moved.count > 100 && moved.allSatisfy { $0 == 0 })
+    let memory = history.memory
+    history.append(&change, to: 3, at: Instant(nanoseconds: 3))
+    expectEqual(history.memory, memory)
+    expectEqual((0..<3).map { history.change(at: $0)?.change }, [known, known, change])
+    // What was to be discarded is discarded the next time.
+    _ = trim()
+    expectEqual(history.base, 1)
+    expectEqual((1..<3).map { history.change(at: $0)?.change }, [known, change])
+  }
+
   @Test(arguments: [0, 1, 1023, 1024, 5000]) func appendsInSteps(_ count: Int) {
     var values = [7]
     let stops = stops { values.append(contentsOf: 0..<count, $0) }

@@ -264,4 +264,31 @@ struct DeletedIdentityTests {
     _ = harness.ask(writer, "remove", #"{"feed":"list","at":0}"#)
     expectEqual(resume(later), "null")
   }
+
+  /// Connections end also while feeds are half changed.
+  @Test("the last watch may end while the identities follow a change of many rows")
+  func watchEndsDuringAChange() throws {
+    let harness = EngineHarness(slices: SlicedWork("slices", slice: 0, isEager: true))
+    let writer = harness.connect()
+    var watcher = harness.connect()
+    _ = harness.ask(writer, "define", #"{"feed":"list","kind":"array","id":"$.id"}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"list","ids":true}"#)
+    let channel = try harness.engine.catalog.feed(named: "list").watching?.others.first
+    let identities = try #require(channel?.identities)
+    // The identities stop after a thousand rows; the history of so few records them without a stop.
+    let elements = (0..<1100).map { #"{"id":\#($0)}"# }.joined(separator: ",")
+    let params = #"{"feed":"list","elements":[\#(elements)]}"#
+    harness.supply(
+      writer, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"update","params":\#(params)}"#))
+    for _ in 0..<200_000 where identities.isReady { harness.turnOnce() }
+    #expect(harness.isExclusive && !identities.isReady && !identities.isForgotten)
+    harness.disconnect(watcher)
+    expectEqual(harness.take(writer).first.flatMap { Value($0)?["result"]?["added"]?.items.count }, 1100)
+    #expect(identities.isForgotten)
+    watcher = harness.connect()
+    _ = harness.ask(watcher, "watch", #"{"feed":"list","ids":true,"initial":false}"#)
+    _ = harness.ask(writer, "delete", #"{"feed":"list","id":7}"#)
+    let told = harness.take(watcher).compactMap { Value($0)?["params"]?["deletedIDs"]?.text }
+    expectEqual(told, ["[7]"])
+  }
 }

@@ -1,4 +1,5 @@
 import FeedModel
+import FeedServer
 import TestSupport
 import Testing
 
@@ -108,4 +109,51 @@ import Testing
     expectEqual(reached, Int(harness.engine.catalog.revision))
     expectEqual(frames.last?["params"]?["elements"]?.items.first?["v"]?.int, 99)
   }
+
+  /// A long commit gives its feed the new revision before it tells the change, and may stop in between.
+  @Test func deltaThatIsGivenWhileTheNextChangeIsRecordedLeadsToItsOwnRevision() throws {
+    let runner = ChosenStops()
+    var limits = Limits()
+    // One delta fills the connection.
+    limits.maxQueue = 50
+    let harness = EngineHarness(limits: limits, slices: runner)
+    let (first, second, watcher) = (harness.connect(), harness.connect(), harness.connect())
+    _ = harness.ask(first, "define", #"{"feed":"c","kind":"array"}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"c","elements":false}"#)
+    let feed = try harness.engine.catalog.feed(named: "c")
+    let revision = feed.revision
+    var stops = 0
+    runner.stops = {
+      guard stops == 0, feed.revision == revision + 2 else { return false }
+      stops += 1
+      return true
+    }
+    harness.stopped = [watcher]
+    for (pusher, count) in [(first, 1), (second, 5000)] {
+      let elements = repeatElement("0", count: count).joined(separator: ",")
+      let params = #"{"feed":"c","elements":[\#(elements)]}"#
+      harness.supply(
+        pusher, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"insert","params":\#(params)}"#))
+    }
+    harness.turn()
+    expectEqual(stops, 1)
+    harness.resume(watcher)
+    expectEqual(
+      harness.take(watcher).map(summary),
+      ["delta \(revision)-\(revision + 1)", "delta \(revision + 1)-\(revision + 2)"])
+  }
+}
+
+/// Lets long requests stop only where a test says so.
+private final class ChosenStops: SliceRunner {
+  private let work = SlicedWork("slices")
+  var stops: () -> Bool = { false }
+  let isEager = true
+
+  func beginSlice() {}
+  var timeLeft: UInt64 { stops() ? 0 : .max }
+  func run(_ work: @escaping () -> Void) -> Bool { self.work.run(work) }
+  func resume() -> Bool { work.resume() }
+  func suspend() { work.suspend() }
+  func end() { work.end() }
 }

@@ -42,6 +42,21 @@ import Testing
     expectEqual(told(harness.ask(watcher, "watch", now)), ["delta -", "selection [[0,2]]"])
   }
 
+  /// The selection has the coordinates of a revision that the watcher has reached, also if its connection has no room for the delta.
+  @Test func selectionFollowsTheDeltaThatMovesIt() {
+    _ = harness.ask(pusher, "define", #"{"feed":"b","kind":"array"}"#)
+    _ = harness.ask(pusher, "insert", #"{"feed":"b","element":"\#(String(repeating: "x", count: 5000))"}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"a"}"#)
+    select(1)
+    _ = harness.take(watcher)
+    harness.stopped = [watcher]
+    // The watch is in step until a delta has no room behind the answer.
+    harness.send(watcher, #"{"jsonrpc":"2.0","id":1,"method":"get","params":{"feed":"b","at":[0,0]}}"#)
+    _ = harness.ask(pusher, "insert", #"{"feed":"a","elements":[0],"at":0}"#)
+    harness.resume(watcher)
+    expectEqual(told(harness.take(watcher)), ["delta -", "selection [[0,2]]"])
+  }
+
   @Test func emptySelectionIsNotSent() {
     expectEqual(told(harness.ask(watcher, "watch", #"{"feed":"a"}"#)), ["snapshot -"])
     select(1)
