@@ -309,6 +309,13 @@ public struct ElementSelection: Sequence, IteratorProtocol, Sendable {
     (self.step, self.count) = (step, count)
   }
 
+  public var isDescending: Bool { step < 0 && count > 1 }
+
+  /// The indexes that are left, in ascending order. O(1).
+  public var ascending: ElementSelection {
+    isDescending ? ElementSelection(first: row + step * (count - 1), step: -step, count: count) : self
+  }
+
   public mutating func next() -> Int? {
     guard count > 0 else { return nil }
     count -= 1
