@@ -114,9 +114,12 @@ final class QueryDocument: QueryTexts {
     return isFinished ? nil : text.bytes
   }
 
+  /// The bytes of elements after which there is a look at the work that is left.
+  private static let bytesAtOnce = 64 << 10
+
   private func read(_ left: inout Int) throws(FeedError) {
     let before = text.count
-    let count = snapshot.forEachPlace(max: min(left, 64)) { element, place in
+    let count = snapshot.forEachPlace(max: min(left, 64), bytes: Self.bytesAtOnce) { element, place in
       if text.count > limits.maxQueryBytes { return }
       if text.count > 1 { text.append(UInt8(ascii: ",")) }
       starts?.append((text.count, place))
@@ -138,11 +141,14 @@ final class QueryDocument: QueryTexts {
 }
 
 extension FeedSnapshot {
-  /// Calls `body` with up to `max` elements of one section and their places. Returns the number of elements; 0 at the end.
-  fileprivate func forEachPlace(max: Int, _ body: (ElementText, IndexPath) -> Void) -> Int {
+  /// Calls `body` with up to `max` elements of one section and their places, and with none after these have `bytes` bytes. Returns the
+  /// number of elements; 0 at the end.
+  fileprivate func forEachPlace(
+    max: Int, bytes: Int = .max, _ body: (ElementText, IndexPath) -> Void
+  ) -> Int {
     let place = place
     var row = place.row
-    return next(max: max) {
+    return next(max: max, bytes: bytes) {
       body($0.element, IndexPath(section: place.section, row: row))
       row &+= 1
     }
