@@ -11,8 +11,9 @@ struct Watches {
   private(set) var count = 0
   /// The watches of the connections of each user; a user without watches has no entry.
   private var counts: [UInt32: Int] = [:]
-  /// Channels whose buffers hold deltas of this turn.
+  /// Channels whose buffers hold frames of this turn.
   private(set) var changed: [FeedChannel] = []
+  private var keptBuffers = KeptBuffers()
   /// The number of deltas made for watches in step. A connection that has the same number was given all of them.
   private(set) var madeDeltas: UInt64 = 0
   /// The deltas that are being encoded in parts, or will be after the first one.
@@ -104,7 +105,10 @@ struct Watches {
   /// Reuses the buffers of the channels, whose bytes have been given out and written.
   mutating func recycle() {
     if changed.isEmpty { return }
-    for channel in changed { channel.recycle() }
+    for channel in changed {
+      channel.recycle()
+      keptBuffers.add(channel.buffer)
+    }
     changed.removeAll(keepingCapacity: true)
   }
 
