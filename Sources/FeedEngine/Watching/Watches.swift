@@ -77,6 +77,11 @@ struct Watches {
 
   mutating func didMakeDelta(_ channel: FeedChannel) {
     madeDeltas &+= 1
+    didWrite(channel)
+  }
+
+  /// Lists a channel whose buffers hold frames of this turn.
+  mutating func didWrite(_ channel: FeedChannel) {
     if channel.isDirty { return }
     channel.isDirty = true
     changed.append(channel)
@@ -369,15 +374,12 @@ extension Engine {
   /// Changes that cancel out are sent too, as a delta without rows: it gives the watcher its new revision.
   private func catchUp(_ watch: Watch) {
     let channel = watch.channel
-    if let identities = channel.identities {
-      if identities.isReading { return watches.catchUps.add(watch) }
-      // The watch may have waited for the identities only.
-      if watch.queuedRevision >= channel.feed.revision { return becomeLive(watch) }
-    }
+    if channel.identities?.isReading == true { return watches.catchUps.add(watch) }
+    // The watch may have waited for the identities or the selection only. It may have resumed from after the last change.
+    if watch.queuedRevision >= channel.feed.revision { return becomeLive(watch) }
     if channel.missedMuch(since: watch.queuedRevision, fewRows: watches.catchUps.fewRows) {
       return watches.catchUps.add(watch)
     }
-    if watch.queuedRevision == channel.feed.revision { return becomeLive(watch) }
     guard let change = channel.change(from: watch.queuedRevision, to: channel.feed.revision) else {
       return watch.progress = .cutOff(because: Self.outOfReach)
     }
