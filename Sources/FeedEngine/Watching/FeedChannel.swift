@@ -83,7 +83,7 @@ final class FeedChannel {
     let (former, remains) = (feed, feed.makeRemains())
     for channel in [self] + others {
       channel.feed = remains
-      channel.identities?.feed = remains
+      channel.identities?.keepRemains(remains)
     }
     former.channel = nil
     remains.channel = self

@@ -60,12 +60,13 @@ final class Watch: Timed {
     var selection: UInt64
   }
 
-  /// What its user is charged for through this watch; nil where another watch of the user pays.
-  struct Charges {
-    /// The identities that the watch gets.
-    var identities: SnapshotMemory.Share?
-    /// The history of its feed after that is gone.
-    var history: SnapshotMemory.Share?
+  /// The charge for what the watches of a user share: the identities that they get, or the history of their feed after that is gone.
+  struct Charge {
+    /// What its user is charged for; nil if another watch of the user pays.
+    var share: SnapshotMemory.Share?
+    /// The watches of which one of each user pays. Written, with the place there, by ``Payers`` only.
+    var payers: Payers?
+    var place = 0
   }
 
   /// The memory of a watch in bytes, with its places in lists, rounded up. Snapshots are charged by themselves.
@@ -93,7 +94,7 @@ final class Watch: Timed {
   /// The time when the next delta may be queued.
   var nextDelta = Instant(nanoseconds: 0)
   var told: Told
-  var charges = Charges()
+  var charge = Charge()
   /// The timer of the next bookmark.
   var timer = TimerSeat()
 

@@ -59,7 +59,6 @@ struct Watches {
     leaveSeat(watch)
     watch.seat = .ended
     watch.progress = .live
-    watch.charges.history = nil
     watch.channel.didEnd()
     bookmarks.remove(watch)
   }
@@ -247,28 +246,24 @@ extension Engine {
 
   /// Removes a watch from its feed. The caller removes it from the session.
   func remove(_ watch: Watch) {
-    let uid = watch.session.peer.uid
-    let paid = watch.channel.identities?.payers.end(watch) ?? false
-    let paidForHistory = watch.charges.history != nil
+    let next = watch.charge.payers?.remove(watch)
     watches.end(watch)
-    endIdentities(watch, paidBy: paid ? uid : nil)
-    if paidForHistory, let next = otherWatch(of: uid, than: watch, where: { $0.channel.feed === watch.channel.feed }) {
-      chargeForHistory(next)
+    watches.idleIdentities.didEnd(watch, at: now)
+    if let next {
+      if next.channel.feed.isGone {
+        chargeForHistory(next)
+      } else if let identities = next.channel.identities {
+        charge(identities)
+      }
+      // The sum of all connections is the same as before.
       recount(next.session)
     }
     releaseIfGone(watch.channel)
   }
 
-  /// Returns a watch of a user that can pay for what `watch`, which has ended, paid for; nil if there is none. The caller recounts its
-  /// session, because the sum of all connections is the same as before. O(connections).
-  func otherWatch(of uid: UInt32, than watch: Watch, where canPay: (Watch) -> Bool) -> Watch? {
-    sessions.all.lazy.filter { $0.peer.uid == uid }.compactMap { $0.watches[watch.channel.feed.name] }
-      .first { !$0.isEnded && canPay($0) }
-  }
-
   /// Charges the user of a watch for the history of its feed, which is gone.
   func chargeForHistory(_ watch: Watch) {
-    watch.charges.history = watch.session.snapshots.hold(watch.channel.feed.history?.memory ?? 0)
+    watch.charge.share = watch.session.snapshots.hold(watch.channel.feed.history?.memory ?? 0)
   }
 
   /// Breaks the reference cycle of an undefined feed and its channel once no watch is left.
