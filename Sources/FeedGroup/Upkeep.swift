@@ -214,8 +214,9 @@ struct Upkeep {
 /// Two members with the same digest have the same feeds, definitions, revisions, selections and rows, in the same order, with
 /// the same times of change. Recent changes that watchers resume from are not part of it: hosts discard them at different times.
 struct StateDigest: ~Copyable {
-  /// Rows between two looks at the clock.
+  /// Rows and bytes of elements between two looks at the clock.
   private static let rowsPerStep = 256
+  private static let bytesPerStep = 256 << 10
 
   let mark: UInt64
   private let image: CatalogImage
@@ -249,7 +250,7 @@ struct StateDigest: ~Copyable {
       return
     }
     section = max(section, 1)
-    let count = feed.sections[section - 1].next(max: Self.rowsPerStep) { row in
+    let count = feed.sections[section - 1].next(max: Self.rowsPerStep, bytes: Self.bytesPerStep) { row in
       add(row.element.changedAt.nanoseconds)
       add(row.element.text)
     }

@@ -89,6 +89,9 @@ public enum QueryLimits {
   public static let regexpInstructions = 4_096
   /// The maximum work to compute the character classes of a regular expression.
   static let regexpClassWork = 500_000
+  /// The maximum number of ranges that are put together to the character classes of the regular expressions of a query or a filter. A
+  /// category such as `L` has hundreds. So many take about two milliseconds.
+  static let regexpRanges = 100_000
   /// The maximum size of the cached states of a regular expression in bytes, for each of its two automata.
   static let regexpCache = 1 << 20
   /// The maximum size of the cached states of all regular expressions of the process in bytes, besides those that match now.
@@ -304,6 +307,13 @@ public struct ElementSelection: Sequence, IteratorProtocol, Sendable {
   init(first: Int, step: Int, count: Int) {
     row = first
     (self.step, self.count) = (step, count)
+  }
+
+  public var isDescending: Bool { step < 0 && count > 1 }
+
+  /// The indexes that are left, in ascending order. O(1).
+  public var ascending: ElementSelection {
+    isDescending ? ElementSelection(first: row + step * (count - 1), step: -step, count: count) : self
   }
 
   public mutating func next() -> Int? {

@@ -83,7 +83,8 @@ import Testing
   /// More different sets than the program looks at without hashing them.
   @Test func copiesOfARepetitionShareTheirSets() throws {
     let text = #"(\p{L}a|[^\p{L}]b|[c-k][l-z][A-K][L-Z][0-4][5-9]){20}"#
-    let program = try RegexpProgram(try RegexpParser.parse(text))
+    var ranges = 0
+    let program = try RegexpProgram(try RegexpParser.parse(text, ranges: &ranges))
     expectEqual(program.sets.count, 10)
     expectEqual(Set(program.sets).count, 10)
   }
@@ -172,6 +173,18 @@ import Testing
     let distinct = (0..<1_100).map { "[^" + String(Character(Unicode.Scalar(UInt32(0x4E00 + $0)) ?? "a")) + "]" }
     let error = #expect(throws: QueryError.self) { try IRegexp(parsing: distinct.joined()) }
     expectEqual(error?.message.contains("character classes"), true)
+    // The ranges of a category count for each class, and for each time that a class names it.
+    let one = "[" + String(repeating: #"\p{L}"#, count: 2_000) + "]"
+    for text in [one, String(repeating: #"[\p{L}\p{N}]"#, count: 2_000)] {
+      let error = #expect(throws: QueryError.self) { try IRegexp(parsing: text) }
+      expectEqual(error?.message.contains("character classes"), true)
+      // A pattern that is read from the value then matches nothing.
+      let element = #"{"a":"a","b":"\#(text.replacing(#"\"#, with: #"\\"#))"}"#
+      #expect(try !accepts("search(@.a, @.b)", element))
+    }
+    let tests = (0..<40).map { "search(@.a, '\(String(repeating: #"[\\p{L}x]"#, count: 10))\($0)')" }
+    #expect(throws: QueryError.self) { try Filter(parsing: tests.joined(separator: "||")) }
+    #expect(throws: Never.self) { try Filter(parsing: tests.prefix(10).joined(separator: "||")) }
     // Any number of distinct characters is cheap.
     let letters = String((0..<4_000).map { Character(Unicode.Scalar(UInt32(0x4E00 + $0)) ?? "a") })
     #expect(try IRegexp(parsing: letters).matches(whole: letters))

@@ -23,13 +23,11 @@ protocol QueryTexts: AnyObject {
 /// The elements that a path selects, each as a text.
 final class SelectedElements: QueryTexts {
   private let snapshot: FeedSnapshot
-  private var rows: ElementSelection
-  /// The rows of a backward selection, ascending; empty for other selections.
-  private var reversed: [Int] = []
-  private var nextReversed = 1
   let areBackwards: Bool
   /// The row that the path reads next; nil if none is left.
   private var wanted: Int?
+  /// The rows that it reads after that, ascending.
+  private var rows: ElementSelection
   private var row = 0
   /// The elements that were read and not evaluated, from `nextRead` on. Retained.
   private var read: [(element: ElementText, place: IndexPath)] = []
@@ -37,14 +35,10 @@ final class SelectedElements: QueryTexts {
 
   init(_ path: ElementwisePath, of snapshot: FeedSnapshot) {
     self.snapshot = snapshot
-    rows = path.selection(count: snapshot.count)
+    let selection = path.selection(count: snapshot.count)
+    areBackwards = selection.isDescending
+    rows = selection.ascending
     wanted = rows.next()
-    var ahead = rows
-    areBackwards = ahead.next().map { [wanted] in $0 < wanted ?? 0 } ?? false
-    if areBackwards {
-      reversed = ([wanted].compactMap { $0 } + Array(rows)).reversed()
-      wanted = reversed.first
-    }
   }
 
   deinit {
@@ -52,7 +46,7 @@ final class SelectedElements: QueryTexts {
   }
 
   var revision: UInt64 { snapshot.revision }
-  var memory: Int { reversed.count * 8 }
+  var memory: Int { 0 }
   var isFinished: Bool { nextRead == read.count && (wanted == nil || snapshot.isFinished) }
 
   func next(_ left: inout Int) -> UnsafeRawBufferPointer? {
@@ -82,14 +76,8 @@ final class SelectedElements: QueryTexts {
       guard row == wanted else { return }
       element.retain()
       read.append((element, place))
-      wanted = nextWanted()
+      wanted = rows.next()
     }
-  }
-
-  private func nextWanted() -> Int? {
-    if !areBackwards { return rows.next() }
-    defer { nextReversed += 1 }
-    return nextReversed < reversed.count ? reversed[nextReversed] : nil
   }
 }
 
@@ -126,9 +114,12 @@ final class QueryDocument: QueryTexts {
     return isFinished ? nil : text.bytes
   }
 
+  /// The bytes of elements after which there is a look at the work that is left.
+  private static let bytesAtOnce = 64 << 10
+
   private func read(_ left: inout Int) throws(FeedError) {
     let before = text.count
-    let count = snapshot.forEachPlace(max: min(left, 64)) { element, place in
+    let count = snapshot.forEachPlace(max: min(left, 64), bytes: Self.bytesAtOnce) { element, place in
       if text.count > limits.maxQueryBytes { return }
       if text.count > 1 { text.append(UInt8(ascii: ",")) }
       starts?.append((text.count, place))
@@ -150,11 +141,14 @@ final class QueryDocument: QueryTexts {
 }
 
 extension FeedSnapshot {
-  /// Calls `body` with up to `max` elements of one section and their places. Returns the number of elements; 0 at the end.
-  fileprivate func forEachPlace(max: Int, _ body: (ElementText, IndexPath) -> Void) -> Int {
+  /// Calls `body` with up to `max` elements of one section and their places, and with none after these have `bytes` bytes. Returns the
+  /// number of elements; 0 at the end.
+  fileprivate func forEachPlace(
+    max: Int, bytes: Int = .max, _ body: (ElementText, IndexPath) -> Void
+  ) -> Int {
     let place = place
     var row = place.row
-    return next(max: max) {
+    return next(max: max, bytes: bytes) {
       body($0.element, IndexPath(section: place.section, row: row))
       row &+= 1
     }

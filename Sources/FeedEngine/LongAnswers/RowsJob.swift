@@ -14,13 +14,12 @@ struct SectionReader {
 
   /// The number of short rows that are read between two looks at the budget.
   private static let rowsAtOnce = 16
-  /// The bytes of a row above which rows are read one at a time.
-  private static let longRow = 4096
+  /// The bytes of elements after which there is another look.
+  private static let bytesAtOnce = 64 << 10
 
   private let snapshot: FeedSnapshot
   private var section = 0
   private var hasBegun = false
-  private var step = 1
 
   init(_ snapshot: FeedSnapshot) { self.snapshot = snapshot }
 
@@ -33,17 +32,15 @@ struct SectionReader {
         left -= 1
         body(.begin(section: section))
       }
-      var (longest, bytes) = (0, 0)
+      var bytes = 0
       // Sections without rows are not read.
       if section == snapshot.section {
-        let count = snapshot.next(max: min(max(1, left), step)) { row in
-          longest = max(longest, row.text.count)
+        let count = snapshot.next(max: min(max(1, left), Self.rowsAtOnce), bytes: Self.bytesAtOnce) { row in
           bytes += row.text.count
           body(.row(row))
         }
         left -= WorkCost.reading(count, bytes: bytes)
       }
-      step = longest > Self.longRow ? 1 : Self.rowsAtOnce
       if section < snapshot.section {
         body(.end)
         section += 1

@@ -124,7 +124,10 @@ extension Engine {
       recount(session)
       resumeIfPossible(session)
     }
-    for channel in watches.changed { chargeGrowth(of: channel.buffer) }
+    for channel in watches.changed {
+      chargeGrowth(of: channel.buffer)
+      if let selections = channel.selections { chargeGrowth(of: selections) }
+    }
     watches.recycle()
   }
 }

@@ -36,7 +36,7 @@ final class TurnBuffer: EncodedFrames {
 
   /// A part is copied if it is so many times shorter than the mean.
   private static let mostWaste = 8
-  /// The memory kept between turns. Larger memory is released.
+  /// The most memory kept between turns. Larger memory is released.
   private static let keptCapacity = 1 << 20
 
   init(isShared: Bool = false) {
@@ -82,6 +82,27 @@ final class TurnBuffer: EncodedFrames {
     moved = nil
     unwritten = (0, 0)
     bytes.removeAll(keepingCapacity: bytes.capacity <= Self.keptCapacity)
+  }
+
+  /// Releases the memory, which the turn no longer needs. All of it: a short rest would keep the gap behind it from being used again
+  /// for as long a buffer.
+  func releaseMemory() { bytes = ByteBuffer() }
+}
+
+/// The buffers that keep more than a little memory between turns. Each watched feed has a buffer, and this memory counts for nobody,
+/// so only the last few keep it.
+struct KeptBuffers {
+  /// Every buffer may keep so much.
+  static let little = 1 << 10
+  static let most = 16
+
+  private var buffers: [TurnBuffer] = []
+
+  /// Lets a recycled buffer keep its memory until ``most`` others do.
+  mutating func add(_ buffer: TurnBuffer) {
+    if buffer.bytes.capacity <= Self.little || buffers.contains(where: { $0 === buffer }) { return }
+    if buffers.count == Self.most { buffers.removeFirst().releaseMemory() }
+    buffers.append(buffer)
   }
 }
 

@@ -139,7 +139,7 @@ extension Engine {
     for (index, element) in try elements(parameters).enumerated() {
       let (id, row) = try catalog.find(identityOf: element, index: index, in: feed)
       try condition.check(row, at: index, NamedElement(id: id))
-      commit.pace.didFindElement()
+      commit.pace.didFindElement(element.text)
     }
   }
 
@@ -148,7 +148,7 @@ extension Engine {
     guard var condition = try elementRequirement(parameters, on: feed) else { return }
     for (index, id) in ids.enumerated() {
       try condition.check(try catalog.find(id, index: index, in: feed)?.row, at: index, NamedElement(id: id))
-      commit.pace.didFindElement()
+      commit.pace.didFindElement(id.text)
     }
   }
 

@@ -101,10 +101,10 @@ extension Engine: CommitObserver {
     releaseIfGone(channel)
     if channel.totalWatchCount == 0 { return }
     channel.keepRemains()
-    var payers: Set<UInt32> = []
+    let payers = Payers()
     for session in sessions.all {
       guard let watch = session.watches[feed.name], watch.channel.feed === channel.feed else { continue }
-      if payers.insert(session.peer.uid).inserted { chargeForHistory(watch) }
+      if payers.add(watch) { chargeForHistory(watch) }
     }
   }
 

@@ -34,6 +34,10 @@ final class FeedChannel {
   let identities: FeedIdentities?
   /// Incremented when the selection changes.
   private(set) var selectionVersion: UInt64 = 0
+  /// The notifications of the selection of this turn, each encoded once for all watches; nil before the first one.
+  private(set) var selections: TurnBuffer?
+  /// The place of the last one, and what it tells.
+  private var lastSelection: (version: UInt64, revision: UInt64, frame: Range<Int>)?
   /// Whether rows of the feed may have a type, cached for a version of the feeds' structure.
   private var types: (version: UInt64, areThere: Bool)?
 
@@ -82,7 +86,7 @@ final class FeedChannel {
     let (former, remains) = (feed, feed.makeRemains())
     for channel in [self] + others {
       channel.feed = remains
-      channel.identities?.feed = remains
+      channel.identities?.keepRemains(remains)
     }
     former.channel = nil
     remains.channel = self
@@ -103,6 +107,27 @@ final class FeedChannel {
   var live: [Watch] { inStep + solo }
 
   func selectionDidChange() { selectionVersion &+= 1 }
+
+  /// Returns the notification of the selection. Encodes it unless this turn did. The watches that are told have reached the feed's
+  /// revision.
+  func selectionFrame() -> (buffer: TurnBuffer, frame: Range<Int>) {
+    let buffer = selections ?? TurnBuffer(isShared: true)
+    selections = buffer
+    if let last = lastSelection, last.version == selectionVersion, last.revision == feed.revision {
+      return (buffer, last.frame)
+    }
+    let start = buffer.bytes.beginFrame()
+    buffer.bytes.beginNotification("selection")
+    buffer.bytes.append("\"feed\":", quoted: feed.name)
+    buffer.bytes.append(",\"revision\":", integer: feed.revision)
+    buffer.bytes.append(",\"selected\":")
+    buffer.bytes.append(feed.selection)
+    buffer.bytes.endMessage()
+    buffer.bytes.endFrame(at: start)
+    let frame = start..<buffer.bytes.count
+    lastSelection = (selectionVersion, feed.revision, frame)
+    return (buffer, frame)
+  }
 
   func didBegin() { watchCount += 1 }
 
@@ -131,11 +156,15 @@ final class FeedChannel {
     if watch.seat == .inStep { inStep.take(watch) } else { solo.take(watch) }
   }
 
-  /// Reuses the buffer, whose bytes have been given out and written.
+  /// Reuses the buffers, whose bytes have been given out and written.
   func recycle() {
     isDirty = false
     buffer.recycle()
     for watch in inStep { watch.given = 0 }
+    if lastSelection == nil { return }
+    lastSelection = nil
+    selections?.recycle()
+    selections?.releaseMemory()
   }
 
   /// Traps in a debug build unless each watch is at its position. O(live watches).

@@ -26,8 +26,7 @@ final class FeedIdentities {
     let bytes: Int
   }
 
-  /// Written by the channel only.
-  var feed: Feed
+  private var feed: Feed
   private var state = State.none
   private var rows = RowIdentities()
   /// The revision of `rows`.
@@ -39,7 +38,7 @@ final class FeedIdentities {
   /// The memory that was charged for last.
   private var chargedBytes = 0
   /// The watches that pay for the memory.
-  var payers = IdentityPayers()
+  private(set) var payers = Payers()
 
   init(of feed: Feed) { self.feed = feed }
 
@@ -61,22 +60,29 @@ final class FeedIdentities {
   /// Records that the present memory is charged for.
   func didCharge() { chargedBytes = bytes }
 
+  /// Follows what remains of the feed, which is gone. Nobody pays any more, because nothing is known.
+  func keepRemains(_ remains: Feed) {
+    feed = remains
+    payers = Payers()
+    forget()
+  }
+
   // MARK: Reading the feed
 
-  /// Reads the identities of all rows, unless they are known.
+  /// Reads the identities of all rows, unless they are known. Returns the rows that were read at once.
   /// - Parameters:
   ///   - fewRows: the rows that are read at once. Those of a longer feed are read by `read(_:)`.
   ///   - memory: what a snapshot of the rows is charged to.
-  func begin(fewRows: Int, chargedTo memory: SnapshotMemory) {
+  func begin(fewRows: Int, chargedTo memory: SnapshotMemory) -> Int {
     switch state {
-    case .ready where revision == feed.revision: return
-    case .reading: return
+    case .ready where revision == feed.revision: return 0
+    case .reading: return 0
     case .none, .ready: break
     }
     forget()
     guard feed.count <= fewRows else {
       state = .reading(feed.makeSnapshot(chargedTo: memory))
-      return
+      return 0
     }
     for section in feed.sections {
       rows.appendSection()
@@ -86,6 +92,7 @@ final class FeedIdentities {
       rows.append(texts)
     }
     didRead(as: feed.revision)
+    return feed.count
   }
 
   /// Reads the rest of the snapshot, and follows what changed meanwhile. If that is more than the history of the feed has, the

@@ -9,30 +9,19 @@ extension Engine {
   func beginIdentities(_ watch: Watch) {
     guard let identities = watch.channel.identities else { return }
     watches.idleIdentities.didBegin(watch)
-    identities.begin(fewRows: watches.catchUps.fewRows, chargedTo: watch.session.snapshots)
-    if identities.payers.begin(watch) { charge(identities) }
+    let rows = identities.begin(fewRows: watches.catchUps.fewRows, chargedTo: watch.session.snapshots)
+    outbox.shares.add(work: rows / Self.identitiesPerUnit, of: watch.session.peer.uid)
+    if identities.payers.add(watch) { charge(identities) }
     if watch.isLive && identities.isReading { fallBehind(watch) }
   }
 
-  /// Ends the identities of a watch that ends. Another watch of its user pays for them from now on.
-  /// - Parameter uid: the user, if the watch paid.
-  func endIdentities(_ watch: Watch, paidBy uid: UInt32?) {
-    let channel = watch.channel
-    if let identities = channel.identities, let uid,
-      let next = otherWatch(of: uid, than: watch, where: { $0.channel === channel }), identities.payers.begin(next)
-    {
-      charge(identities)
-      recount(next.session)
-    }
-    watches.idleIdentities.didEnd(watch, at: now)
-  }
+  /// The identities that are read in a unit of work.
+  private static let identitiesPerUnit = 4
 
   /// Charges each user with the present memory of the identities.
-  private func charge(_ identities: FeedIdentities) {
+  func charge(_ identities: FeedIdentities) {
     identities.didCharge()
-    for watch in identities.payers.all {
-      watch.charges.identities = watch.session.snapshots.hold(identities.bytes)
-    }
+    for watch in identities.payers.all { watch.charge.share = watch.session.snapshots.hold(identities.bytes) }
   }
 
   /// Follows a commit, and tells the watches of a feed that get identities.
@@ -72,29 +61,38 @@ extension Engine {
   }
 }
 
-/// The watches that are charged for the identities of a feed. They are there once, so each user pays once.
+/// Watches for which something is there once, so that each user pays for it through one of them. Each operation is O(1).
 ///
-/// Invariant: there is at most one watch of a user, and none that has ended. Watches are not retained: they lead here.
-struct IdentityPayers {
-  private var watches: [UInt32: Unmanaged<Watch>] = [:]
+/// Invariant: none of the watches has ended, and each knows its place among those of its user. The first of these pays.
+final class Payers {
+  private var watches: [UInt32: [Watch]] = [:]
 
-  var all: some Collection<Watch> { watches.values.lazy.map { $0.takeUnretainedValue() } }
+  /// The watches that pay. O(users).
+  var all: some Sequence<Watch> { watches.values.lazy.compactMap(\.first) }
 
-  /// Lets a watch pay, unless another one of its user does. Returns whether it pays.
-  mutating func begin(_ watch: Watch) -> Bool {
-    let uid = watch.session.peer.uid
-    if watches[uid] != nil { return false }
-    watches[uid] = .passUnretained(watch)
-    return true
+  /// Adds a watch, which leaves others. Returns whether it pays.
+  func add(_ watch: Watch) -> Bool {
+    let place = watches[watch.session.peer.uid]?.count ?? 0
+    watches[watch.session.peer.uid, default: []].append(watch)
+    watch.charge = Watch.Charge(payers: self, place: place)
+    return place == 0
   }
 
-  /// Releases a watch that ends from paying. Returns whether it did.
-  mutating func end(_ watch: Watch) -> Bool {
-    guard let payer = watches[watch.session.peer.uid], payer.toOpaque() == Unmanaged.passUnretained(watch).toOpaque()
-    else { return false }
-    watches[watch.session.peer.uid] = nil
-    watch.charges.identities = nil
-    return true
+  /// Removes a watch, which ends. Returns the one that must pay instead; nil if it did not pay, or if its user has no other.
+  func remove(_ watch: Watch) -> Watch? {
+    let uid = watch.session.peer.uid
+    guard var left = watches.removeValue(forKey: uid) else { preconditionFailure("the watch is not among the payers") }
+    let place = watch.charge.place
+    precondition(left[place] === watch, "a watch is at its place")
+    watch.charge = Watch.Charge()
+    let last = left.removeLast()
+    if last !== watch {
+      last.charge.place = place
+      left[place] = last
+    }
+    if left.isEmpty { return nil }
+    defer { watches[uid] = left }
+    return place == 0 ? left[0] : nil
   }
 }
 

@@ -60,12 +60,13 @@ final class Watch: Timed {
     var selection: UInt64
   }
 
-  /// What its user is charged for through this watch; nil where another watch of the user pays.
-  struct Charges {
-    /// The identities that the watch gets.
-    var identities: SnapshotMemory.Share?
-    /// The history of its feed after that is gone.
-    var history: SnapshotMemory.Share?
+  /// The charge for what the watches of a user share: the identities that they get, or the history of their feed after that is gone.
+  struct Charge {
+    /// What its user is charged for; nil if another watch of the user pays.
+    var share: SnapshotMemory.Share?
+    /// The watches of which one of each user pays. Written, with the place there, by ``Payers`` only.
+    var payers: Payers?
+    var place = 0
   }
 
   /// The memory of a watch in bytes, with its places in lists, rounded up. Snapshots are charged by themselves.
@@ -93,7 +94,7 @@ final class Watch: Timed {
   /// The time when the next delta may be queued.
   var nextDelta = Instant(nanoseconds: 0)
   var told: Told
-  var charges = Charges()
+  var charge = Charge()
   /// The timer of the next bookmark.
   var timer = TimerSeat()
 
@@ -180,6 +181,9 @@ final class SnapshotCursor {
   private(set) var isDone = false
   /// Rows that were read and did not fit in the last part: elements and their types.
   private var carried: [(text: [UInt8], type: [UInt8])] = []
+  /// What is charged for them.
+  private var charge: SnapshotMemory.Share?
+  private let memory: SnapshotMemory
   /// The place of the first of them.
   private var carriedPlace = IndexPath(section: 0, row: 0)
   private var rows: RowsWriter
@@ -188,7 +192,7 @@ final class SnapshotCursor {
 
   /// Creates a cursor for the current rows of a feed.
   init(of channel: FeedChannel, reset: Bool, spansSections: Bool, chargedTo memory: SnapshotMemory) {
-    self.spansSections = spansSections
+    (self.spansSections, self.memory) = (spansSections, memory)
     snapshot = channel.feed.makeSnapshot(chargedTo: memory)
     isCounting = channel.isCounting
     rows = RowsWriter(withTypes: channel.feed.hasTypes && !channel.isCounting)
@@ -252,19 +256,22 @@ final class SnapshotCursor {
           type.withUnsafeBytes { add(text, $0, to: &out.pointee, from: place, end: end, mayBeEmpty) }
         }
       }
-      // Rows are read one at a time until they are known to be small, because rows that do not fit must be carried.
-      var step = 1
+      // A row that does not fit must be carried, so nothing is read after one that fills the part.
       while carried.isEmpty && !snapshot.isFinished && (spansSections || snapshot.section == place.section),
         out.pointee.count &- start < target
       {
-        _ = snapshot.next(max: step, acrossSections: spansSections) { row in
+        let bytes = target &- (out.pointee.count &- start)
+        _ = snapshot.next(max: Self.rowsAtOnce, bytes: bytes, acrossSections: spansSections) { row in
           add(row.text, row.type, to: &out.pointee, from: place, end: end, mayBeEmpty)
-          step = row.text.count < 1024 ? 16 : 1
         }
       }
     }
+    if carried.isEmpty && charge == nil { return }
+    charge = carried.isEmpty ? nil : memory.hold(carried.reduce(0) { $0 + $1.text.count + $1.type.count })
   }
 
+  /// The rows that are read between two looks at the length of the part.
+  private static let rowsAtOnce = 16
   /// The bytes after the rows of a part, and between them.
   private static let tail = 64
 

@@ -122,11 +122,15 @@ extension Engine {
     else {
       return
     }
-    notify(watch, "bookmark") { out in
-      out.append(",\"epoch\":", quoted: identity.epoch)
-      out.append(",\"revision\":", integer: watch.revision)
-      out.append(",\"current\":", integer: catalog.revision)
-    }
+    let frame = answers.bytes.beginFrame()
+    answers.bytes.beginNotification("bookmark")
+    answers.bytes.append("\"feed\":", quoted: watch.channel.feed.name)
+    answers.bytes.append(",\"epoch\":", quoted: identity.epoch)
+    answers.bytes.append(",\"revision\":", integer: watch.revision)
+    answers.bytes.append(",\"current\":", integer: catalog.revision)
+    answers.bytes.endMessage()
+    answers.bytes.endFrame(at: frame)
+    queue(watch.session, answers, from: frame, for: watch)
     watch.told.at = now
     watch.told.revision = catalog.revision
   }
@@ -136,7 +140,11 @@ extension Engine {
     guard let channel = feed.watching else { return }
     for channel in [channel] + channel.others {
       channel.selectionDidChange()
-      for watch in channel.live { tellSelection(watch) }
+      if channel.isCounting { continue }
+      for watch in channel.live {
+        // A watch whose connection is full is told when it has caught up.
+        if watch.session.output.exceeds(limits.maxQueue) { fallBehind(watch) } else { tellSelection(watch) }
+      }
     }
   }
 
@@ -151,21 +159,10 @@ extension Engine {
       return
     }
     watch.told.selection = channel.selectionVersion
-    notify(watch, "selection") { out in
-      out.append(",\"revision\":", integer: watch.revision)
-      out.append(",\"selected\":")
-      out.append(channel.feed.selection)
-    }
-  }
-
-  /// Queues a notification about the feed of a watch. `body` appends the members after its name.
-  private func notify(_ watch: Watch, _ method: StaticString, _ body: (inout ByteBuffer) -> Void) {
-    let frame = answers.bytes.beginFrame()
-    answers.bytes.beginNotification(method)
-    answers.bytes.append("\"feed\":", quoted: watch.channel.feed.name)
-    body(&answers.bytes)
-    answers.bytes.endMessage()
-    answers.bytes.endFrame(at: frame)
-    queue(watch.session, answers, from: frame, for: watch)
+    let (buffer, frame) = channel.selectionFrame()
+    watches.didWrite(channel)
+    giveAll(to: watch.session)
+    watch.session.output.append(buffer, from: frame.lowerBound, to: frame.upperBound, watch: watch.number)
+    outbox.list(watch.session)
   }
 }

@@ -11,8 +11,9 @@ struct Watches {
   private(set) var count = 0
   /// The watches of the connections of each user; a user without watches has no entry.
   private var counts: [UInt32: Int] = [:]
-  /// Channels whose buffers hold deltas of this turn.
+  /// Channels whose buffers hold frames of this turn.
   private(set) var changed: [FeedChannel] = []
+  private var keptBuffers = KeptBuffers()
   /// The number of deltas made for watches in step. A connection that has the same number was given all of them.
   private(set) var madeDeltas: UInt64 = 0
   /// The deltas that are being encoded in parts, or will be after the first one.
@@ -58,7 +59,6 @@ struct Watches {
     leaveSeat(watch)
     watch.seat = .ended
     watch.progress = .live
-    watch.charges.history = nil
     watch.channel.didEnd()
     bookmarks.remove(watch)
   }
@@ -76,6 +76,11 @@ struct Watches {
 
   mutating func didMakeDelta(_ channel: FeedChannel) {
     madeDeltas &+= 1
+    didWrite(channel)
+  }
+
+  /// Lists a channel whose buffers hold frames of this turn.
+  mutating func didWrite(_ channel: FeedChannel) {
     if channel.isDirty { return }
     channel.isDirty = true
     changed.append(channel)
@@ -104,7 +109,10 @@ struct Watches {
   /// Reuses the buffers of the channels, whose bytes have been given out and written.
   mutating func recycle() {
     if changed.isEmpty { return }
-    for channel in changed { channel.recycle() }
+    for channel in changed {
+      channel.recycle()
+      keptBuffers.add(channel.buffer)
+    }
     changed.removeAll(keepingCapacity: true)
   }
 
@@ -238,28 +246,24 @@ extension Engine {
 
   /// Removes a watch from its feed. The caller removes it from the session.
   func remove(_ watch: Watch) {
-    let uid = watch.session.peer.uid
-    let paid = watch.channel.identities?.payers.end(watch) ?? false
-    let paidForHistory = watch.charges.history != nil
+    let next = watch.charge.payers?.remove(watch)
     watches.end(watch)
-    endIdentities(watch, paidBy: paid ? uid : nil)
-    if paidForHistory, let next = otherWatch(of: uid, than: watch, where: { $0.channel.feed === watch.channel.feed }) {
-      chargeForHistory(next)
+    watches.idleIdentities.didEnd(watch, at: now)
+    if let next {
+      if next.channel.feed.isGone {
+        chargeForHistory(next)
+      } else if let identities = next.channel.identities {
+        charge(identities)
+      }
+      // The sum of all connections is the same as before.
       recount(next.session)
     }
     releaseIfGone(watch.channel)
   }
 
-  /// Returns a watch of a user that can pay for what `watch`, which has ended, paid for; nil if there is none. The caller recounts its
-  /// session, because the sum of all connections is the same as before. O(connections).
-  func otherWatch(of uid: UInt32, than watch: Watch, where canPay: (Watch) -> Bool) -> Watch? {
-    sessions.all.lazy.filter { $0.peer.uid == uid }.compactMap { $0.watches[watch.channel.feed.name] }
-      .first { !$0.isEnded && canPay($0) }
-  }
-
   /// Charges the user of a watch for the history of its feed, which is gone.
   func chargeForHistory(_ watch: Watch) {
-    watch.charges.history = watch.session.snapshots.hold(watch.channel.feed.history?.memory ?? 0)
+    watch.charge.share = watch.session.snapshots.hold(watch.channel.feed.history?.memory ?? 0)
   }
 
   /// Breaks the reference cycle of an undefined feed and its channel once no watch is left.
@@ -365,15 +369,12 @@ extension Engine {
   /// Changes that cancel out are sent too, as a delta without rows: it gives the watcher its new revision.
   private func catchUp(_ watch: Watch) {
     let channel = watch.channel
-    if let identities = channel.identities {
-      if identities.isReading { return watches.catchUps.add(watch) }
-      // The watch may have waited for the identities only.
-      if watch.queuedRevision >= channel.feed.revision { return becomeLive(watch) }
-    }
+    if channel.identities?.isReading == true { return watches.catchUps.add(watch) }
+    // The watch may have waited for the identities or the selection only. It may have resumed from after the last change.
+    if watch.queuedRevision >= channel.feed.revision { return becomeLive(watch) }
     if channel.missedMuch(since: watch.queuedRevision, fewRows: watches.catchUps.fewRows) {
       return watches.catchUps.add(watch)
     }
-    if watch.queuedRevision == channel.feed.revision { return becomeLive(watch) }
     guard let change = channel.change(from: watch.queuedRevision, to: channel.feed.revision) else {
       return watch.progress = .cutOff(because: Self.outOfReach)
     }

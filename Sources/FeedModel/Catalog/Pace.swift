@@ -53,6 +53,11 @@ public final class Pace {
     if left < 0 { rest() }
   }
 
+  /// Counts the work on an element or an identity. That of its identity and its sort keys grows with its text: the digits of a number
+  /// take about 10 ns each.
+  @inline(__always)
+  func spend(_ units: Int = 1, onText text: UnsafeRawBufferPointer) { spend(units &+ text.count >> 8) }
+
   /// Counts a definition with so many bytes, which was parsed and is compiled next, and stops as `spend` does.
   public func didParse(definition bytes: Int) { spend(bytes / 16) }
 
@@ -69,8 +74,8 @@ public final class Pace {
   /// Counts about a thousand entries of changes that were composed.
   public func didCompose() { spend(64) }
 
-  /// Counts an element that was found by its identity.
-  public func didFindElement() { spend() }
+  /// Counts an element that was found by its identity, which `text` has.
+  public func didFindElement(_ text: UnsafeRawBufferPointer) { spend(onText: text) }
 
   /// Counts eight moves that were compared.
   public func didCompareMoves() { spend() }

@@ -131,7 +131,7 @@ public final class CollectionKind: FeedKind {
       var handles: [UInt32] = []
       for (index, id) in ids.elements.enumerated() {
         if let handle = try state.find(id, index: index, isID: true) { handles.append(handle) }
-        commit.pace.spend()
+        commit.pace.spend(onText: id.text)
       }
       // The request may name an element twice.
       if handles.count > 1 { handles = Array(Set(handles)).sorted() }
@@ -157,7 +157,7 @@ public final class CollectionKind: FeedKind {
       var kept = Set<UInt32>(minimumCapacity: min(elements.count, state.elements.count))
       for (index, element) in elements.elements.enumerated() {
         if let handle = try state.find(identityOf: element, index: index) { kept.insert(handle) }
-        commit.pace.spend()
+        commit.pace.spend(onText: element.text)
       }
       var leaving: [UInt32] = []
       state.elements.forEach { handle in

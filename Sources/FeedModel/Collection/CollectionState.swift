@@ -228,7 +228,7 @@ extension CollectionState {
       self.index.makeRoom(commit.pace)
       try upsertElement(element, index: index, at: commit.tick(), commit.log)
       commit.addStep(of: self)
-      commit.pace.spend(2 &+ bins.count)
+      commit.pace.spend(2 &+ bins.count, onText: element.text)
     }
   }
 

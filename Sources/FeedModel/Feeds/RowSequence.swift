@@ -46,12 +46,18 @@ extension FeedSection {
 /// Rows of one section when the snapshot was made, read once in order.
 public protocol SectionSnapshot: AnyObject {
   var count: Int { get }
-  /// Calls `body` with up to `max` more rows, each valid during its call. Returns the number of rows; 0 at the end.
-  func next(max: Int, _ body: (Row) -> Void) -> Int
+  /// Calls `body` with up to `max` more rows, each valid during its call, and with none after the texts of these have `bytes` bytes.
+  /// Returns the number of rows; 0 at the end.
+  func next(max: Int, bytes: Int, _ body: (Row) -> Void) -> Int
   /// Passes over up to `max` more rows. Returns the number of rows; 0 at the end. Costs less than reading them.
   func skip(max: Int) -> Int
   /// Charges the memory of the snapshot, also what it captures later. Called once, before anything is read.
   func charge(to memory: SnapshotMemory)
+}
+
+extension SectionSnapshot {
+  /// Calls `body` with up to `max` more rows, each valid during its call. Returns the number of rows; 0 at the end.
+  public func next(max: Int, _ body: (Row) -> Void) -> Int { next(max: max, bytes: .max, body) }
 }
 
 /// The sections of many feeds, listed one after the other.
@@ -150,14 +156,18 @@ public final class FeedSnapshot: SectionSnapshot {
     return IndexPath(section: UInt32(section), row: UInt32(row))
   }
 
-  /// Calls `body` with up to `max` more rows of one section. Returns the number of rows; 0 at the end.
-  public func next(max: Int, _ body: (Row) -> Void) -> Int { next(max: max, acrossSections: false, body) }
+  /// Calls `body` with up to `max` more rows of one section, and with none after the texts of these have `bytes` bytes. Returns the
+  /// number of rows; 0 at the end.
+  public func next(max: Int, bytes: Int, _ body: (Row) -> Void) -> Int {
+    next(max: max, bytes: bytes, acrossSections: false, body)
+  }
 
-  /// Calls `body` with up to `max` more rows. Returns the number of rows; 0 at the end.
+  /// Calls `body` with up to `max` more rows, and with none after the texts of these have `bytes` bytes. Returns the number of rows; 0
+  /// at the end.
   /// - Parameter acrossSections: whether the rows may be of several sections. Otherwise they are of one.
-  public func next(max: Int, acrossSections: Bool, _ body: (Row) -> Void) -> Int {
+  public func next(max: Int, bytes: Int, acrossSections: Bool, _ body: (Row) -> Void) -> Int {
     guard let source = sources.last else { return 0 }
-    return didRead(source.rows.next(max: acrossSections ? max : min(max, rowsLeft), body))
+    return didRead(source.rows.next(max: acrossSections ? max : min(max, rowsLeft), bytes: bytes, body))
   }
 
   /// Passes over up to `max` more rows of one section. Returns the number of rows; 0 at the end.

@@ -115,7 +115,7 @@ public final class ListKind: SingleSectionKind {
         state.identities?.makeRoom(commit.pace)
         try state.insert(element, at: row, index: place, now: commit.tick(), commit.log)
         commit.addStep(&state.step)
-        commit.pace.spend(2)
+        commit.pace.spend(2, onText: element.text)
       }
       evictExcess(in: commit)
     }
@@ -148,7 +148,7 @@ public final class ListKind: SingleSectionKind {
         try check(rows[place], upTo: state.rows.count - 1)
         try state.replace(element, at: rows[place], index: place, now: commit.tick(), commit.log)
         commit.addStep(&state.step)
-        commit.pace.spend(2)
+        commit.pace.spend(2, onText: element.text)
       }
     }
   }
@@ -218,7 +218,7 @@ extension ListKind {
         state.identities?.makeRoom(commit.pace)
         try state.upsert(element, index: place, now: commit.tick(), commit.log)
         commit.addStep(&state.step)
-        commit.pace.spend(2)
+        commit.pace.spend(2, onText: element.text)
       }
       evictExcess(in: commit)
     }
@@ -227,11 +227,20 @@ extension ListKind {
   /// Deletes the elements with these identities. Unknown ones are no change (method `delete`).
   public func delete(_ ids: [JSONView], in commit: Commit) throws(FeedError) {
     try operate(in: commit, rows: ids.count) { state throws(FeedError) in
-      var handles: Set<UInt32> = []
+      var found: [UInt32] = []
       for (place, id) in ids.enumerated() {
-        if let handle = try state.identities?.find(id, index: place) { handles.insert(handle) }
+        if let handle = try state.identities?.find(id, index: place) { found.append(handle) }
+        commit.pace.spend(onText: id.text)
       }
-      remove(handles.sorted(), in: commit)
+      found.sort(commit.pace, by: <)
+      // An identity may be given several times.
+      var handles: [UInt32] = []
+      handles.reserveCapacity(found.count)
+      for (place, handle) in found.enumerated() {
+        if handles.last != handle { handles.append(handle) }
+        if place & 63 == 0 { commit.pace.spend() }
+      }
+      remove(handles, in: commit)
     }
   }
 

@@ -156,7 +156,7 @@ extension ListState {
     var isChanged = [Bool](repeating: false, count: step.added.count, pace)
     var next = 0
     for (row, given) in wanted.enumerated() {
-      pace.spend(2)
+      pace.spend(2, onText: given.text)
       identities?.makeRoom(pace)
       let element = try compact(given, index: row)
       _ = try identities?.find(identityOf: element, index: row)
@@ -197,7 +197,7 @@ extension ListState {
         failure = error
         break
       }
-      pace.spend(2)
+      pace.spend(2, onText: element.text)
     }
     // The first element that is refused is named.
     if let place = try firstRepetition(in: wanted, &hashes, identities, pace) {

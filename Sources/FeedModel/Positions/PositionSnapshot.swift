@@ -41,14 +41,24 @@ public final class PositionSnapshot {
   /// The captured value is released after the call of `body`. O(max), with a lookup for each leaf.
   /// - Precondition: `max` is not negative, and `body` does not change the tree.
   public func next(max: Int, _ body: (UInt) -> Void) -> Int {
+    next(max: max) { value in
+      body(value)
+      return false
+    }
+  }
+
+  /// Reads up to `max` items like ``next(max:_:)``, and none after the first one for which `isLast` returns true.
+  public func next(max: Int, upTo isLast: (UInt) -> Bool) -> Int {
     forEachLeaf(max: max) { leaf, range, tree in
-      guard let tree else { return captured.take(range, of: leaf, body) }
+      guard let tree else { return captured.take(range, of: leaf, upTo: isLast) }
       let items = tree.leaves.items(leaf)
       for place in range {
         let value = captured.capture(items[place])
-        body(value)
+        let ends = isLast(value)
         captured.release(value)
+        if ends { return (place + 1, false) }
       }
+      return (range.upperBound, true)
     }
   }
 
@@ -56,33 +66,40 @@ public final class PositionSnapshot {
   /// - Precondition: `max` is not negative.
   public func skip(max: Int) -> Int {
     forEachLeaf(max: max) { leaf, range, tree in
-      if tree == nil { captured.take(range, of: leaf) { _ in } }
+      if tree == nil { return captured.take(range, of: leaf) { _ in false } }
+      return (range.upperBound, true)
     }
   }
 
   /// Advances by up to `max` items, and returns their number. Calls `body` for each leaf with the range of its items, and with
-  /// the tree if they are in it; otherwise they are captured.
-  private func forEachLeaf(max: Int, _ body: (NodeID, Range<Int>, PositionTree?) -> Void) -> Int {
+  /// the tree if they are in it; otherwise they are captured. It returns the end of the items that it took, at least one, and whether
+  /// it goes on.
+  private func forEachLeaf(
+    max: Int, _ body: (NodeID, Range<Int>, PositionTree?) -> (end: Int, goesOn: Bool)
+  ) -> Int {
     precondition(max >= 0, "a negative number of items")
     guard let tree else { return 0 }
     let goal = position + min(max, count - position)
     let start = position
-    while position < goal {
+    var goesOn = true
+    while goesOn && position < goal {
       let leaf = leaves.current
       let isPending = leaves.isPending(leaf)
       let available = isPending ? leaves.itemCount(of: leaf, tree) : captured.count(of: leaf)
       let range = leaves.offset..<min(available, leaves.offset + goal - position)
-      position += range.count
-      body(leaf, range, isPending ? tree : nil)
-      if range.upperBound < available {
-        leaves.offset = range.upperBound
+      let taken = body(leaf, range, isPending ? tree : nil)
+      position += taken.end - range.lowerBound
+      goesOn = taken.goesOn
+      if taken.end < available {
+        leaves.offset = taken.end
       } else {
         if isPending { leaves.setDone(leaf) } else { charge.add(-captured.forget(leaf)) }
         leaves.advance()
       }
     }
+    let read = position - start
     if position == count { cancel() }
-    return goal - start
+    return read
   }
 
   /// Releases the captured items that were not read, and the tree. Later reads return no items.
@@ -182,12 +199,16 @@ private struct CapturedLeaves {
     return bytes
   }
 
-  /// Calls `body` with items of a leaf, and releases them.
-  func take(_ range: Range<Int>, of leaf: NodeID, _ body: (UInt) -> Void) {
-    for item in leaves[leaf]?.items[range] ?? [] {
-      body(item)
-      release(item)
+  /// Calls `isLast` with items of a leaf, and releases them, up to the first one for which it returns true. Returns the end of the
+  /// items that were taken, and whether there was none.
+  func take(_ range: Range<Int>, of leaf: NodeID, upTo isLast: (UInt) -> Bool) -> (end: Int, goesOn: Bool) {
+    guard let items = leaves[leaf]?.items else { preconditionFailure("the leaf is captured") }
+    for place in range {
+      let ends = isLast(items[place])
+      release(items[place])
+      if ends { return (place + 1, false) }
     }
+    return (range.upperBound, true)
   }
 
   /// Forgets a leaf whose items were released. Returns the bytes that were charged for them.

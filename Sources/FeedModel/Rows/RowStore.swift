@@ -306,9 +306,13 @@ final class RowSnapshot: SectionSnapshot {
     (self.rows, self.owner, count) = (rows, owner, rows.count)
   }
 
-  func next(max: Int, _ body: (Row) -> Void) -> Int {
-    rows.next(max: max) { pattern in
-      if let element = ElementText(bitPattern: pattern) { body(Row(element)) }
+  func next(max: Int, bytes: Int, _ body: (Row) -> Void) -> Int {
+    var left = bytes
+    return rows.next(max: max) { pattern in
+      guard let element = ElementText(bitPattern: pattern) else { return false }
+      body(Row(element))
+      left &-= element.text.count
+      return left <= 0
     }
   }
 

@@ -292,20 +292,25 @@ final class SlotsSnapshot: SectionSnapshot {
     for content in contents { content?.charge(to: memory) }
   }
 
-  func next(max: Int, _ body: (Row) -> Void) -> Int {
+  func next(max: Int, bytes: Int, _ body: (Row) -> Void) -> Int {
     let end = min(position + Swift.max(max, 0), count)
     let first = position
-    while position < end {
+    var left = bytes
+    func read(_ row: Row) {
+      body(row)
+      left &-= row.text.count
+    }
+    while position < end && left > 0 {
       let type = layout.item(at: start + position).type
       let name = types?[type].bytes
       if let row = fixed[start + position] {
-        body(Row(element: row.element, type: name ?? own.type(row.type, of: row.element)))
+        read(Row(element: row.element, type: name ?? own.type(row.type, of: row.element)))
       } else {
-        _ = contents[type]?.next(max: 1) { body(Row(element: $0.element, type: name ?? $0.type)) }
+        _ = contents[type]?.next(max: 1) { read(Row(element: $0.element, type: name ?? $0.type)) }
       }
       position += 1
     }
-    return end - first
+    return position - first
   }
 
   func skip(max: Int) -> Int {

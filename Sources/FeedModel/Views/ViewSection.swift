@@ -218,15 +218,17 @@ private final class RetainedRows: SectionSnapshot {
 
   var count: Int { rows.count }
 
-  func next(max: Int, _ body: (Row) -> Void) -> Int {
+  func next(max: Int, bytes: Int, _ body: (Row) -> Void) -> Int {
     let end = min(position + Swift.max(max, 0), count)
     let start = position
-    while position < end {
+    var left = bytes
+    while position < end && left > 0 {
       let row = rows[position]
       body(Row(element: row.text, type: types.type(row.type, of: row.text)))
+      left &-= row.text.text.count
       position += 1
     }
-    return end - start
+    return position - start
   }
 
   func skip(max: Int) -> Int {

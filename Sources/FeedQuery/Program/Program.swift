@@ -153,6 +153,8 @@ final class Pattern: Sendable {
 
   /// The memory of the compiled pattern in bytes, without cached states. Depends only on the syntax.
   var size: Int { 1024 + (isConstant ? constant?.size ?? 0 : Self.largestConstant) }
+  /// The ranges that were put together to its character classes if it is a literal.
+  var ranges: Int { constant?.ranges ?? 0 }
   /// The memory of a pattern that is read from the value, which is kept until the next evaluation.
   private static let largestConstant = 16 << 10
 

@@ -11,6 +11,8 @@ struct ProgramBuilder {
   private(set) var tests: [Test] = []
   private(set) var patterns: [Pattern] = []
   private var patternSize = 0
+  /// The ranges of the character classes of all patterns.
+  private var patternRanges = 0
   /// The largest ``size``. A larger program is refused before it is complete.
   private let largest: Int
 
@@ -158,6 +160,11 @@ extension ProgramBuilder {
       pattern = Pattern(isWhole: syntax.isWhole)
     }
     patternSize += pattern.size
+    patternRanges += pattern.ranges
+    guard patternRanges <= QueryLimits.regexpRanges else {
+      let message = "the regular expressions have too many different character classes; use fewer or smaller ones"
+      throw QueryError(offset: syntax.patternOffset, message: message)
+    }
     let index = Self.append(pattern, to: &patterns)
     return .pattern(index, value: try add(syntax.value), pattern: try add(syntax.pattern))
   }

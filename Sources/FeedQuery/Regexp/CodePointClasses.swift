@@ -87,7 +87,7 @@ struct CodePointClasses: Sendable {
       }
       guard start <= CodePointSet.last else { break }
       work += active.count + 1
-      guard work <= QueryLimits.regexpClassWork, known.count < Int(UInt16.max) else { throw Self.tooMany }
+      guard work <= QueryLimits.regexpClassWork, known.count < Int(UInt16.max) else { throw .tooManyClasses }
       let signature = active.sorted()
       let next = UInt16(known.count)
       let number = known[signature] ?? next
@@ -100,10 +100,6 @@ struct CodePointClasses: Sendable {
     }
     ascii = (0..<128).map { search(UInt32($0)) }
   }
-
-  private static let tooMany = RegexpFailure.limit(
-    QueryError(offset: 0, message: "the expression has too many different character classes; use fewer or smaller ones")
-  )
 
   private typealias Edge = (codePoint: UInt32, set: Int32, begins: Bool)
 

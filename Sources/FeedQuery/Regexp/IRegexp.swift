@@ -39,12 +39,17 @@ final class RegexpMatcher: Sendable {
   /// The memory of the program in bytes.
   let size: Int
 
+  /// The ranges that were put together to its character classes.
+  let ranges: Int
+
   init(parsing text: String) throws(RegexpFailure) {
-    let program = try RegexpProgram(try RegexpParser.parse(text))
+    var parsed = 0
+    let program = try RegexpProgram(try RegexpParser.parse(text, ranges: &parsed))
+    ranges = parsed
     cost = (program.instructions.count + program.classes.starts.count + program.classes.work) >> 3
     instructionCount = program.instructions.count
-    let ranges = program.sets.reduce(0) { $0 + $1.ranges.count }
-    size = 16 * (program.instructions.count + program.classes.starts.count) + 8 * ranges
+    let kept = program.sets.reduce(0) { $0 + $1.ranges.count }
+    size = 16 * (program.instructions.count + program.classes.starts.count) + 8 * kept
     states = RegexpStates(program)
   }
 
@@ -312,6 +317,11 @@ enum RegexpFailure: Error {
     let limit = grouped(QueryLimits.regexpInstructions)
     let message = "the expression is too large (more than \(limit) instructions); repeat less or shorten it"
     return .limit(QueryError(offset: offset, message: message))
+  }
+
+  static var tooManyClasses: RegexpFailure {
+    let message = "the expression has too many different character classes; use fewer or smaller ones"
+    return .limit(QueryError(offset: 0, message: message))
   }
 
   var error: QueryError {

@@ -11,11 +11,15 @@ struct RegexpParser {
   private var nesting = 0
   /// The number of atoms read so far.
   private var atoms = 0
+  /// The number of ranges that were put together so far.
+  private var ranges = 0
 
-  static func parse(_ text: String) throws(RegexpFailure) -> RegexpSyntax {
+  /// Parses an expression. Adds the ranges that were put together to `ranges`.
+  static func parse(_ text: String, ranges: inout Int) throws(RegexpFailure) -> RegexpSyntax {
     let cursor: TextCursor
     do { cursor = try TextCursor(text) } catch { throw .limit(error) }
     var parser = RegexpParser(cursor: cursor)
+    defer { ranges += parser.ranges }
     let syntax = try parser.alternatives()
     guard parser.cursor.isAtEnd else { throw parser.error("unmatched `)`; write `\\)`") }
     return syntax
@@ -67,6 +71,12 @@ struct RegexpParser {
     let inner = try alternatives()
     guard cursor.consume(")") else { throw error(at: open, "this `(` is not closed; add `)`") }
     return inner
+  }
+
+  /// Counts ranges that will be put together. Their number is not bounded by the number of atoms, nor by the length of the text.
+  private mutating func count(ranges more: Int) throws(RegexpFailure) {
+    ranges += more
+    guard ranges <= QueryLimits.regexpRanges else { throw .tooManyClasses }
   }
 
   private func error(at offset: Int? = nil, _ message: String) -> RegexpFailure {
@@ -161,15 +171,17 @@ extension RegexpParser {
     }
     guard !ranges.isEmpty else { throw error(at: open, "the class is empty; put a character between `[` and `]`") }
     let set = CodePointSet(union: ranges)
-    return isNegated ? set.complement : set
+    return isNegated ? try complement(of: set) : set
   }
 
   /// Parses a character, a range or a category in a class.
   private mutating func member(into ranges: inout [ClosedRange<UInt32>]) throws(RegexpFailure) {
+    try count(ranges: 1)
     let start = cursor.offset
     let first: UInt32
     switch try classItem() {
     case .category(let set):
+      try count(ranges: set.ranges.count)
       ranges.append(contentsOf: set.ranges)
       return
     case .character(let codePoint): first = codePoint
@@ -243,6 +255,11 @@ extension RegexpParser {
     guard let set = GeneralCategories.shared.set(name) else {
       throw error(at: nameStart, "`\(name)` is not a general category; write one such as `L`, `Lu` or `Nd`")
     }
-    return isNegated ? set.complement : set
+    return isNegated ? try complement(of: set) : set
+  }
+
+  private mutating func complement(of set: CodePointSet) throws(RegexpFailure) -> CodePointSet {
+    try count(ranges: set.ranges.count)
+    return set.complement
   }
 }

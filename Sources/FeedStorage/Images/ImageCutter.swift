@@ -68,10 +68,8 @@ struct ImageCutter: ~Copyable {
 
   /// Reads more rows of a section, and their elements that were not read yet. Returns false at the end of the section.
   private mutating func readRows(of section: SectionSnapshot, _ index: Int, into part: ImagePart) -> Bool {
-    // Element sizes differ by a factor of thousands, so the step adapts to the sizes just read.
-    let average = part.items.isEmpty ? 1024 : max(part.byteCount / part.items.count, 32)
-    let step = max(1, min(Self.rowsPerStep, (ImagePart.size - part.byteCount) / average))
-    let count = section.next(max: step) { row in
+    // Nothing is read after an element that fills the part: the next ones may be thousands of times as long.
+    let count = section.next(max: Self.rowsPerStep, bytes: max(1, ImagePart.size - part.byteCount)) { row in
       chunk.append(number(of: row.element, in: part))
     }
     if chunk.count >= Self.rowsPerChunk || count == 0 { chunk.flush(section: index, into: part) }

@@ -171,6 +171,29 @@ import Testing
     }
   }
 
+  /// A short row may be followed by very long ones, which nobody has room for.
+  @Test func nothingIsReadAfterALongRow() throws {
+    let harness = EngineHarness()
+    let client = harness.connect()
+    for definition in [
+      #"{"feed":"a","kind":"array"}"#, #"{"feed":"v","kind":"view","of":"a"}"#,
+      #"{"feed":"s","kind":"slots","contents":{"x":"a"},"pattern":["x"]}"#,
+      #"{"feed":"p","kind":"composed","children":["a"]}"#,
+    ] { _ = harness.ask(client, "define", definition) }
+    let long = "\"" + String(repeating: "x", count: 1000) + "\""
+    _ = harness.ask(client, "insert", #"{"feed":"a","elements":[1,2,\#(long),3,\#(long),\#(long),4,5]}"#)
+    for name in ["a", "v", "s", "p"] {
+      for changes in [false, true] {
+        let snapshot = try harness.engine.catalog.feed(named: name).makeSnapshot()
+        // The rest is then read from captured rows.
+        if changes { _ = harness.ask(client, "replace", #"{"feed":"a","at":[0],"elements":[9]}"#) }
+        var counts: [Int] = []
+        while counts.last != 0 { counts.append(snapshot.next(max: 16, bytes: 500) { _ in }) }
+        expectEqual(counts, [3, 2, 1, 2, 0], "\(name)")
+      }
+    }
+  }
+
   /// The sections are cut at each place, however little work a turn does.
   @Test(arguments: 1...5)
   func smallPartsHaveTheSameBytes(budget: Int) throws {

@@ -100,6 +100,24 @@ import Testing
     #expect(isSame)
   }
 
+  @Test("a delete yields while it finds the elements of an array that it names", arguments: Log.allCases)
+  func identitiesToDelete(_ log: Log) {
+    let harness = Self.harness(log)
+    let (writer, reader) = (harness.connect(), harness.connect())
+    _ = harness.ask(writer, "define", #"{"feed":"list","kind":"array","id":"$.id"}"#)
+    _ = harness.ask(writer, "update", #"{"feed":"list","elements":\#(Self.elements(0..<5))}"#)
+    let ids = ([3, 1, 3] + (100..<160)).map(String.init).joined(separator: ",")
+    harness.supply(writer, Self.request("delete", #"{"feed":"list","ids":[\#(ids)]}"#))
+    var pings = 0
+    let turns = Self.turns(harness, until: writer) { _ in
+      harness.supply(reader, Self.request("ping"))
+      pings += harness.take(reader).count
+    }
+    #expect(turns > 60 && pings > 60)
+    harness.turn()
+    expectEqual(Self.value(harness.take(writer))?["result"]?["deleted"]?.text, "[[0,1],[0,3]]")
+  }
+
   @Test("removed feeds are freed in several turns, and others are read meanwhile", arguments: Log.allCases)
   func removedFeeds(_ log: Log) {
     struct Removed {

@@ -11,13 +11,17 @@ import Testing
     let expected: [UInt]
     var read: [UInt] = []
 
-    mutating func advance(_ max: Int, _ captures: Captures) -> Int {
+    /// Reads up to `max` items, and none after one that is a multiple of `stop`.
+    mutating func advance(_ max: Int, _ captures: Captures, stop: UInt = .max) -> Int {
       var values: [UInt] = []
       let count = snapshot.next(max: max) { payload in
         #expect((captures.held[payload] ?? 0) > 0)
         values.append(payload)
+        return payload % stop == 0
       }
-      #expect(count == values.count && count <= max)
+      #expect(count == values.count && count <= max && values.dropLast().allSatisfy { $0 % stop > 0 })
+      let isStopped = values.last.map { $0 % stop == 0 } ?? false
+      #expect(isStopped || count == min(max, expected.count - read.count))
       read += values
       #expect(snapshot.position == read.count && snapshot.count == expected.count)
       return count
@@ -84,7 +88,7 @@ import Testing
         if readings.isEmpty { continue }
         let index = Int.random(in: 0..<readings.count, using: &random)
         let most = Int.random(in: 0...9, using: &random)
-        let count = step % 5 == 0 ? readings[index].skip(most) : readings[index].advance(most, captures)
+        let count = step % 5 == 0 ? readings[index].skip(most) : readings[index].advance(most, captures, stop: 3)
         let reading = readings[index]
         expectEqual(reading.read, Array(reading.expected.prefix(reading.read.count)), "seed \(seed) step \(step)")
         if reading.read.count == reading.expected.count || count == 0 && step % 7 == 0 { readings.remove(at: index) }
@@ -99,7 +103,7 @@ import Testing
       }
     }
     for index in readings.indices {
-      while readings[index].advance(7, captures) > 0 {}
+      while readings[index].advance(7, captures, stop: 5) > 0 {}
       expectEqual(readings[index].read, readings[index].expected, "seed \(seed)")
     }
     readings = []
@@ -133,7 +137,7 @@ import Testing
           default: model.tree.contentWillChange(of: item)
           }
           captures.elements[way == 0 ? model.items[row] : item] = 99
-          while reading.advance(2, captures) > 0 { if skips { _ = reading.skip(3) } }
+          while reading.advance(3, captures, stop: 4) > 0 { if skips { _ = reading.skip(3) } }
           expectEqual(reading.read, reading.expected, "position \(position), row \(row), way \(way)")
           #expect(captures.held.isEmpty)
         }

@@ -36,6 +36,28 @@ struct DeletedIdentityTests {
     harness.engine.sessions.all.filter { $0.peer.uid == uid }.map(\.snapshots.bytes).filter { $0 > 0 }
   }
 
+  @Test("the identities that a turn reads are part of the share of their user")
+  func identitiesOfManyFeedsAreReadInSeveralTurns() {
+    let client = harness.connect()
+    let elements = (0..<4000).map { #"{"id":\#($0)}"# }.joined(separator: ",")
+    let names = (0..<12).map { "a\($0)" }
+    for name in names {
+      _ = harness.ask(writer, "define", #"{"feed":"\#(name)","kind":"array","id":"$.id"}"#)
+      _ = harness.ask(writer, "set", #"{"feed":"\#(name)","elements":[\#(elements)]}"#)
+    }
+    for name in names {
+      harness.supply(
+        client,
+        EngineHarness.frame(
+          #"{"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"\#(name)","ids":true,"initial":false}}"#))
+    }
+    harness.turnOnce()
+    let first = harness.take(client).count
+    #expect(first > 0 && first < 8)
+    harness.turn()
+    expectEqual(first + harness.take(client).count, 12)
+  }
+
   @Test("each user is charged once for the identities of a feed, whoever of them watches")
   func identitiesAreChargedOncePerUser() throws {
     let elements = (0..<500).map { #"{"id":"identity \#($0)"}"# }.joined(separator: ",")

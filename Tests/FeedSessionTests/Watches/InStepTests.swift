@@ -39,6 +39,24 @@ import Testing
     return "\(value["method"]?.string ?? "") \(params?["from"]?.int ?? 0)-\(params?["revision"]?.int ?? 0)"
   }
 
+  /// The memory of a feed's deltas counts for nobody, and there may be as many watched feeds as a user likes.
+  @Test func fewFeedsKeepTheMemoryOfTheirDeltas() throws {
+    let id = harness.connect()
+    let names = (0..<2 * KeptBuffers.most).map { "f\($0)" }
+    let long = String(repeating: "x", count: 5000)
+    for name in names {
+      _ = harness.ask(id, "define", #"{"feed":"\#(name)","kind":"single"}"#)
+      _ = harness.ask(id, "watch", #"{"feed":"\#(name)"}"#)
+    }
+    for round in 0..<3 {
+      for name in names { _ = harness.ask(id, "put", #"{"feed":"\#(name)","element":"\#(long)\#(round)"}"#) }
+    }
+    let capacities = try names.map { name in
+      try harness.engine.catalog.feed(named: name).watching?.buffer.bytes.capacity ?? 0
+    }
+    expectEqual(capacities.count { $0 > KeptBuffers.little }, KeptBuffers.most)
+  }
+
   @Test func answerFollowsTheDeltasBeforeIt() {
     let id = connectWatching()
     let revision = Int(harness.engine.catalog.revision)

@@ -112,6 +112,52 @@ import Testing
     #expect(!frames.contains { $0.json?["method"]?.string == "selection" })
   }
 
+  /// A watcher that does not read is told the last selection when it reads again, and nothing else. It resumed from after the last
+  /// change of the feed.
+  @Test func fullConnectionIsToldTheLastSelection() {
+    let long = String(repeating: "x", count: 6000)
+    _ = harness.ask(pusher, "define", #"{"feed":"b","kind":"array"}"#)
+    _ = harness.ask(pusher, "insert", #"{"feed":"b","element":"\#(long)"}"#)
+    _ = harness.ask(watcher, "watch", #"{"feed":"a","since":{"epoch":"test","revision":4}}"#)
+    harness.stopped = [watcher]
+    _ = harness.ask(watcher, "get", #"{"feed":"b","at":[0,0]}"#)
+    select(0)
+    select(1)
+    harness.resume(watcher)
+    expectEqual(told(harness.take(watcher)), ["selection [[0,0],[0,1]]"])
+    select(2)
+    expectEqual(told(harness.take(watcher)), ["selection [[0,0],[0,1],[0,2]]"])
+  }
+
+  /// A long selection is encoded once for all watchers, whether they share deltas or not.
+  @Test func watchersShareTheSelection() {
+    let harness = EngineHarness()
+    let pusher = harness.connect(uid: 2000)
+    let watchers = (0..<8).map { _ in harness.connect() }
+    _ = harness.ask(pusher, "define", #"{"feed":"a","kind":"array"}"#)
+    let rows = 5000
+    _ = harness.ask(
+      pusher, "set", #"{"feed":"a","elements":[\#((0..<rows).map(String.init).joined(separator: ","))]}"#)
+    for (place, watcher) in watchers.enumerated() {
+      let throttle = place % 2 == 0 ? 0 : 60_000
+      _ = harness.ask(watcher, "watch", #"{"feed":"a","initial":false,"throttle":\#(throttle)}"#)
+    }
+    harness.stopped = Set(watchers)
+    let before = harness.engine.sessions.quotas.bytes(of: 1000)
+    _ = harness.ask(pusher, "select", #"{"feed":"a","all":true}"#)
+    let held = harness.engine.sessions.quotas.bytes(of: 1000) - before
+    var lengths: Set<Int> = []
+    for watcher in watchers {
+      harness.resume(watcher)
+      let frames = harness.take(watcher)
+      expectEqual(frames.map { $0.json?["params"]?["selected"]?.items.count }, [rows])
+      lengths.formUnion(frames.map(\.utf8.count))
+    }
+    expectEqual(lengths.count, 1)
+    #expect(held > 0 && held < 2 * (lengths.first ?? 0))
+    expectEqual(harness.engine.sessions.quotas.bytes(of: 1000), before)
+  }
+
   /// Several rows where one may be selected, in the feed itself and in one that shows it.
   @Test(arguments: ["a", "p"]) func errorNamesTheParameterThatNamesTheRows(_ feed: String) {
     _ = harness.ask(pusher, "define", #"{"feed":"a","kind":"array","multiple":false,"replace":true}"#)
