@@ -61,6 +61,24 @@ extension Catalog {
     commit.publisher.open(feed.number)
   }
 
+  /// The definitions to apply before several others, so that these can remove bins which feeds among them still show: the present ones
+  /// of such feeds, without these bins.
+  public func detachments(before definitions: [FeedDefinition]) -> [FeedDefinition] {
+    var leaving: Set<String> = []
+    for definition in definitions {
+      guard case .collection(let content) = definition.content else { continue }
+      leaving.formUnion(table.byName[definition.name]?.kind.bins.map(\.name) ?? [])
+      leaving.subtract(content.feeds.map { "\(definition.name)/\($0.name)" })
+    }
+    if leaving.isEmpty { return [] }
+    return definitions.compactMap { definition in
+      guard let present = table.byName[definition.name]?.definition else { return nil }
+      let kept = Set(definition.content.shown)
+      let gone = present.content.shown.filter { leaving.contains($0) && !kept.contains($0) }
+      return gone.isEmpty ? nil : present.hiding(Set(gone))
+    }
+  }
+
   func setGone(_ feed: Feed) {
     feed.setGone(true)
     table.release(feed)
@@ -205,5 +223,34 @@ extension Catalog {
     return SlotsPlan(
       slots, contents: Dictionary(uniqueKeysWithValues: zip(slots.contents.map(\.type.exact), contents)),
       following: followed)
+  }
+}
+
+extension FeedDefinition {
+  /// The same without some of the feeds that it shows. A view, which must show one, shows `$feeds`.
+  fileprivate func hiding(_ names: Set<String>) -> FeedDefinition {
+    let kept = content.shown.filter { !names.contains($0) }
+    let rest: Content
+    switch content {
+    case .composed: rest = .composed(children: kept)
+    case .segmented(let children, let current):
+      let active = children.indices.contains(current) ? kept.firstIndex(of: children[current]) : nil
+      rest = .segmented(children: kept, current: active ?? -1)
+    case .slots(let slots): rest = .slots(slots.hiding(names))
+    case .view:
+      let window = ViewWindow(offset: 0, limit: nil)
+      rest = .view(ViewDefinition(of: FeedName.feeds, filter: nil, sort: [], window: window))
+    case .collection, .list, .managed: rest = content
+    }
+    return FeedDefinition(name: name, content: rest, behaviours: behaviours)
+  }
+}
+
+extension SlotsDefinition {
+  fileprivate func hiding(_ names: Set<String>) -> SlotsDefinition {
+    let kept = contents.filter { !names.contains($0.feed) }
+    return SlotsDefinition(
+      contents: kept, pattern: pattern, repeatables: repeatables, header: header, defaultType: defaultType,
+      fixed: fixed, types: types)
   }
 }
