@@ -10,7 +10,7 @@ extension Catalog {
   public func define(_ definition: FeedDefinition, replace: Bool, by owner: UInt32? = nil) throws(FeedError) {
     commit.startOperation()
     guard let known = table.byName[definition.name] else { return try add(definition, by: owner) }
-    if known.definition == definition || !replace && known.given == definition { return }
+    if isSame(known.definition, definition) || !replace && isSame(known.given, definition) { return }
     guard replace else {
       throw .definitionConflict(
         feed: definition.name,
@@ -28,6 +28,16 @@ extension Catalog {
       known.setDefinitionBytes(former.2)
     }
     try commit.relist(known)
+  }
+
+  /// Whether definitions are equal. The members of an object have no order, but by rules before 5 that of `contents` counts.
+  private func isSame(_ known: FeedDefinition?, _ other: FeedDefinition) -> Bool {
+    if known == other { return true }
+    guard commit.rules >= 5, let known, case .slots(let slots) = known.content, case .slots(let others) = other.content,
+      slots.contents.count == others.contents.count
+    else { return false }
+    let ordered = FeedDefinition.Content.slots(others.ordered(like: slots))
+    return known == FeedDefinition(name: other.name, content: ordered, behaviours: other.behaviours)
   }
 
   /// Removes a feed with all its rows. Its watchers receive the deletion of all sections.
@@ -248,9 +258,18 @@ extension FeedDefinition {
 
 extension SlotsDefinition {
   fileprivate func hiding(_ names: Set<String>) -> SlotsDefinition {
-    let kept = contents.filter { !names.contains($0.feed) }
-    return SlotsDefinition(
-      contents: kept, pattern: pattern, repeatables: repeatables, header: header, defaultType: defaultType,
+    replacing(contents: contents.filter { !names.contains($0.feed) })
+  }
+
+  /// The same with the contents of types that `other` has too in its order, and without others.
+  fileprivate func ordered(like other: SlotsDefinition) -> SlotsDefinition {
+    let feeds = Dictionary(uniqueKeysWithValues: contents.map { ($0.type.exact, $0) })
+    return replacing(contents: other.contents.compactMap { feeds[$0.type.exact] })
+  }
+
+  private func replacing(contents: [Content]) -> SlotsDefinition {
+    SlotsDefinition(
+      contents: contents, pattern: pattern, repeatables: repeatables, header: header, defaultType: defaultType,
       fixed: fixed, types: types)
   }
 }
