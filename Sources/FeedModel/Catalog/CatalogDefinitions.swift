@@ -40,6 +40,13 @@ extension Catalog {
     return known == FeedDefinition(name: other.name, content: ordered, behaviours: other.behaviours)
   }
 
+  /// Records the definition that the configuration gave a feed, after the commit. `define` does not if the feed was like that already:
+  /// the next start would take what clients change later for another definition in the file. By rules before 5, it does.
+  public func didGive(_ definition: FeedDefinition) {
+    guard commit.rules >= 5, let feed = table.byName[definition.name] else { return }
+    feed.setDefinition(feed.behaviours, given: definition)
+  }
+
   /// Removes a feed with all its rows. Its watchers receive the deletion of all sections.
   /// - Throws: `unknownFeed`, `wrongKind` for a bin, `definitionConflict` if another feed shows it.
   public func undefine(_ name: String) throws(FeedError) {
