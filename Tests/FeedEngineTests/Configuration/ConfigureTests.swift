@@ -269,6 +269,10 @@ struct ConfigureTests {
         "1:44: feeds[1]: its kind is array"
       ),
       (
+        #"{"feeds": [{"feed": "people", "kind": "single"}, {"feed": "list", "kind": "array"}]}"#,
+        "its kind is managed; let feedd read its file again without it before you define it as single"
+      ),
+      (
         #"{"feeds": [{"feed": "c", "kind": "composed", "children": ["none"]}]}"#,
         #"feeds[0]: shows "none", which neither"#
       ),
