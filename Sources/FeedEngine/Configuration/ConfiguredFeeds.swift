@@ -151,18 +151,24 @@ extension Engine {
   /// Returns the definitions in an order in which they can be applied one after the other.
   ///
   /// The order of the configuration fails if a feed may show more only after another one shows less. A definition that exceeds a
-  /// limit is tried again behind all others.
+  /// limit, or conflicts with a feed as it is, is tried again behind all others. Feeds that show a bin which another definition
+  /// removes are redefined without it first: the new definition may show a bin that this other one adds.
   private func findOrder(
     of entries: [Configuration.Entry], undefining names: [String]
   ) throws(ConfigurationError) -> [Configuration.Entry] {
+    let places = Dictionary(uniqueKeysWithValues: entries.map { ($0.definition.name, $0.place) })
+    let detached = catalog.detachments(before: entries.map(\.definition)).compactMap { definition in
+      places[definition.name].map { Configuration.Entry(definition: definition, place: $0) }
+    }
     var order = entries
     var failure: ConfigurationError?
     for _ in 0..<Self.maxOrders {
-      guard let (index, error) = try rehearse(order, undefining: names) else { return order }
-      let first = failure ?? ConfigurationError(order[index].place, error.reason)
+      let all = detached + order
+      guard let (index, error) = try rehearse(all, undefining: names) else { return all }
+      let first = failure ?? ConfigurationError(all[index].place, error.reason)
       failure = first
-      guard case .limitExceeded = error, index + 1 < order.count else { throw first }
-      order.append(order.remove(at: index))
+      guard error.mayDependOnOrder, index >= detached.count, index + 1 < all.count else { throw first }
+      order.append(order.remove(at: index - detached.count))
     }
     if let failure { throw failure }
     return order
@@ -192,6 +198,16 @@ extension Engine {
       }
     }
     return nil
+  }
+}
+
+extension FeedError {
+  /// Whether a definition with this error may be applied after others.
+  fileprivate var mayDependOnOrder: Bool {
+    switch self {
+    case .limitExceeded, .definitionConflict: true
+    default: false
+    }
   }
 }
 

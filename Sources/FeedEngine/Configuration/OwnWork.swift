@@ -126,6 +126,7 @@ extension Engine {
       }
       if isOwn { ownWork.didConfigure(nil) }
       if catalog.finish(to: self) { status.counters.commits &+= 1 }
+      for definition in definitions { catalog.didGive(definition) }
     }
   }
 

@@ -310,9 +310,10 @@ struct Completion: ~Copyable {
   /// Ends the request that took several turns. Until now it was in the line of its connection, so that later requests
   /// waited.
   private mutating func didFinishLong(_ entry: RequestBatch.Entry, _ dispatcher: inout Dispatcher) {
-    if entry.kind == .internal { return }
     engine.charge(-workMemory, forRequestsOf: entry.session)
     workMemory = 0
+    // It was in no line, and what it needed was charged to nobody.
+    if entry.kind == .internal { return }
     remove(entry)
     if let session = engine.sessions[entry.session] { finishRequests(of: session) }
   }

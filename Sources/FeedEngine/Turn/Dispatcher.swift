@@ -179,6 +179,7 @@ struct Dispatcher: ~Copyable {
         (method, request) = try engine.decode(message, id: &id)
         if method == .update { session.last.form.follow(message, request) }
       }
+      if engine.longWork.isExclusive, engine.mustWait(method, request, of: session) { return postpone(session) }
       var check = checked
       if engine.access.isRestricted || method.mayDefine {
         check.beginRest()
@@ -186,9 +187,6 @@ struct Dispatcher: ~Copyable {
       }
       // A peer that stopped reading gets no answers. Its requests that change feeds are still executed.
       if session.input.isDeaf && !method.isLogged { return true }
-      if engine.longWork.isExclusive && session.line.isEmpty && !engine.isReadable(method, request) {
-        return postpone(session)
-      }
       if engine.outbox.shares.isUsedUp(by: session.peer.uid) && method.readsFeeds && session.line.array == nil {
         engine.sessions.addResumable(session, isLast: hasRead)
         return deferRequest(of: session)

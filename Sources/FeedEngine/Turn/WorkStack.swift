@@ -235,9 +235,17 @@ final class LongWork {
 }
 
 extension Engine {
+  /// Whether a request waits until feeds are not half changed: it may read them when it is decoded, or the access rules depend on what
+  /// they show.
+  func mustWait(_ method: Method, _ request: Request, of session: Session) -> Bool {
+    let isRestricted = access.isRestricted && !access.isPrivileged(session.peer)
+    if isRestricted && method.isLogged { return true }
+    return (isRestricted || session.line.isEmpty) && !isReadable(method, request)
+  }
+
   /// Whether a request that is first in its line can be decoded, and executed if it only reads, while feeds are half
   /// changed.
-  func isReadable(_ method: Method, _ request: Request) -> Bool {
+  private func isReadable(_ method: Method, _ request: Request) -> Bool {
     switch method {
     case .ping, .hello: true
     case .get, .range, .selected: feed(named: request.params?.member("feed")).map(commit.long.isReadable) ?? false

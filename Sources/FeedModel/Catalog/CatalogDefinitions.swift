@@ -10,7 +10,7 @@ extension Catalog {
   public func define(_ definition: FeedDefinition, replace: Bool, by owner: UInt32? = nil) throws(FeedError) {
     commit.startOperation()
     guard let known = table.byName[definition.name] else { return try add(definition, by: owner) }
-    if known.definition == definition || !replace && known.given == definition { return }
+    if isSame(known.definition, definition) || !replace && isSame(known.given, definition) { return }
     guard replace else {
       throw .definitionConflict(
         feed: definition.name,
@@ -28,6 +28,23 @@ extension Catalog {
       known.setDefinitionBytes(former.2)
     }
     try commit.relist(known)
+  }
+
+  /// Whether definitions are equal. The members of an object have no order, but by rules before 5 that of `contents` counts.
+  private func isSame(_ known: FeedDefinition?, _ other: FeedDefinition) -> Bool {
+    if known == other { return true }
+    guard commit.rules >= 5, let known, case .slots(let slots) = known.content, case .slots(let others) = other.content,
+      slots.contents.count == others.contents.count
+    else { return false }
+    let ordered = FeedDefinition.Content.slots(others.ordered(like: slots))
+    return known == FeedDefinition(name: other.name, content: ordered, behaviours: other.behaviours)
+  }
+
+  /// Records the definition that the configuration gave a feed, after the commit. `define` does not if the feed was like that already:
+  /// the next start would take what clients change later for another definition in the file. By rules before 5, it does.
+  public func didGive(_ definition: FeedDefinition) {
+    guard commit.rules >= 5, let feed = table.byName[definition.name] else { return }
+    feed.setDefinition(feed.behaviours, given: definition)
   }
 
   /// Removes a feed with all its rows. Its watchers receive the deletion of all sections.
@@ -59,6 +76,24 @@ extension Catalog {
     try commit.relist(feed)
     // A feed without sections has an empty change. Its watchers are still notified that it ended.
     commit.publisher.open(feed.number)
+  }
+
+  /// The definitions to apply before several others, so that these can remove bins which feeds among them still show: the present ones
+  /// of such feeds, without these bins.
+  public func detachments(before definitions: [FeedDefinition]) -> [FeedDefinition] {
+    var leaving: Set<String> = []
+    for definition in definitions {
+      guard case .collection(let content) = definition.content else { continue }
+      leaving.formUnion(table.byName[definition.name]?.kind.bins.map(\.name) ?? [])
+      leaving.subtract(content.feeds.map { "\(definition.name)/\($0.name)" })
+    }
+    if leaving.isEmpty { return [] }
+    return definitions.compactMap { definition in
+      guard let present = table.byName[definition.name]?.definition else { return nil }
+      let kept = Set(definition.content.shown)
+      let gone = present.content.shown.filter { leaving.contains($0) && !kept.contains($0) }
+      return gone.isEmpty ? nil : present.hiding(Set(gone))
+    }
   }
 
   func setGone(_ feed: Feed) {
@@ -205,5 +240,43 @@ extension Catalog {
     return SlotsPlan(
       slots, contents: Dictionary(uniqueKeysWithValues: zip(slots.contents.map(\.type.exact), contents)),
       following: followed)
+  }
+}
+
+extension FeedDefinition {
+  /// The same without some of the feeds that it shows. A view, which must show one, shows `$feeds`.
+  fileprivate func hiding(_ names: Set<String>) -> FeedDefinition {
+    let kept = content.shown.filter { !names.contains($0) }
+    let rest: Content
+    switch content {
+    case .composed: rest = .composed(children: kept)
+    case .segmented(let children, let current):
+      let active = children.indices.contains(current) ? kept.firstIndex(of: children[current]) : nil
+      rest = .segmented(children: kept, current: active ?? -1)
+    case .slots(let slots): rest = .slots(slots.hiding(names))
+    case .view:
+      let window = ViewWindow(offset: 0, limit: nil)
+      rest = .view(ViewDefinition(of: FeedName.feeds, filter: nil, sort: [], window: window))
+    case .collection, .list, .managed: rest = content
+    }
+    return FeedDefinition(name: name, content: rest, behaviours: behaviours)
+  }
+}
+
+extension SlotsDefinition {
+  fileprivate func hiding(_ names: Set<String>) -> SlotsDefinition {
+    replacing(contents: contents.filter { !names.contains($0.feed) })
+  }
+
+  /// The same with the contents of types that `other` has too in its order, and without others.
+  fileprivate func ordered(like other: SlotsDefinition) -> SlotsDefinition {
+    let feeds = Dictionary(uniqueKeysWithValues: contents.map { ($0.type.exact, $0) })
+    return replacing(contents: other.contents.compactMap { feeds[$0.type.exact] })
+  }
+
+  private func replacing(contents: [Content]) -> SlotsDefinition {
+    SlotsDefinition(
+      contents: contents, pattern: pattern, repeatables: repeatables, header: header, defaultType: defaultType,
+      fixed: fixed, types: types)
   }
 }

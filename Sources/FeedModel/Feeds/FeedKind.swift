@@ -91,8 +91,9 @@ extension DerivedKind where Self: SingleSectionKind {
 
 extension FeedKind {
   func conflict(of feed: Feed, with definition: FeedDefinition) -> FeedError {
-    .definitionConflict(
+    let advice = self is ManagedKind ? "let feedd read its file again without it" : "undefine it"
+    return .definitionConflict(
       feed: definition.name,
-      reason: "its kind is \(wireName); undefine it before you define it as \(definition.kind)")
+      reason: "its kind is \(wireName); \(advice) before you define it as \(definition.kind)")
   }
 }

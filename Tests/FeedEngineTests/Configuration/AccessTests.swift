@@ -245,4 +245,36 @@ struct AccessTests {
   func patternsMatchFeedNames(pattern: String, name: String, matches: Bool) {
     expectEqual(NamePattern(pattern).matches(feed: name), matches)
   }
+
+  /// A request that is refused later must not change, before its end, what others may read.
+  @Test(arguments: SlicedRequestTests.Log.allCases)
+  func rulesDoNotFollowHalfChangedFeeds(_ log: SlicedRequestTests.Log) throws {
+    let harness = SlicedRequestTests.harness(log)
+    let (owner, reader) = (harness.connect(uid: 0), harness.connect(uid: 7))
+    for name in ["shown", "hidden", "own"] { _ = harness.ask(owner, "define", #"{"feed":"\#(name)","kind":"single"}"#) }
+    _ = harness.ask(owner, "define", #"{"feed":"home","kind":"composed","children":["shown"]}"#)
+    SlicedRequestTests.fill(harness, owner)
+    try harness.configure(
+      #"{"access":[{"feeds":["home","shown"],"allow":"read"},{"uid":7,"feeds":"own","allow":"write"}]}"#)
+    let operations = [
+      #"{"method":"insertChild","params":{"feed":"home","child":"hidden"}}"#,
+      #"{"method":"update","params":{"feed":"c","elements":\#(SlicedRequestTests.elements(0..<60, 1))}}"#,
+      #"{"method":"removeChild","params":{"feed":"home","child":"none"}}"#,
+    ].joined(separator: ",")
+    harness.supply(owner, SlicedRequestTests.request("transaction", #"{"ops":[\#(operations)]}"#))
+    var exclusiveTurns = 0
+    _ = SlicedRequestTests.turns(harness, until: owner) { _ in
+      guard harness.isExclusive else { return }
+      exclusiveTurns += 1
+      guard exclusiveTurns == 5 else { return }
+      harness.supply(reader, SlicedRequestTests.request("get", #"{"feed":"home","at":[0,0]}"#))
+      harness.supply(
+        reader,
+        SlicedRequestTests.request("put", #"{"feed":"own","element":1,"if":{"feed":"home","revision":99}}"#, id: 2))
+    }
+    harness.turn()
+    #expect(exclusiveTurns > 5)
+    expectEqual(harness.take(owner).map { $0.json?.errorCode }, [-32000])
+    expectEqual(harness.take(reader).map { $0.json?.errorCode }, [nil, -32009])
+  }
 }

@@ -228,6 +228,26 @@ struct ConfigureTests {
     expectEqual(harness.engine.catalog.revision, revision)
   }
 
+  @Test("a start keeps what clients changed since the file got the definition that a feed had already")
+  func givenAgain() throws {
+    let harness = EngineHarness(isDurable: true)
+    func file(_ current: Int) -> String {
+      #"{"feeds": [{"feed": "a", "kind": "array"}, {"feed": "b", "kind": "array"}, "#
+        + #"{"feed": "tabs", "kind": "segmented", "children": ["a", "b"], "current": \#(current)}]}"#
+    }
+    try harness.configure(file(0))
+    let client = harness.connect()
+    _ = harness.ask(client, "activate", #"{"feed":"tabs","child":1}"#)
+    let revision = harness.engine.catalog.revision
+    try expectEqual(harness.configure(file(1)).redefined, ["tabs"])
+    expectEqual(harness.engine.catalog.revision, revision)
+    _ = harness.ask(client, "activate", #"{"feed":"tabs","child":0}"#)
+    let next = EngineHarness(isDurable: true)
+    for batch in harness.stored { try next.engine.replay(batch) }
+    try expectEqual(next.configure(file(1)), ConfigurationChanges())
+    expectEqual(next.engine.catalog.feeds["tabs"]?.definition, harness.engine.catalog.feeds["tabs"]?.definition)
+  }
+
   @Test("while the log cannot store that there are new rows, the source has an error")
   func rowsThatCannotBeStored() throws {
     let harness = EngineHarness(isDurable: true)
@@ -262,6 +282,10 @@ struct ConfigureTests {
       (
         #"{"feeds": [{"feed": "n", "kind": "array"}, {"feed": "list", "kind": "single"}]}"#,
         "1:44: feeds[1]: its kind is array"
+      ),
+      (
+        #"{"feeds": [{"feed": "people", "kind": "single"}, {"feed": "list", "kind": "array"}]}"#,
+        "its kind is managed; let feedd read its file again without it before you define it as single"
       ),
       (
         #"{"feeds": [{"feed": "c", "kind": "composed", "children": ["none"]}]}"#,

@@ -130,6 +130,22 @@ import Testing
     #expect(rows == before.0 && revision == before.1 && selected == before.2)
   }
 
+  /// The members of an object have no order.
+  @Test func contentsInAnotherOrderAreTheSame() {
+    let before = harness.engine.catalog.revision
+    func members(_ feed: String) -> String {
+      #""contents":{"B":"\#(feed)","A":"a"},"pattern":["A","B"],"repeatables":["A","B"]"#
+    }
+    func defineAgain(_ feed: String) -> Value? {
+      ask("define", #"{"feed":"s","kind":"slots",\#(members(feed))}"#).first
+    }
+    expectEqual(defineAgain("b")?["result"]?.text, #"{"revision":\#(before)}"#)
+    expectEqual(define(members("b")).first?["result"]?.text, #"{"revision":\#(before)}"#)
+    expectEqual(defineAgain("c")?.errorCode, -32001)
+    harness.engine.catalog.commit.rules = 4
+    expectEqual(defineAgain("b")?.errorCode, -32001, "by older rules")
+  }
+
   /// Types that come and go use the numbers of those that went, so that a feed that is redefined often stays small.
   @Test func numbersOfTypesAreUsedAgain() throws {
     for round in 0..<50 {

@@ -211,6 +211,18 @@ import Testing
     if !isClosed { expectEqual(harness.take(sender).count, 2) }
   }
 
+  /// What it takes to undo a configuration that is executed in slices counts for nobody, also when the next long request is charged.
+  @Test func configurationsCountForNobody() throws {
+    let harness = EngineHarness(isDurable: true, slices: SlicedWork("slices", slice: 0, isEager: true))
+    let sender = harness.connect(uid: Self.user)
+    let feeds = (0..<10).map { #"{"feed":"f\#($0)","kind":"array"}"# }.joined(separator: ",")
+    try expectEqual(harness.configure(#"{"feeds":[\#(feeds)]}"#).defined.count, 10)
+    expectEqual(charged(harness), 0)
+    let answer = harness.ask(sender, "define", #"{"feed":"c","kind":"collection"}"#).first?.json
+    expectEqual(answer?["result"]?["revision"]?.int, 2)
+    expectEqual(charged(harness), 0)
+  }
+
   /// While a request is executed in slices, its user is charged for what it would take to undo it.
   @Test(arguments: [false, true]) func longWorkCountsWhileItIsUnderWay(isClosed: Bool) {
     let harness = EngineHarness(isDurable: true, slices: SlicedWork("slices", slice: 0))
