@@ -136,7 +136,7 @@ public final class NoLog: CommitLog {
 /// - 5: an eviction is bounded for all feeds together. The digests of groups count the rows of all sections.
 public enum ExecutionRules {
   /// Incremented when a change of the daemon makes a request that was accepted before lead to another state or revision.
-  public static let current = 5
+  public static let current = 6
   /// The versions by which a log can be executed. A request that means something else now is refused.
   public static let known = 1...current
 }

@@ -30,10 +30,10 @@ extension Catalog {
     try commit.relist(known)
   }
 
-  /// Whether definitions are equal. The members of an object have no order, but by rules before 5 that of `contents` counts.
+  /// Whether definitions are equal. The members of an object have no order, but by rules before 6 that of `contents` counts.
   private func isSame(_ known: FeedDefinition?, _ other: FeedDefinition) -> Bool {
     if known == other { return true }
-    guard commit.rules >= 5, let known, case .slots(let slots) = known.content, case .slots(let others) = other.content,
+    guard commit.rules >= 6, let known, case .slots(let slots) = known.content, case .slots(let others) = other.content,
       slots.contents.count == others.contents.count
     else { return false }
     let ordered = FeedDefinition.Content.slots(others.ordered(like: slots))
@@ -41,9 +41,9 @@ extension Catalog {
   }
 
   /// Records the definition that the configuration gave a feed, after the commit. `define` does not if the feed was like that already:
-  /// the next start would take what clients change later for another definition in the file. By rules before 5, it does.
+  /// the next start would take what clients change later for another definition in the file. By rules before 6, it does.
   public func didGive(_ definition: FeedDefinition) {
-    guard commit.rules >= 5, let feed = table.byName[definition.name] else { return }
+    guard commit.rules >= 6, let feed = table.byName[definition.name] else { return }
     feed.setDefinition(feed.behaviours, given: definition)
   }
 
