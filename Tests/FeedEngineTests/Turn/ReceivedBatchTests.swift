@@ -172,7 +172,8 @@ import Testing
     var queue = ManagedQueue()
     queue.proposed = ["kept", "passed on"]
     for feed in ["kept", "passed on"] {
-      #expect(queue.put(ManagedRows(), for: feed, status: SourceStatus(.ok, since: "then")))
+      let isTaken = queue.put(ManagedRows(), for: feed, status: SourceStatus(.ok, since: "then"))
+      #expect(isTaken)
       let rows = queue.takeForLog(feed)
       _ = queue.didFail(feed, rows)
     }
