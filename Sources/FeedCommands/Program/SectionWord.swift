@@ -63,7 +63,13 @@ struct SectionWord {
     Self.short(name).isSame(as: word) || key != nil && key == self.key
   }
 
-  /// The name without that of its feed, which has no slash.
+  /// The name of the feed, which has no slash. The section of a value that begins with a combining character has no character
+  /// "/", but the byte.
+  static func feed(of name: String) -> String {
+    String(decoding: name.utf8.prefix { $0 != UInt8(ascii: "/") }, as: UTF8.self)
+  }
+
+  /// The name without that of its feed.
   static func short(_ name: String) -> Substring {
     let bytes = name.utf8
     guard let slash = bytes.firstIndex(of: UInt8(ascii: "/")) else { return name[...] }

@@ -51,7 +51,7 @@ struct RowChange {
 }
 
 /// What tells the rows of a feed apart. Identities are unique in each feed whose rows are shown, which the names of sections
-/// begin with.
+/// begin with. Slots and views can have rows of several feeds in their one section: such rows may share an identity.
 struct RowIdentity: Hashable {
   private let feed: String?
   private let id: [UInt8]
@@ -61,7 +61,7 @@ struct RowIdentity: Hashable {
   ///   - section: the name of the section; nil if unknown.
   init?(_ id: [UInt8]?, in section: String?) {
     guard let id else { return nil }
-    (feed, self.id) = (section.map { String($0.prefix { $0 != "/" }) }, RowPrint.canonical(id))
+    (feed, self.id) = (section.map(SectionWord.feed), RowPrint.canonical(id))
   }
 }
 

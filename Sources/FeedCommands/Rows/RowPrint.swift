@@ -97,9 +97,7 @@ struct IdentityPaths {
 
   /// The paths of the identities of the rows in a section; several if the section has rows of several feeds.
   func paths(in section: String?) -> [SingularPath] {
-    if paths.count > 1, let feed = section?.prefix(while: { $0 != "/" }), let path = byFeed[String(feed)] {
-      return [path]
-    }
+    if paths.count > 1, let section, let path = byFeed[SectionWord.feed(of: section)] { return [path] }
     return paths.isEmpty ? Self.fallback : paths
   }
 

@@ -6,13 +6,13 @@ import FeedWire
 
 /// The connection to the service manager: state notifications and the watchdog's keep-alive messages.
 ///
-/// A busy service manager may have no room for a notification. It is then sent again, because a service whose `READY=1` is
-/// missing is stopped. Any other notification that cannot be sent is logged, the first one of consecutive failures, and
-/// otherwise ignored. Without a service manager all calls do nothing.
+/// A busy service manager may have no room for a notification. It is then sent again, because a service whose `READY=1` or
+/// keep-alive messages are missing is stopped. One that cannot be sent for another reason is dropped. Of consecutive failures
+/// only the first is logged. Without a service manager all calls do nothing.
 struct ServiceManager {
-  /// Nanoseconds before a notification for which there was no room is sent again.
-  private static let pause: UInt64 = 50_000_000
-  /// The number of notifications that wait for room. The oldest is dropped for another one.
+  /// Nanoseconds before notifications for which there was no room are sent again: at first, and at most after several attempts.
+  private static let (shortestPause, longestPause): (UInt64, UInt64) = (50_000_000, 1_000_000_000)
+  /// The number of notifications that wait for room.
   private static let maxWaiting = 32
 
   private let notify: Notify
@@ -24,6 +24,7 @@ struct ServiceManager {
   /// The notifications for which there was no room, in order, and when they are sent again.
   private var waiting: [[Notify.Message]] = []
   private var nextTry = Instant(nanoseconds: 0)
+  private var pause = Self.shortestPause
   private var nextRequest = Instant(nanoseconds: 0)
   private var hasFailed = false
 
@@ -39,15 +40,21 @@ struct ServiceManager {
     return nextSign.map { min($0, nextTry) } ?? nextTry
   }
 
-  /// Sends the messages as one notification, behind those that wait for room.
+  /// Sends the messages as one notification, behind those that wait for room. If too many wait, the oldest one is dropped that
+  /// does not tell the state of the service, or else the oldest.
   mutating func tell(_ messages: Notify.Message...) {
-    if waiting.count == Self.maxWaiting { waiting.removeFirst() }
+    if waiting.count == Self.maxWaiting { waiting.remove(at: waiting.firstIndex { !Self.tellsState($0) } ?? 0) }
     waiting.append(messages)
     sendWaiting()
   }
 
+  private static func tellsState(_ messages: [Notify.Message]) -> Bool {
+    messages.contains { $0 == .ready || $0 == .reloading || $0 == .stopping }
+  }
+
   private mutating func sendWaiting() {
     while let messages = waiting.first, send(messages) { waiting.removeFirst() }
+    if waiting.isEmpty { pause = Self.shortestPause }
   }
 
   /// Sends a notification. Returns false if there is no room for it now.
@@ -75,12 +82,13 @@ struct ServiceManager {
   mutating func attend(now: Instant) {
     assert((interval == nil) == (nextSign == nil), "the watchdog has an interval and a next moment, or neither")
     if !waiting.isEmpty, nextTry <= now {
+      nextTry = now.adding(nanoseconds: pause)
+      pause = min(2 * pause, Self.longestPause)
       sendWaiting()
-      nextTry = now.adding(nanoseconds: Self.pause)
     }
     guard let interval, let moment = nextSign, moment <= now else { return }
-    nextSign = now.adding(nanoseconds: interval)
-    _ = send([.watchdog])
+    // After a whole interval, the next one would come when the time of the watchdog is up.
+    nextSign = now.adding(nanoseconds: send([.watchdog]) ? interval : min(interval / 4, Self.longestPause))
   }
 }
 

@@ -275,6 +275,6 @@ extension String {
 }
 
 extension SystemError {
-  /// Whether the system has no room for another process now, but may have later.
+  /// Whether the system has no room for another process or message now, but may have later.
   public var isShortage: Bool { code == EAGAIN || code == ENOMEM || code == EMFILE || code == ENFILE }
 }

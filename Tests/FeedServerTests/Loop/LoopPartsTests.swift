@@ -162,6 +162,46 @@ struct ServiceManagerTests {
     try expectEqual(receiver.next().first, "RELOADING=1")
   }
 
+  @Test("a keep-alive message for which there is no room is sent again before the watchdog's time is up")
+  func busyWatchdog() throws {
+    let directory = try TemporaryDirectory()
+    let receiver = try NotifyReceiver(directory.file("n"))
+    let environment = Environment(["NOTIFY_SOCKET": receiver.socketName, "WATCHDOG_USEC": "10000000"])
+    let notify = Notify(environment, pid: 1)
+    var others = 0
+    while (try? notify.send(.status("of another service"))) != nil { others += 1 }
+    var service = ServiceManager(notify, Log(threshold: .error, style: .timestamps), now: moment(100))
+    service.attend(now: moment(100))
+    expectEqual(service.deadline, moment(101))
+    for _ in 0..<others { _ = try receiver.next() }
+    service.attend(now: moment(101))
+    try expectEqual(receiver.next(), ["WATCHDOG=1"])
+    expectEqual(service.deadline, moment(106))
+  }
+
+  @Test("a service manager that stays busy is asked once a second, and loses statuses before the state")
+  func alwaysBusy() throws {
+    let directory = try TemporaryDirectory()
+    let receiver = try NotifyReceiver(directory.file("n"))
+    let notify = Notify(Environment(["NOTIFY_SOCKET": receiver.socketName]), pid: 1)
+    var others = 0
+    while (try? notify.send(.status("of another service"))) != nil { others += 1 }
+    var service = ServiceManager(notify, Log(threshold: .error, style: .timestamps), now: moment(100))
+    service.tell(.ready)
+    for number in 0..<40 { service.tell(.status("\(number)")) }
+    var now = moment(100)
+    for _ in 0..<10 {
+      service.attend(now: now)
+      now = try #require(service.deadline)
+    }
+    service.attend(now: now)
+    expectEqual(service.deadline, now.adding(nanoseconds: 1_000_000_000))
+    for _ in 0..<others { _ = try receiver.next() }
+    service.attend(now: now.adding(nanoseconds: 1_000_000_000))
+    try expectEqual(receiver.next(), ["READY=1"])
+    try expectEqual(receiver.next(), ["STATUS=9"])
+  }
+
   @Test("without a service manager nothing is due")
   func none() {
     let log = Log(threshold: .error, style: .timestamps)
