@@ -1,5 +1,6 @@
 import FeedChange
 import FeedJSON
+import FeedQuery
 
 /// The limits that the daemon enforces, with their defaults (Protocol/README.md, "Limits").
 ///
@@ -63,6 +64,8 @@ public struct Limits: Sendable, Equatable {
   public var maxTotalViewRows = 40_000_000
   public var maxPathBytes = 64 << 10
   public var maxFilterBytes = 1 << 20
+  /// The ranges of the character classes in the filters of requests. Not set by anybody; see ``applied(by:)``.
+  public internal(set) var filterRanges = QueryLimits.regexpRanges
 
   /// The largest allowed `maxDepth`. No element is deeper, under whatever limits it was stored, so what reads stored elements
   /// accepts this depth: `maxDepth` limits requests only.
@@ -175,6 +178,13 @@ extension Limits {
 
   /// Whether definitions count with their memory. False for requests from before `maxFilterBytes` existed.
   var countsMemory: Bool { maxFilterBytes < .max }
+
+  /// The limits as they apply to a request that is executed by some rules (``ExecutionRules``).
+  public func applied(by rules: Int) -> Limits {
+    var limits = self
+    if rules < 6 { limits.filterRanges = .max }
+    return limits
+  }
 
   /// The error for what exceeds a limit.
   ///

@@ -91,7 +91,7 @@ public enum QueryLimits {
   static let regexpClassWork = 500_000
   /// The maximum number of ranges that are put together to the character classes of the regular expressions of a query or a filter. A
   /// category such as `L` has hundreds. So many take about two milliseconds.
-  static let regexpRanges = 100_000
+  public static let regexpRanges = 100_000
   /// The maximum size of the cached states of a regular expression in bytes, for each of its two automata.
   static let regexpCache = 1 << 20
   /// The maximum size of the cached states of all regular expressions of the process in bytes, besides those that match now.
@@ -120,12 +120,16 @@ public struct Filter: Sendable {
   private static let textFactor = 8
 
   /// Parses a filter.
+  /// - Parameter ranges: the most ranges of the character classes in its regular expressions. Those of patterns that are read from
+  ///   elements are always bounded.
   /// - Throws: if the text is not well-formed and valid by RFC 9535, or exceeds `QueryLimits` or `largest`.
-  public init(parsing text: String, atMost largest: Int = .max) throws(QueryError) {
+  public init(
+    parsing text: String, atMost largest: Int = .max, ranges: Int = QueryLimits.regexpRanges
+  ) throws(QueryError) {
     let least = text.utf8.count * Self.textFactor
     if least > largest { throw .tooLarge(atMost: largest) }
     let parsed = try PathParser.condition(text)
-    var builder = ProgramBuilder(atMost: largest)
+    var builder = ProgramBuilder(atMost: largest, ranges: ranges)
     entry = try builder.add(parsed)
     size = max(builder.size, least)
     if size > largest { throw .tooLarge(atMost: largest) }

@@ -52,6 +52,21 @@ import Testing
     try expectEqual(difference(DurableEngine(path, epoch: "second", boot: "second").engine.content, state), nil)
   }
 
+  /// A version before rules 6 stored it.
+  @Test func storedFeedKeepsAFilterWithManyCharacterRanges() throws {
+    let long = (0..<200).map { #"[\\\\p{L}]\#($0)"# }.joined(separator: "|")
+    let daemon = try DurableEngine(path, epoch: "first", boot: "first")
+    daemon.engine.catalog.commit.rules = 5
+    let bin = #"{"name":"all","filter":"search(@.a,'\#(long)')"}"#
+    daemon.ask("define", #"{"feed":"c","kind":"collection","bins":[\#(bin)]}"#)
+    daemon.ask("update", #"{"feed":"c","element":{"id":1,"a":"x7"}}"#)
+    daemon.stop()
+    let again = try DurableEngine(path, epoch: "second", boot: "second")
+    expectEqual(try again.engine.catalog.feed(named: "c").count, 1)
+    again.ask("update", #"{"feed":"c","element":{"id":2,"a":"y8"}}"#)
+    expectEqual(try again.engine.catalog.feed(named: "c").count, 2)
+  }
+
   @Test("a log whose middle was lost with the power is copied as far as a start would read it")
   func copyAfterALossOfPower() throws {
     // Each start with other limits begins a segment.

@@ -84,9 +84,14 @@ public final class Engine {
     longWork = LongWork(catalog.commit)
   }
 
-  /// Breaks the cycles of references between a feed and its channel, and between a channel and its watches.
+  /// Breaks the cycles of references between a feed and its channel, and between a channel or payers and their watches.
   deinit {
-    for session in sessions.all { for watch in session.watches { watches.end(watch) } }
+    for session in sessions.all {
+      for watch in session.watches {
+        _ = watch.charge.payers?.remove(watch)
+        watches.end(watch)
+      }
+    }
     let list = try? catalog.feed(named: FeedName.feeds)
     for feed in catalog.feeds.values { for feed in [feed] + feed.kind.bins { feed.channel = nil } }
     list?.channel = nil

@@ -284,7 +284,8 @@ extension Engine {
   func filter(_ parameters: Parameters) throws(FeedError) -> Filter {
     let text = try expression(parameters, "where", "a filter such as \"@.done == true\"")
     do throws(QueryError) {
-      return try Filter(parsing: text, atMost: limits.maxFilterBytes)
+      let ranges = limits.applied(by: commit.rules).filterRanges
+      return try Filter(parsing: text, atMost: limits.maxFilterBytes, ranges: ranges)
     } catch {
       if error.isTooLarge { throw limits.tooLargeFilter("\"where\" takes") }
       throw .badQuery(member: "where", text: text, offset: error.offset, reason: error.message)
@@ -305,7 +306,7 @@ extension Engine {
     guard let object = parameters.object else { throw Parameters.refuse("feed", "is missing: describe a feed") }
     let replace = try parameters.bool("replace", default: false)
     if object.member("feed")?.string(atMost: FeedName.maxLength) == FeedName.feeds { throw Catalog.listIsReadOnly }
-    let definition = try FeedDefinition(parsing: object, limits: limits)
+    let definition = try FeedDefinition(parsing: object, limits: limits.applied(by: commit.rules))
     commit.pace.didParse(definition: object.text.count)
     if case .managed = definition.content {
       throw .permissionDenied(

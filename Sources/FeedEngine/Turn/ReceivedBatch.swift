@@ -78,7 +78,8 @@ final class ReceivedBatch {
   private func execute(_ message: JSONView, bytes: Int) throws(ReplayError) -> Bool {
     let (engine, isOwn) = (engine, isReplayed)
     let request: InternalRequest?
-    do { request = try InternalRequest(message, limits: engine.limits) } catch { throw .damaged(offset: offset) }
+    let limits = engine.limits.applied(by: engine.commit.rules)
+    do { request = try InternalRequest(message, limits: limits) } catch { throw .damaged(offset: offset) }
     if let request {
       if request.isConfiguration {
         return engine.longWork.run(steps: 0) { engine.execute(request, isLogged: true, isOwn: isOwn) }

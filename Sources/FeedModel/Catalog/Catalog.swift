@@ -267,6 +267,7 @@ public final class Catalog {
     (limits.maxViewRowsPerUser, limits.maxTotalViewRows) = (.max, .max)
     // The largest value would change what definitions count for.
     if limits.countsMemory { limits.maxFilterBytes = .max - 1 }
+    limits.filterRanges = .max
     defer { limits = kept }
     return try body()
   }

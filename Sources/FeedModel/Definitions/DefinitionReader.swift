@@ -83,7 +83,7 @@ struct DefinitionReader {
   func filter(_ member: StaticString, besides size: Int = 0, _ limits: Limits) throws(FeedError) -> Filter? {
     guard let text = try query(member) else { return nil }
     do {
-      return try Filter(parsing: text, atMost: limits.maxFilterBytes - size)
+      return try Filter(parsing: text, atMost: limits.maxFilterBytes - size, ranges: limits.filterRanges)
     } catch {
       throw error.isTooLarge ? limits.tooLargeFilter("the filters of the definition take") : bad(member, text, error)
     }

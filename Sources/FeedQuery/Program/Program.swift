@@ -172,11 +172,11 @@ final class Pattern: Sendable {
 
   /// Creates a pattern from a literal at `offset` in the query.
   /// - Throws: if the literal is an I-Regexp that exceeds a limit.
-  init(isWhole: Bool, constant text: [UInt8], at offset: Int) throws(QueryError) {
+  init(isWhole: Bool, constant text: [UInt8], at offset: Int, ranges: Int) throws(QueryError) {
     self.isWhole = isWhole
     isConstant = true
     do {
-      constant = try RegexpMatcher(parsing: String(decoding: text, as: UTF8.self))
+      constant = try RegexpMatcher(parsing: String(decoding: text, as: UTF8.self), atMost: ranges)
     } catch {
       guard case .limit(let error) = error else {
         constant = nil

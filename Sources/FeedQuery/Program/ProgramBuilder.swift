@@ -15,8 +15,12 @@ struct ProgramBuilder {
   private var patternRanges = 0
   /// The largest ``size``. A larger program is refused before it is complete.
   private let largest: Int
+  /// The largest ``patternRanges``.
+  private let mostRanges: Int
 
-  init(atMost largest: Int = .max) { self.largest = largest }
+  init(atMost largest: Int = .max, ranges: Int = QueryLimits.regexpRanges) {
+    (self.largest, mostRanges) = (largest, ranges)
+  }
 
   /// The memory of the program in bytes. Depends only on the syntax.
   var size: Int {
@@ -155,13 +159,13 @@ extension ProgramBuilder {
   private mutating func compile(_ syntax: PatternSyntax) throws(QueryError) -> Test.Check {
     let pattern: Pattern
     if case .literal(.string(let text)) = syntax.pattern {
-      pattern = try Pattern(isWhole: syntax.isWhole, constant: text, at: syntax.patternOffset)
+      pattern = try Pattern(isWhole: syntax.isWhole, constant: text, at: syntax.patternOffset, ranges: mostRanges)
     } else {
       pattern = Pattern(isWhole: syntax.isWhole)
     }
     patternSize += pattern.size
     patternRanges += pattern.ranges
-    guard patternRanges <= QueryLimits.regexpRanges else {
+    guard patternRanges <= mostRanges else {
       let message = "the regular expressions have too many different character classes; use fewer or smaller ones"
       throw QueryError(offset: syntax.patternOffset, message: message)
     }

@@ -42,9 +42,10 @@ final class RegexpMatcher: Sendable {
   /// The ranges that were put together to its character classes.
   let ranges: Int
 
-  init(parsing text: String) throws(RegexpFailure) {
+  /// - Parameter mostRanges: the largest ``ranges``.
+  init(parsing text: String, atMost mostRanges: Int = QueryLimits.regexpRanges) throws(RegexpFailure) {
     var parsed = 0
-    let program = try RegexpProgram(try RegexpParser.parse(text, ranges: &parsed))
+    let program = try RegexpProgram(try RegexpParser.parse(text, ranges: &parsed, atMost: mostRanges))
     ranges = parsed
     cost = (program.instructions.count + program.classes.starts.count + program.classes.work) >> 3
     instructionCount = program.instructions.count

@@ -13,19 +13,22 @@ struct RegexpParser {
   private var atoms = 0
   /// The number of ranges that were put together so far.
   private var ranges = 0
+  private let mostRanges: Int
 
   /// Parses an expression. Adds the ranges that were put together to `ranges`.
-  static func parse(_ text: String, ranges: inout Int) throws(RegexpFailure) -> RegexpSyntax {
+  static func parse(
+    _ text: String, ranges: inout Int, atMost mostRanges: Int = QueryLimits.regexpRanges
+  ) throws(RegexpFailure) -> RegexpSyntax {
     let cursor: TextCursor
     do { cursor = try TextCursor(text) } catch { throw .limit(error) }
-    var parser = RegexpParser(cursor: cursor)
+    var parser = RegexpParser(cursor: cursor, mostRanges: mostRanges)
     defer { ranges += parser.ranges }
     let syntax = try parser.alternatives()
     guard parser.cursor.isAtEnd else { throw parser.error("unmatched `)`; write `\\)`") }
     return syntax
   }
 
-  private init(cursor: TextCursor) { self.cursor = cursor }
+  private init(cursor: TextCursor, mostRanges: Int) { (self.cursor, self.mostRanges) = (cursor, mostRanges) }
 
   private mutating func alternatives() throws(RegexpFailure) -> RegexpSyntax {
     var branches = [try branch()]
@@ -76,7 +79,7 @@ struct RegexpParser {
   /// Counts ranges that will be put together. Their number is not bounded by the number of atoms, nor by the length of the text.
   private mutating func count(ranges more: Int) throws(RegexpFailure) {
     ranges += more
-    guard ranges <= QueryLimits.regexpRanges else { throw .tooManyClasses }
+    guard ranges <= mostRanges else { throw .tooManyClasses }
   }
 
   private func error(at offset: Int? = nil, _ message: String) -> RegexpFailure {

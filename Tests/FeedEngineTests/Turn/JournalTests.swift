@@ -81,6 +81,24 @@ private final class DurableLoop {
     expectEqual(Value(again.ask("snapshot", #"{"feed":"list"}"#))?["result"], snapshot)
   }
 
+  /// Rules before 6 bounded the ranges of character classes in filters neither of definitions nor of `where`.
+  @Test func filtersOfOlderRulesAreReplayed() throws {
+    let long = (0..<200).map { #"[\\\\p{L}]\#($0)"# }.joined(separator: "|")
+    let loop = DurableLoop()
+    loop.engine.commit.rules = 5
+    let bin = #"{"name":"all","filter":"search(@.a,'\#(long)')"}"#
+    _ = loop.ask("define", #"{"feed":"c","kind":"collection","bins":[\#(bin)]}"#)
+    _ = loop.ask("update", #"{"feed":"c","elements":[{"id":1,"a":"x7"},{"id":2,"a":"y8"}]}"#)
+    let deleted = Value(loop.ask("delete", #"{"feed":"c","where":"search(@.a,'\#(long)') && @.id==1"}"#))
+    expectEqual(deleted?["result"]?["deleted"]?.items.count, 1)
+    let again = DurableLoop()
+    for batch in loop.stored { try again.engine.replay(batch, rules: 5) }
+    expectEqual(try again.engine.catalog.feed(named: "c").count, 1)
+    expectEqual(again.engine.catalog.revision, loop.engine.catalog.revision)
+    let refused = again.ask("delete", #"{"feed":"c","where":"search(@.a,'\#(long)')"}"#)
+    expectEqual(Value(refused)?.errorCode, -32004)
+  }
+
   @Test func requestThatCannotBeStoredIsNotExecuted() {
     let loop = DurableLoop()
     _ = loop.ask("define", #"{"feed":"c","kind":"collection"}"#)

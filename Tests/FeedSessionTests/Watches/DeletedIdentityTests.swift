@@ -58,6 +58,18 @@ struct DeletedIdentityTests {
     expectEqual(first + harness.take(client).count, 12)
   }
 
+  @Test("an engine that ends frees a feed with watches that get identities")
+  func endOfTheEngine() throws {
+    weak var feed: Feed?
+    do {
+      let (harness, _) = Self.start(EngineHarness())
+      for _ in 0..<2 { _ = harness.ask(harness.connect(), "watch", #"{"feed":"list","ids":true}"#) }
+      feed = try harness.engine.catalog.feed(named: "list")
+      #expect(feed != nil)
+    }
+    #expect(feed == nil)
+  }
+
   @Test("each user is charged once for the identities of a feed, whoever of them watches")
   func identitiesAreChargedOncePerUser() throws {
     let elements = (0..<500).map { #"{"id":"identity \#($0)"}"# }.joined(separator: ",")
