@@ -343,6 +343,8 @@ extension Engine {
       (text.rules, text.check, text.isChecked) = (access.version, RequestCheck(), false)
     }
     if text.isChecked { return true }
+    // Feeds that are half changed may show less than before and after; see `mustWait`.
+    if longWork.isExclusive && access.isRestricted && !access.isPrivileged(session.peer) { return false }
     guard hasTurn || sessions.longTexts.takeTurn(session) != nil else { return false }
     text.check.beginTurn()
     do throws(FeedError) {

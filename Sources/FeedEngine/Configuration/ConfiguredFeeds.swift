@@ -151,27 +151,39 @@ extension Engine {
   /// Returns the definitions in an order in which they can be applied one after the other.
   ///
   /// The order of the configuration fails if a feed may show more only after another one shows less. A definition that exceeds a
-  /// limit, or conflicts with a feed as it is, is tried again behind all others. Feeds that show a bin which another definition
-  /// removes are redefined without it first: the new definition may show a bin that this other one adds.
+  /// limit, or conflicts with a feed as it is, is tried again behind all others. If there is one, feeds that show a bin which another
+  /// definition removes are redefined without it first: the new definition may show a bin that this other one adds.
   private func findOrder(
     of entries: [Configuration.Entry], undefining names: [String]
   ) throws(ConfigurationError) -> [Configuration.Entry] {
-    let places = Dictionary(uniqueKeysWithValues: entries.map { ($0.definition.name, $0.place) })
-    let detached = catalog.detachments(before: entries.map(\.definition)).compactMap { definition in
-      places[definition.name].map { Configuration.Entry(definition: definition, place: $0) }
-    }
     var order = entries
+    // Nil before an order failed: most need none.
+    var detached: [Configuration.Entry]?
     var failure: ConfigurationError?
     for _ in 0..<Self.maxOrders {
-      let all = detached + order
+      let all = (detached ?? []) + order
       guard let (index, error) = try rehearse(all, undefining: names) else { return all }
       let first = failure ?? ConfigurationError(all[index].place, error.reason)
+      guard error.mayDependOnOrder else { throw first }
+      if detached == nil {
+        let known = detachments(before: entries)
+        detached = known
+        if !known.isEmpty { continue }
+      }
       failure = first
-      guard error.mayDependOnOrder, index >= detached.count, index + 1 < all.count else { throw first }
-      order.append(order.remove(at: index - detached.count))
+      let place = index - (all.count - order.count)
+      guard place >= 0, place + 1 < order.count else { throw first }
+      order.append(order.remove(at: place))
     }
     if let failure { throw failure }
     return order
+  }
+
+  private func detachments(before entries: [Configuration.Entry]) -> [Configuration.Entry] {
+    let places = Dictionary(uniqueKeysWithValues: entries.map { ($0.definition.name, $0.place) })
+    return catalog.detachments(before: entries.map(\.definition)).compactMap { definition in
+      places[definition.name].map { Configuration.Entry(definition: definition, place: $0) }
+    }
   }
 
   /// Checks whether the definitions can be applied, by applying them and rolling back.

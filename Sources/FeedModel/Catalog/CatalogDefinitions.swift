@@ -79,7 +79,7 @@ extension Catalog {
   }
 
   /// The definitions to apply before several others, so that these can remove bins which feeds among them still show: the present ones
-  /// of such feeds, without these bins.
+  /// of such feeds, with only what they show afterwards too. Other feeds that they show may be gone when the definitions are executed.
   public func detachments(before definitions: [FeedDefinition]) -> [FeedDefinition] {
     var leaving: Set<String> = []
     for definition in definitions {
@@ -91,8 +91,8 @@ extension Catalog {
     return definitions.compactMap { definition in
       guard let present = table.byName[definition.name]?.definition else { return nil }
       let kept = Set(definition.content.shown)
-      let gone = present.content.shown.filter { leaving.contains($0) && !kept.contains($0) }
-      return gone.isEmpty ? nil : present.hiding(Set(gone))
+      let gone = Set(present.content.shown).subtracting(kept)
+      return gone.isDisjoint(with: leaving) ? nil : present.hiding(gone)
     }
   }
 

@@ -277,4 +277,36 @@ struct AccessTests {
     expectEqual(harness.take(owner).map { $0.json?.errorCode }, [-32000])
     expectEqual(harness.take(reader).map { $0.json?.errorCode }, [nil, -32009])
   }
+
+  /// A long text is checked when it arrives, also while feeds are half changed. One may then show less than before and after.
+  @Test(arguments: SlicedRequestTests.Log.allCases)
+  func rulesForLongTextsDoNotFollowHalfChangedFeeds(_ log: SlicedRequestTests.Log) throws {
+    let harness = SlicedRequestTests.harness(log)
+    let (owner, reader) = (harness.connect(uid: 0), harness.connect(uid: 7))
+    for name in ["hidden", "own"] { _ = harness.ask(owner, "define", #"{"feed":"\#(name)","kind":"single"}"#) }
+    _ = harness.ask(owner, "define", #"{"feed":"home","kind":"composed","children":["hidden"]}"#)
+    SlicedRequestTests.fill(harness, owner)
+    try harness.configure(#"{"access":[{"feeds":"home","allow":"read"},{"uid":7,"feeds":"own","allow":"write"}]}"#)
+    let operations = [
+      #"{"method":"removeChild","params":{"feed":"home","child":"hidden"}}"#,
+      #"{"method":"update","params":{"feed":"c","elements":\#(SlicedRequestTests.elements(0..<60, 1))}}"#,
+      #"{"method":"removeChild","params":{"feed":"home","child":"none"}}"#,
+    ].joined(separator: ",")
+    harness.supply(owner, SlicedRequestTests.request("transaction", #"{"ops":[\#(operations)]}"#))
+    let text = String(repeating: "x", count: 300 << 10)
+    var (exclusiveTurns, turnsWithText) = (0, 0)
+    _ = SlicedRequestTests.turns(harness, until: owner) { _ in
+      guard harness.isExclusive else { return }
+      exclusiveTurns += 1
+      if harness.engine.hasLongTextToScan { turnsWithText += 1 }
+      guard exclusiveTurns == 5 else { return }
+      harness.supply(
+        reader,
+        SlicedRequestTests.request("put", #"{"feed":"own","element":"\#(text)","if":{"feed":"home","revision":99}}"#))
+    }
+    harness.turn()
+    #expect(turnsWithText > 2)
+    expectEqual(harness.take(owner).map { $0.json?.errorCode }, [-32000])
+    expectEqual(harness.take(reader).map { $0.json?.errorCode }, [-32006])
+  }
 }

@@ -44,6 +44,31 @@ import Testing
     }
   }
 
+  @Test("a feed that shows a bin which leaves may have lost another feed when the file is executed")
+  func childrenThatLeaveMeanwhile() throws {
+    let harness = EngineHarness(isDurable: true)
+    func file(_ bins: String...) -> String {
+      let binList = bins.map { #"{"name":"\#($0)"}"# }.joined(separator: ",")
+      let children = bins.map { #""x/\#($0)""# }.joined(separator: ",")
+      return
+        #"{"feeds":[{"feed":"x","bins":[\#(binList)]},{"feed":"list","kind":"composed","children":[\#(children)]}]}"#
+    }
+    try harness.configure(file("p", "q"))
+    let client = harness.connect()
+    _ = harness.ask(client, "define", #"{"feed":"z","kind":"single"}"#)
+    _ = harness.ask(client, "insertChild", #"{"feed":"list","child":"z"}"#)
+    harness.log?.isHeld = true
+    harness.send(client, #"{"jsonrpc":"2.0","id":1,"method":"removeChild","params":{"feed":"list","child":"z"}}"#)
+    harness.send(client, #"{"jsonrpc":"2.0","id":2,"method":"undefine","params":{"feed":"z"}}"#)
+    try expectEqual(harness.configure(file("p")).redefined, ["x", "list"])
+    #expect(harness.engine.catalog.feeds["z"] != nil)
+    harness.log?.isHeld = false
+    for _ in 0..<3 { harness.turn() }
+    expectEqual(harness.engine.failedConfigurations, 0)
+    #expect(harness.engine.catalog.feeds["z"] == nil)
+    expectEqual(harness.engine.catalog.feeds["list"]?.shownFeeds.map(\.name), ["x/p"])
+  }
+
   @Test("feeds of a file may show each other in reverse, also through a feed of a client")
   func feedsThatShowEachOtherInReverse() throws {
     let harness = EngineHarness()
