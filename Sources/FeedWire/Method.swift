@@ -53,7 +53,7 @@ extension Method {
     case change
     /// Proportional to the elements in the response. A turn executes a bounded number of such requests for each connection.
     case elements
-    /// Can take several turns. Later requests of the connection wait.
+    /// Can be answered in several turns. Later requests of the connection wait, so that answers keep their order.
     case long
   }
 
@@ -78,8 +78,8 @@ extension Method {
     case .deselect: Rules("deselect", effect: .logged, right: .write, cost: .short)
     case .selected: Rules("selected", effect: .none, right: .read, cost: .short)
     case .get: Rules("get", effect: .none, right: .read, cost: .elements)
-    case .range: Rules("range", effect: .none, right: .read, cost: .elements)
-    case .snapshot: Rules("snapshot", effect: .none, right: .read, cost: .elements)
+    case .range: Rules("range", effect: .none, right: .read, cost: .long)
+    case .snapshot: Rules("snapshot", effect: .none, right: .read, cost: .long)
     case .query: Rules("query", effect: .none, right: .read, cost: .long)
     case .verify: Rules("verify", effect: .none, right: .read, cost: .long)
     case .watch: Rules("watch", effect: .mayBeginHistory, right: .read, cost: .short)
@@ -89,7 +89,7 @@ extension Method {
     case .hello: Rules("hello", effect: .none, right: nil, cost: .short)
     case .define: Rules("define", effect: .changesFeeds, right: .define, cost: .short)
     case .undefine: Rules("undefine", effect: .changesFeeds, right: .define, cost: .short)
-    case .feeds: Rules("feeds", effect: .none, right: nil, cost: .short)
+    case .feeds: Rules("feeds", effect: .none, right: nil, cost: .long)
     case .describe: Rules("describe", effect: .none, right: .read, cost: .short)
     case .transaction: Rules("transaction", effect: .logged, right: nil, cost: .change)
     case .stats: Rules("stats", effect: .none, right: .admin, cost: .short)

@@ -35,8 +35,8 @@ extern "C" {
 /* The most bytes of one message, of the requests that wait to be written, and of the messages that feedd_call() keeps. */
 #define FEEDD_MAX_MESSAGE (256u << 20)
 #define FEEDD_MAX_QUEUED (64u << 20)
-/* The most levels of arrays and objects in a message. */
-#define FEEDD_MAX_DEPTH 8192
+/* The most levels of arrays and objects in a message: more than any daemon allows for an element and its message. */
+#define FEEDD_MAX_DEPTH 10240
 
 typedef enum {
   FEEDD_OK = 0,

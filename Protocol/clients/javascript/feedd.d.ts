@@ -221,7 +221,7 @@ export interface Methods {
   removeChild: Edit<{ feed: string; child?: string; at?: number }>;
   get: One<
     { feed: string; at?: IndexPath; id?: Identity },
-    { element: JSONText; at: IndexPath | IndexPath[]; type: string | null; found: boolean }
+    { element: JSONText; at: IndexPath | IndexPath[]; type: string | null; found: boolean; revision: number }
   >;
   range: One<
     { feed: string; section?: number; from?: number; count?: number },

@@ -115,8 +115,10 @@ struct LongAnswers {
 }
 
 extension Engine {
+  /// Begins the answer to a request of a method whose cost is `long`.
   func start(_ job: any Job, for reply: Reply, _ parameters: Parameters) {
     let session = reply.session
+    assert(session.line.isEmpty && session.line.work == nil, "another request does not wait for this answer")
     let ticket = JobTicket(reply, parameters)
     session.line.work = (job, ticket)
     // Most answers are complete after a first part. If others are unfinished, the new one waits for its share.

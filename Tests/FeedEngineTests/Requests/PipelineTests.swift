@@ -45,6 +45,32 @@ import Testing
     #expect(last != nil && sync != nil && last! < sync!)
   }
 
+  /// Requests behind a change join its batch, which is executed when it is stored. A long answer there ends the batch.
+  @Test(arguments: ["snapshot", "range", "feeds", "verify", "query"], [false, true])
+  func longAnswersBehindAChangeKeepTheOrder(_ method: String, isArray: Bool) {
+    let harness = EngineHarness(isDurable: true)
+    let id = harness.connect()
+    _ = harness.ask(id, "define", #"{"feed":"c","kind":"array"}"#)
+    let elements = Array(repeating: "7", count: 9000).joined(separator: ",")
+    _ = harness.ask(id, "insert", #"{"feed":"c","elements":[\#(elements)]}"#)
+    let feeds = (0..<3000).map { #"{"method":"define","params":{"feed":"f\#($0)","kind":"single"}}"# }
+    _ = harness.ask(id, "transaction", #"{"ops":[\#(feeds.joined(separator: ","))]}"#)
+    let methods = ["insert", method, method, "ping", "insert", "insert", method, "get", method]
+    let params = #"{"feed":"c","element":7,"at":0,"path":"$[8999]"}"#
+    let texts = methods.enumerated().map { number, method in
+      let at = method == "get" ? params.replacing(#""at":0"#, with: #""at":[0,0]"#) : params
+      return #"{"jsonrpc":"2.0","id":\#(number),"method":"\#(method)","params":\#(at)}"#
+    }
+    if isArray {
+      harness.send(id, "[" + texts.joined(separator: ",") + "]")
+      let answers = harness.take(id).compactMap { Value($0)?.items }
+      expectEqual(answers.map { $0.compactMap { $0["id"]?.int } }, [Array(methods.indices)])
+    } else {
+      harness.deliver(id, texts.flatMap { EngineHarness.frame($0) })
+      expectEqual(ids(harness.take(id)), Array(methods.indices))
+    }
+  }
+
   @Test func otherConnectionsAreServedDuringALongAnswer() {
     let (harness, slow) = filled(20_000)
     let quick = harness.connect()

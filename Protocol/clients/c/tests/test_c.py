@@ -282,8 +282,8 @@ class JSON(unittest.TestCase):
             self.assertTrue(self.accepts(text), text)
         for text in bad + worse + worst:
             self.assertFalse(self.accepts(text), text)
-        self.assertTrue(self.accepts(b"[" * 8192 + b"]" * 8192))
-        self.assertFalse(self.accepts(b"[" * 8193 + b"]" * 8193))
+        self.assertTrue(self.accepts(b"[" * 10240 + b"]" * 10240))
+        self.assertFalse(self.accepts(b"[" * 10241 + b"]" * 10241))
 
     def test_the_parsing_suite(self):
         folder = os.environ.get("FEEDD_JSON_SUITE")

@@ -14,6 +14,8 @@ async function main(signal: AbortSignal): Promise<void> {
   const { digest } = await client.call("verify", { feed: "inbox" });
   const { nodes } = await client.call("query", { feed: "inbox", path: "$[*]" }, { timeout: 100, signal });
   const texts: string[] = nodes.map((node) => node.text);
+  const { element, revision: read } = await client.call("get", { feed: "inbox", at: [0, 0] });
+  console.log(element.text, read + 1);
   await client.call("update", { feed: "inbox", element: { id: 1n }, if: { feed: "inbox", revision } });
   await client.call("define", { feed: "inbox", kind: "collection", bins: [{ name: "all" }], replace: true });
   await client.call("patch", { feed: "inbox", id: 1, patch: { owner: "me" }, where: "!@.owner" });
