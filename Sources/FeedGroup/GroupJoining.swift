@@ -128,6 +128,7 @@ struct GroupJoining: ~Copyable {
       } catch {
         // A server that leads a stream since a moment may not know all of it yet, and another image may have replaced one.
         let patience = if case .badImage = error { Self.imagePatience } else { Self.patience }
+        if case .emptied = error { throw error }
         if case .gap = error, !isPatient { throw error }
         if MonotonicClock.now &- start >= patience {
           guard case .gap = error else { throw error }
@@ -179,6 +180,10 @@ struct GroupJoining: ~Copyable {
     }
     if let flaw { throw flaw }
     guard state.unbroken <= 1 else { throw .gap(stream: settings.stream, from: 1, to: state.unbroken - 1) }
+    let own = cached.flatMap { $0.epoch == identity.epoch ? $0.table.position : nil } ?? 0
+    let covered = found.reduce(own) { $1.epoch == identity.epoch ? max($0, $1.position) : $0 }
+    // Revisions would begin anew in the same epoch, and clients that resume would not notice.
+    if state.last == 0 && covered > 0 { throw .emptied(stream: settings.stream, covered: covered) }
     return Found(
       identity: identity, replicas: state.replicas, image: .none, table: MemberTable(), hasLostImage: hasLostImage,
       rest: rest)

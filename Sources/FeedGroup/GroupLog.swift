@@ -50,8 +50,10 @@ public final class GroupLog: CommitLog {
 
   /// How the reason of a loss begins if the images of this host are wrong too.
   public static let divergence = "the state differs"
-  /// How the reason of a loss begins if the servers have another history or none: the state of this host is the newest one of a
-  /// history that they have forgotten.
+  /// The cause of a divergence if only the images of this host may still have what the servers lost.
+  public static let replacement = "the servers lost messages and stored others"
+  /// How the reason of a loss begins if the servers have another history, none, or nothing of it: the state of this host is the
+  /// newest one of a history that they have forgotten.
   public static let oblivion = "the servers have forgotten the history of the group"
   /// The reason of a loss if another daemon has the name of this member: a state directory was copied.
   public static let copiedName =

@@ -191,6 +191,8 @@ public enum GroupError: Error, Equatable, Sendable, CustomStringConvertible {
   case otherLimits(group: String, differences: [String])
   /// Messages that are needed are missing in the stream.
   case gap(stream: String, from: UInt64, to: UInt64)
+  /// The stream has no message any more, and an image was made of some.
+  case emptied(stream: String, covered: UInt64)
   case badImage(String, reason: String)
   /// JetStream does not answer: the servers have no leader, or JetStream is not enabled.
   case silent(String)
@@ -237,6 +239,9 @@ public enum GroupError: Error, Equatable, Sendable, CustomStringConvertible {
     case .gap(let stream, let first, let last):
       "messages \(first) to \(last) of stream \(stream) are missing and no image covers them; publish one with 'feedclient group "
         + "image' on a member that has the state, or remove the stream and begin anew"
+    case .emptied(let stream, let covered):
+      "stream \(stream) is empty, and an image covers its messages up to \(covered); restore the stream on the servers, or remove it "
+        + "to begin anew: each host keeps its image"
     case .badImage(let name, let reason):
       "image \(name) does not verify: \(reason); publish another one with: feedclient group image"
     case .badName(let name): "group name '\(name)': expected 1 to 32 letters, digits, '-' or '_'"

@@ -53,7 +53,8 @@ final class GroupThread: @unchecked Sendable {
       for item in items { handle(item, now) }
       now = MonotonicClock.now
       if machine.isConnected { connectedAt = now }
-      let isStale = now &- connectedAt >= Self.connectionPatience
+      // A connection is tried while this thread waits, so only for the certificates.
+      let isStale = transport.isSecure && now &- connectedAt >= Self.connectionPatience
       if transport.needsConnection || isStale, now >= connectsAt { connect() }
       pause = machine.tick(now)
       if let upload, upload.isLate(now) { endUpload(.failed("the servers do not answer"), now) }

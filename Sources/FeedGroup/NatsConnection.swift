@@ -227,6 +227,8 @@ final class NatsTransport: GroupTransport, @unchecked Sendable {
   var isConnected: Bool { connection?.isConnected ?? false }
   var url: String { connection?.url ?? "" }
   var maxPayload: Int { connection?.maxPayload ?? 0 }
+  /// Whether the connection must be encrypted.
+  var isSecure: Bool { settings.isSecure }
   /// Whether libnats does not try to connect.
   var needsConnection: Bool { connection == nil || isOver }
 

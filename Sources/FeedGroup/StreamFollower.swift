@@ -129,7 +129,7 @@ struct StreamFollower {
 
   /// The reason to leave a log that has another message than was read.
   static func fork(_ sequence: UInt64) -> String {
-    "\(GroupLog.divergence) from the log at message \(sequence): the servers lost messages and stored others"
+    "\(GroupLog.divergence) from the log at message \(sequence): \(GroupLog.replacement)"
   }
 
   mutating func compare(_ message: GroupMessage, at sequence: UInt64, _ records: LogRecords, now: UInt64) {

@@ -83,6 +83,7 @@ struct StreamInquiry {
     let since = behindSince ?? now
     behindSince = since
     if now &- since < Self.leaderPatience { return .behind }
+    if state.last == 0 { return .lost("\(GroupLog.oblivion): stream \(settings.stream) is empty") }
     return .lost(
       "the stream ends with message \(state.last), and this member has read up to \(self.next - 1): the servers lost messages"
     )

@@ -54,6 +54,11 @@ class Losses(GroupTest):
         for daemon in (first, second, third):
             clients.append(wait_for(lambda: (client := daemon.connect()) and "lost" not in self.text(client) and client, 60, "the log"))
         self.assertIn("was made of messages that the servers lost; it is not used", third.text())
+        # What the servers lost remains on the host that had published an image of it, and ran.
+        folder = os.path.join(first.state, f"group-{self.group}")
+        kept = wait_for(lambda: [name for name in os.listdir(folder) if name.startswith("former-")], 5, "former image")
+        with open(os.path.join(folder, kept[0]), "rb") as file:
+            self.assertIn(b"lost 2", file.read())
         self.await_same(*clients, c)
         self.assertIn("kept", self.text(c))
         clients[0].call("update", feed="inbox", element={"id": "after", "n": 2})
@@ -83,6 +88,27 @@ class Losses(GroupTest):
         c = self.daemon("c")
         c.start()
         self.await_same(a, c.ready(60))
+
+    def test_no_history_begins_anew_in_an_empty_stream_of_the_same_epoch(self):
+        first, a = self.start("a")
+        a.call("define", **collection())
+        a.call("group", action="image")
+        wait_for(lambda: self.image(a), 20, "image")
+        a.call("update", feed="inbox", element={"id": "newest", "n": 1})
+        epoch = a.call("hello")["epoch"]
+        settings = request(self.port, f"$JS.API.STREAM.INFO.{self.stream}", {})["config"]
+        request(self.port, f"$JS.API.STREAM.DELETE.{self.stream}", {})
+        request(self.port, f"$JS.API.STREAM.CREATE.{self.stream}", settings)
+        # It waits for the servers while it runs, and again before it gives up.
+        first.process.wait(120)
+        self.assertIn("the servers have forgotten the history of the group", first.text())
+        self.assertIn(f"stream {self.stream} is empty, and an image covers its messages", first.text())
+        self.assertIn(f"stream {self.stream} is empty, and an image covers its messages", self.failure("b"))
+        request(self.port, f"$JS.API.STREAM.DELETE.{self.stream}", {})
+        first.start()
+        self.assertNotEqual(first.ready(60).call("hello")["epoch"], epoch)
+        with open(os.path.join(first.state, f"group-{self.group}", f"former-{epoch}.sqlite"), "rb") as file:
+            self.assertIn(b'"newest"', file.read())
 
     def test_the_image_of_a_forgotten_history_is_kept(self):
         for newest in (False, True):

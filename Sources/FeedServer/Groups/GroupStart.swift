@@ -67,10 +67,16 @@ final class GroupMember {
     }
   }
 
-  /// Removes the image of this host if the state that it was made of is wrong, and its name if another member has that too.
+  /// Removes the image of this host if the state that it was made of is wrong, and its name if another member has that too. An image
+  /// that may have what the servers lost is kept beside the next one.
   /// - Parameter reason: why the log cannot be followed further.
   func didLose(_ reason: String) {
-    if reason.contains(GroupLog.divergence) { unlink(StateFile.path(in: imageDirectory)) }
+    if reason.contains(GroupLog.divergence) {
+      if reason.contains(GroupLog.replacement), let former = try? GroupStart.keepFormer(in: imageDirectory, log.epoch) {
+        report(.warning, "the last image of this host is kept as \(former) for: feedclient restore")
+      }
+      unlink(StateFile.path(in: imageDirectory))
+    }
     if reason.contains(GroupLog.copiedName) { unlink(Self.namePath(directory.path)) }
   }
 
@@ -176,8 +182,7 @@ enum GroupStart {
     }
     if let cached, shared.hasLostImage || cached.epoch != shared.epoch {
       // If the servers lost their stream, or a part of it, it may be the last copy of the state.
-      let former = "\(images)/former-\(cached.epoch).sqlite"
-      try move(StateFile.path(in: images), to: former)
+      let former = try keepFormer(in: images, cached.epoch)
       let cause =
         shared.hasLostImage
         ? "the image of this host was made of messages that the servers lost; it is not used, and"
@@ -197,6 +202,15 @@ enum GroupStart {
 
   private static func move(_ path: String, to other: String) throws(GroupError) {
     guard rename(path, other) == 0 else { throw .system("cannot rename \(path) to \(other)") }
+  }
+
+  /// Keeps the image of this host beside the next one, for an operator. Returns the path. Of one epoch, the first one is kept, which may
+  /// be all that is left of the state, and the newest one.
+  static func keepFormer(in images: String, _ epoch: String) throws(GroupError) -> String {
+    let first = "\(images)/former-\(epoch).sqlite"
+    let former = access(first, F_OK) == 0 ? "\(images)/former-\(epoch)-2.sqlite" : first
+    try move(StateFile.path(in: images), to: former)
+    return former
   }
 
   /// Keeps an image that cannot be restored, so that the state is loaded from the group. Returns the path.

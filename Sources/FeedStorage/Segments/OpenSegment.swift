@@ -103,7 +103,7 @@ struct OpenSegment {
     return bytes.withUnsafeMutableBytes { bytes in
       note.encode(in: checksum, into: bytes)
       if (try? file.writeAll(UnsafeRawBufferPointer(bytes), at: end)) != nil { return true }
-      try? file.writeZeros(end..<end + RecordHeader.byteCount)
+      try? file.erase(end..<end + RecordHeader.byteCount)
       return false
     }
   }
