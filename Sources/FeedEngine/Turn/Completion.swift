@@ -310,9 +310,10 @@ struct Completion: ~Copyable {
   /// Ends the request that took several turns. Until now it was in the line of its connection, so that later requests
   /// waited.
   private mutating func didFinishLong(_ entry: RequestBatch.Entry, _ dispatcher: inout Dispatcher) {
-    if entry.kind == .internal { return }
     engine.charge(-workMemory, forRequestsOf: entry.session)
     workMemory = 0
+    // Nobody waits for a request of the daemon, and nobody was charged.
+    if entry.kind == .internal { return }
     remove(entry)
     if let session = engine.sessions[entry.session] { finishRequests(of: session) }
   }

@@ -241,6 +241,27 @@ import Testing
     expectEqual(harness.ask(observer, "get", #"{"feed":"c","id":1}"#).first?.contains(#""v":19999"#), true)
   }
 
+  /// What it would take to undo a configuration is charged to nobody, nor taken off the charge for the next long request.
+  @Test func configurationIsChargedToNobody() throws {
+    let harness = EngineHarness(isDurable: true, slices: SlicedWork("slices", slice: 0))
+    try harness.configure(#"{"feeds":[{"feed":"c","kind":"array"}]}"#)
+    let sender = harness.connect(uid: Self.user)
+    _ = harness.ask(sender, "insert", #"{"feed":"c","elements":[\#(elements(0..<5000))]}"#)
+    try harness.configure(#"{"feeds":[{"feed":"c","kind":"array","type":"$.v"}]}"#)
+    expectEqual(charged(harness), 0)
+    let params = #"{"feed":"c","elements":[\#(elements(0..<5000, value: 1))]}"#
+    harness.supply(sender, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"set","params":\#(params)}"#))
+    while !harness.isWithinBatch { harness.turnOnce() }
+    let first = charged(harness)
+    #expect(first > params.utf8.count)
+    while harness.isWithinBatch {
+      #expect(charged(harness) >= first)
+      harness.turnOnce()
+    }
+    harness.turn()
+    expectEqual(charged(harness), 0)
+  }
+
   /// Closing a connection does not free the request that it sent, so others close first, and small ones stay.
   @Test func theConnectionWhoseClosingFreesMostCloses() {
     let harness = EngineHarness(isDurable: true)
