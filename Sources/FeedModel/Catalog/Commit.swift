@@ -66,10 +66,10 @@ public final class Commit {
     assert(log.isRecording || operation.isEmpty, "a step that cannot be undone came before an error")
     unlisted.removeAll()
     graph.counts.endCommit()
-    let hadStructures = log.undo(to: .start)
+    log.undo(to: .start)
     keyedSectionsDidChange()
     long.rollBack()
-    if hadStructures { graph.structureDidChange() } else { graph.counts.advance() }
+    graph.counts.advance()
     log.finish()
     operation.abandon()
     close()
@@ -364,14 +364,19 @@ public final class Commit {
   }
 
   func undo(to position: UndoLog.Position) {
-    defer { keyedSectionsDidChange() }
-    if log.undo(to: position) { graph.structureDidChange() } else { graph.counts.advance() }
+    log.undo(to: position)
+    graph.counts.advance()
+    keyedSectionsDidChange()
   }
 
   /// Logs a structural step that was made, with the closure that undoes it.
   /// - Parameter position: the position of its first step on rows; nil if there was none. These are undone before it.
   func logStructure(before position: UndoLog.Position? = nil, undo: @escaping () -> Void) {
-    log.append(before: position ?? log.position, undo: undo)
+    log.append(before: position ?? log.position) { [graph] in
+      undo()
+      // At once: the rows of steps before may be undone in a copy, while others read.
+      graph.structureDidChange()
+    }
     graph.structureDidChange()
   }
 

@@ -151,25 +151,25 @@ final class UndoLog {
     return groups
   }
 
-  /// Undoes all steps since `position`, in reverse. Returns whether any structural step was undone.
-  @discardableResult
-  func undo(to position: Position) -> Bool {
+  /// Undoes all steps since `position`, in reverse. It may stop before a step and within a structural one, but not after the last step:
+  /// others may read as soon as the log is empty, and the caller must first tell that counts changed.
+  func undo(to position: Position) {
     assert(
       position.entries <= entries.count && position.structures <= structures.count,
       "the position is beyond the log's end")
-    let hadStructures = structures.count > position.structures
     while structures.count > position.structures || entries.count > position.entries {
       if structures.count > position.structures, let last = structures.last, last.position >= entries.count {
-        structures.removeLast().undo()
-      } else if let entry = entries.popLast() {
-        entry.state.takeUnretainedValue().undo(entry)
+        last.undo()
+        // Until now it hides all feeds from others.
+        structures.removeLast()
+      } else {
         pace.spend()
+        if let entry = entries.popLast() { entry.state.takeUnretainedValue().undo(entry) }
       }
     }
     #if CHECK_INVARIANTS
       if structures.count <= 1000 { checkInvariants() }
     #endif
-    return hadStructures
   }
 
   /// Ends the commit: releases the versions that the steps replaced, and clears the log.

@@ -19,7 +19,7 @@ extension CollectionState {
     if let known { touchRows(known) }
     if let known, Self.equal(elements.text(of: known).text, element.text) { return }
     let isAccepted = try decide(element, index: place, log)
-    // While the filters judged a large element, reads may have used the memory of the identity.
+    // While the filters judged the element, reads may have used the memory of the identity.
     if log.pace.isActive { _ = try find(value, index: place) }
     guard isAccepted else {
       if let known { remove(known, log) }
@@ -113,6 +113,8 @@ extension CollectionState {
       }
     }
     log.didUse(steps: allowed &- steps &+ (limits.countsAllWork ? stepsPerElement : bins.count))
+    // Many short filters take long together, and no evaluation is so long that it stops.
+    log.pace.spend((allowed &- steps &+ stepsPerElement) / 64)
     return any
   }
 

@@ -66,6 +66,8 @@ public final class SlicedWork: SliceRunner, @unchecked Sendable {
   }
 
   public func suspend() {
+    // Work that has no thread of its own has nobody to continue it.
+    if thread == nil { return }
     toCaller.signal()
     toWork.wait()
   }

@@ -126,6 +126,23 @@ extension SlicedRequestTests {
     expectEqual(harness.take(watcher).count, 60)
   }
 
+  /// None of the filters takes long, so none stops.
+  @Test func updatesJudgedByManyShortFiltersTakeSeveralTurns() {
+    let harness = EngineHarness(slices: SlicedWork("slices", slice: 0))
+    let client = harness.connect()
+    let filter = (0..<10).map { "@.k != \($0)" }.joined(separator: " && ")
+    let bins = (0..<200).map { #"{"name":"b\#($0)","filter":"\#(filter) && @.k == 10"},"# }.joined()
+    _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection","bins":[\#(bins){"name":"all"}]}"#)
+    let text = String(repeating: "x", count: 200)
+    let operations = (0..<100).map {
+      #"{"method":"update","params":{"feed":"c","element":{"id":\#($0),"k":11,"t":"\#(text)"}}}"#
+    }
+    harness.supply(client, Self.request("transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#))
+    #expect(Self.turns(harness, until: client) { _ in } > 20)
+    harness.turn()
+    expectEqual(Self.value(harness.take(client))?["result"]?["results"]?.items.count, 100)
+  }
+
   /// The filters judge the element in slices; meanwhile reads use the collection.
   @Test(arguments: Log.allCases)
   func longElementTakesSeveralTurns(_ log: Log) {

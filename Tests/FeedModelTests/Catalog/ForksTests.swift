@@ -25,4 +25,35 @@ import Testing
     forks.begin(steps: 0)
     #expect(forks.areAll)
   }
+
+  /// Otherwise each read of such a view would evaluate all rows of its source again.
+  @Test("a view of rows that a commit does not change in place is read from its index")
+  func viewOfOtherRows() throws {
+    let sample = try CatalogSample(
+      #"{"feed":"x","kind":"array"}"#, #"{"feed":"y","kind":"array"}"#,
+      #"{"feed":"v","kind":"view","of":"y","filter":"@.n > 0","sort":[{"by":"$.n"}]}"#)
+    let commit = sample.catalog.commit
+    func insert(_ elements: String, into feed: String) throws {
+      let list = try #require(try sample.feed(feed).kind as? ListKind)
+      try withView(elements) { try list.insert(Array($0.elements), at: nil, in: commit) }
+    }
+    try sample.commit { try insert(#"[{"n":2},{"n":1}]"#, into: "y") }
+    let rows = [[#"{"n":1}"#, #"{"n":2}"#]]
+    commit.long.announce(steps: 1)
+    try sample.commit {
+      try insert("[1]", into: "x")
+      let view = try sample.feed("v")
+      #expect(!commit.long.isReadable && commit.long.isReadable(view))
+      commit.long.suspend()
+      let steps = commit.pace.stepsOfViews
+      try expectEqual(sample.rows("v"), rows)
+      expectEqual(commit.pace.stepsOfViews, steps)
+      commit.long.resume()
+      // The commit itself does not know its changes of views yet.
+      try expectEqual(sample.rows("v"), rows)
+      #expect(commit.pace.stepsOfViews > steps)
+    }
+    commit.long.announce(steps: 0)
+    try expectEqual(sample.rows("v"), rows)
+  }
 }
