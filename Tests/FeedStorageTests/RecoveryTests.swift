@@ -113,6 +113,23 @@ import Testing
     expectEqual(again.engine.limits, Limits())
   }
 
+  /// The feeds of an image are restored without a limit on their sections, which must not become that of their requests.
+  @Test func requestsBeyondALimitAreRefusedAgainAfterAnImage() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state")
+    var few = Limits()
+    few.maxSections = 3
+    let daemon = try DurableEngine(path, limits: few)
+    daemon.ask("define", #"{"feed":"c","kind":"collection","section":"$.s"}"#)
+    for number in 0..<2 { daemon.ask("update", #"{"feed":"c","element":{"id":\#(number),"s":\#(number)}}"#) }
+    #expect(daemon.writeImage())
+    let many = (0..<5).map { #"{"id":\#($0),"s":\#($0)}"# }.joined(separator: ",")
+    let refused = daemon.ask("update", #"{"feed":"c","elements":[\#(many)]}"#)
+    expectEqual(try JSONValue(refused)["error"]["data"]["limit"], #""maxSections""#)
+    daemon.ask("define", #"{"feed":"other","kind":"array"}"#)
+    expectEqual(try DurableEngine(path, limits: few).visibleState, daemon.visibleState)
+  }
+
   @Test func timeContinuesAcrossRestarts() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("state")

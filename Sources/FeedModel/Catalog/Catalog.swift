@@ -135,7 +135,7 @@ public final class Catalog {
         if let definition = feed.definition { feed.setDefinitionBytes(definition.storedBytes(limits)) }
       }
     }
-    for feed in table.all where !(feed.kind is ManagedKind) { feed.kind.rows?.limits = limits }
+    for feed in table.all { feed.kind.rows?.limits = limits }
     if judgesOtherwise { judgeViews() }
   }
 

@@ -45,10 +45,8 @@ public final class LongCommit {
   /// Lets others read the state before the commit, as far as that is possible; see ``isReadable``.
   public func suspend() { if hidesChanges { forks.hide(graph) } }
   public func resume() { if hidesChanges { forks.show(graph) } }
-  /// Also if all changes are made in place: what others can then read shows no changed rows, so no view need evaluate its filter.
-  private var hidesChanges: Bool {
-    stage == .open && !log.hasStructures && (!forks.isEmpty || !forks.areAll)
-  }
+  /// Also without copies: otherwise a view that shows no changed rows would evaluate all of its rows again to be read.
+  private var hidesChanges: Bool { stage == .open && !log.hasStructures }
 
   /// Gives a feed a copy of its rows, which the commit changes, unless the copy costs more than the operation.
   ///

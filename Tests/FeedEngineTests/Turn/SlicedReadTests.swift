@@ -4,6 +4,7 @@ import Testing
 
 @testable import EngineTesting
 @testable import FeedEngine
+@testable import FeedModel
 @testable import ReferenceModel
 
 /// Reads between the slices of a request see the state before.
@@ -135,6 +136,32 @@ extension SlicedRequestTests {
     harness.turn()
     _ = harness.take(reader)
     expectEqual(harness.ask(reader, "get", #"{"feed":"d","id":1}"#).first?.contains(#""v":9"#), true)
+  }
+
+  /// Otherwise each read of a view would evaluate all rows of its source.
+  @Test("views of other feeds are read from their indexes while a feed changes in place", arguments: Log.allCases)
+  func otherViews(_ log: Log) {
+    let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
+    let (writer, reader) = (harness.connect(), harness.connect())
+    Self.fill(harness, writer, count: 1000)
+    _ = harness.ask(writer, "define", #"{"feed":"a","kind":"array"}"#)
+    _ = harness.ask(writer, "insert", #"{"feed":"a","elements":\#(Self.elements(0..<3))}"#)
+    _ = harness.ask(writer, "define", #"{"feed":"v","kind":"view","of":"a","sort":[{"by":"$.k"}]}"#)
+    // A longer request would change a copy.
+    let operations = (0..<1400).map {
+      #"{"method":"update","params":{"feed":"c","element":{"id":\#($0 % 1000),"v":\#($0)}}}"#
+    }
+    harness.supply(writer, Self.request("transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#))
+    var (waiting, behind, seen) = (0, 0, 0)
+    _ = Self.turns(harness, until: writer) { _ in
+      if harness.isExclusive { waiting += 1 }
+      if harness.isExclusive && harness.engine.catalog.graph.counts.isChanging { behind += 1 }
+      harness.supply(reader, Self.request("get", #"{"feed":"v","at":[0,2]}"#))
+      for answer in harness.take(reader) where answer.contains(#"{"id":1,"k":7,"v":0}"#) { seen += 1 }
+    }
+    expectEqual(behind, 0)
+    #expect(waiting > 5 && seen > 5, "\(waiting) turns, \(seen) reads")
+    expectEqual(Self.value(harness.take(writer))?["error"], nil)
   }
 
   @Test("reads between the slices of a request that changes an array see the rows before", arguments: Log.allCases)

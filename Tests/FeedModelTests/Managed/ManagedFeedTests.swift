@@ -55,6 +55,18 @@ struct ManagedFeedTests {
       try sample.set((0..<300).map { SampleRow(key: $0, section: "s\($0)") })
     }
     expectEqual(sample.feed.sectionCount, 0)
+    // A start restores the feed under the limits of the run before, and then sets its own.
+    var limits = Limits()
+    limits.maxBins = 300
+    sample.catalog.use(limits)
+    try sample.set((0..<300).map { SampleRow(key: $0, section: "s\($0)") })
+    expectEqual(sample.feed.sectionCount, 300)
+    limits.maxElements = 3
+    sample.catalog.use(limits)
+    #expect(throws: FeedError.self) {
+      try sample.set((300..<304).map { SampleRow(key: $0, section: "s") })
+    }
+    expectEqual(sample.feed.sectionCount, 300)
   }
 
   @Test func snapshotsKeepTheRowsTheyHaveToSend() throws {
