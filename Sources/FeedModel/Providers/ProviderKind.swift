@@ -185,7 +185,9 @@ public final class ProviderKind: DerivedKind {
     guard let before = published else { return publish() }
     if isRestructured {
       change = restructuring(from: before, changes, changes.pace ?? Pace(), pairsRows: true)
-      return publish()
+      publish()
+      changes.pace?.spend(children.count / Self.childrenOfAUnit)
+      return
     }
     sumStarts()
     changes.forEach { place, shift, source in
@@ -194,9 +196,10 @@ public final class ProviderKind: DerivedKind {
     }
   }
 
-  func shareChange(ofSourceAt place: Int) -> Int? {
+  func shareChange(ofSourceAt place: Int, _ pace: Pace) -> Int? {
     guard let before = published, shows(place) else { return nil }
     if isRestructured {
+      defer { pace.spend(children.count / Self.childrenOfAUnit) }
       let (after, own) = (structure, place - shownPlaces.lowerBound)
       let isSame =
         before.count == after.count
