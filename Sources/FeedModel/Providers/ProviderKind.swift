@@ -118,7 +118,23 @@ public final class ProviderKind: DerivedKind {
     return found.sorted { $0.key < $1.key }.map { (children[$0.key], $0.value) }
   }
 
-  public func makeSnapshots() -> [SectionsSnapshot] { shownPlaces.flatMap { children[$0].kind.makeSnapshots() } }
+  public func makeSnapshots() -> [SectionsSnapshot] {
+    var snapshots: [SectionsSnapshot] = []
+    appendSnapshots(to: &snapshots)
+    return snapshots
+  }
+
+  /// Appends to the list of the highest feed: below many levels, each of them would copy the list of the one below.
+  private func appendSnapshots(to snapshots: inout [SectionsSnapshot]) {
+    for place in shownPlaces {
+      let kind = children[place].kind
+      if let provider = kind as? ProviderKind {
+        provider.appendSnapshots(to: &snapshots)
+      } else {
+        snapshots += kind.makeSnapshots()
+      }
+    }
+  }
 
   public func element(at path: IndexPath) -> ElementText {
     let place = place(ofSection: Int(path.section))
