@@ -138,8 +138,8 @@ final class FeedGraph {
     guard let derived = feed.derived else { return }
     if let view = derived as? ViewKind { count(view, 1) }
     let steps = nodes[feed.number].steps + derived.stepsPerRow
+    assert(showing(feed).isDisjoint(with: derived.sources.map(\.feed.number)), "\(feed.name) would form a cycle")
     for (place, source) in derived.sources {
-      assert(!isShown(feed, by: source), "\(feed.name) and \(source.name) would form a cycle")
       addSteps(steps, to: source)
       if hasManagedRows(source.number) { countManagedSource(of: feed.number, 1) }
       insert(Parent(feed: feed.number, place: place), above: source.number)
