@@ -19,6 +19,16 @@
 
 int clinux_accept(int listener) { return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC); }
 
+// From asm-generic/socket.h; older headers do not have it. Neither x86 nor ARM has a number of its own.
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
+int clinux_refuse_descriptors(int listener) {
+  int on = 0;
+  return setsockopt(listener, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof on);
+}
+
 int clinux_peer_credentials(int descriptor, struct clinux_credentials *credentials) {
   struct ucred peer;
   socklen_t size = sizeof peer;

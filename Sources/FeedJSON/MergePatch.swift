@@ -29,7 +29,7 @@ public enum MergePatch {
         apply(changes.value(change), to: member.value, into: &out, step: step)
       }
     }
-    changes.forEachNew { member in
+    changes.forEachNew(step) { member in
       begin(member.key, &isFirst, &out)
       apply(member.value, to: nil, into: &out, step: step)
     }
@@ -43,28 +43,51 @@ public enum MergePatch {
   }
 
   /// The members of a patch by name; of equal names the last.
+  ///
+  /// Its memory is allocated at once, for all members, and owns no names: a dictionary of many names takes long to grow and to be
+  /// freed, without a step in between.
   private struct Changes {
     private var members: [JSONView.Member] = []
     /// The place of the last member of that name in the target; nil if there is none.
     private var places: [Int?] = []
-    private var indices: [[UInt8]: Int] = [:]
+    /// A hash table of the indices of members by name, with linear probing; `free` in at least half of the slots.
+    private var slots: [Int32]
+    private static let free: Int32 = -1
 
     init(_ patch: JSONView, _ step: () -> Void) {
+      let count = patch.count
+      members.reserveCapacity(count)
+      places.reserveCapacity(count)
+      // Texts are shorter than 4 GiB, and a member has at least five bytes.
+      slots = [Int32](repeating: Self.free, count: 2 << (Int.bitWidth - count.leadingZeroBitCount))
       for (place, member) in patch.members.enumerated() {
         if place & 63 == 63 { step() }
-        let name = Self.name(member.key)
-        if let index = indices[name] {
-          members[index] = member
+        let slot = slot(of: member.key)
+        if slots[slot] != Self.free {
+          members[Int(slots[slot])] = member
         } else {
-          indices[name] = members.count
+          slots[slot] = Int32(members.count)
           members.append(member)
           places.append(nil)
         }
       }
     }
 
-    private static func name(_ key: JSONView) -> [UInt8] { key.withDecodedUTF8 { Array($0) } ?? [] }
-    subscript(key: JSONView) -> Int? { indices[Self.name(key)] }
+    /// The slot of the member with a name, or the free one where it belongs.
+    private func slot(of key: JSONView) -> Int {
+      var hasher = Hasher()
+      _ = key.withDecodedUTF8 { hasher.combine(bytes: $0) }
+      var slot = hasher.finalize() & (slots.count - 1)
+      while slots[slot] != Self.free, members[Int(slots[slot])].key.compareString(key) != 0 {
+        slot = (slot + 1) & (slots.count - 1)
+      }
+      return slot
+    }
+
+    subscript(key: JSONView) -> Int? {
+      let index = slots[slot(of: key)]
+      return index == Self.free ? nil : Int(index)
+    }
     func value(_ change: Int) -> JSONView { members[change].value }
     func lastPlace(_ change: Int) -> Int? { places[change] }
 
@@ -76,8 +99,11 @@ public enum MergePatch {
     }
 
     /// Calls `body` with the members that the target does not have and that are not null.
-    func forEachNew(_ body: (JSONView.Member) -> Void) {
-      for (member, place) in zip(members, places) where place == nil && !member.value.isNull { body(member) }
+    func forEachNew(_ step: () -> Void, _ body: (JSONView.Member) -> Void) {
+      for (index, member) in members.enumerated() {
+        if index & 63 == 63 { step() }
+        if places[index] == nil && !member.value.isNull { body(member) }
+      }
     }
   }
 }

@@ -57,6 +57,26 @@ struct MergePatchTests {
     expectEqual(merge("7", into: nil), "7")
   }
 
+  @Test("every 64 members of a patch are a step, wherever they go", arguments: ["{}", #"{"m7":0}"#, "null"])
+  func steps(target: String) {
+    var members = (0..<6400).map { #""m\#($0)":\#($0)"# }
+    let patch = "{\(members.joined(separator: ","))}"
+    var patches = JSONScanner()
+    var targets = JSONScanner()
+    var out = ByteBuffer()
+    var steps = 0
+    Array(patch.utf8).withUnsafeBytes { patch in
+      Array(target.utf8).withUnsafeBytes { target in
+        guard let patch = try? patches.scan(patch), let target = try? targets.scan(target) else { return }
+        MergePatch.apply(patch, to: target, into: &out) { steps += 1 }
+      }
+    }
+    // Half of them while the patch is read, and half while it is written.
+    expectEqual(steps, 200)
+    if target == #"{"m7":0}"# { members.insert(members.remove(at: 7), at: 0) }
+    expectEqual(String(decoding: out.bytes, as: UTF8.self), "{\(members.joined(separator: ","))}")
+  }
+
   @Test("random patches give what the algorithm of RFC 7396 gives")
   func random() {
     var random = SeededRandom(seed: UInt64.random(in: 0...UInt64.max))

@@ -46,6 +46,43 @@ struct UnixListenerTests {
     #expect(fcntl(number, F_GETFD) & FD_CLOEXEC != 0)
   }
 
+  /// Sends a byte with a descriptor. Returns the error; 0 for none.
+  func sendDescriptor(_ sent: Int32, to socket: Int32) -> Int32 {
+    // A `cmsghdr`, then the descriptor. C has only macros to make it.
+    var control = [UInt64](repeating: 0, count: 3)
+    control.withUnsafeMutableBytes { bytes in
+      bytes.storeBytes(of: 20, as: Int.self)
+      bytes.storeBytes(of: SOL_SOCKET, toByteOffset: 8, as: Int32.self)
+      bytes.storeBytes(of: Int32(SCM_RIGHTS), toByteOffset: 12, as: Int32.self)
+      bytes.storeBytes(of: sent, toByteOffset: 16, as: Int32.self)
+    }
+    var byte: UInt8 = 0
+    return withUnsafeMutableBytes(of: &byte) { byte in
+      var vector = iovec(iov_base: byte.baseAddress, iov_len: 1)
+      return withUnsafeMutablePointer(to: &vector) { vector in
+        control.withUnsafeMutableBytes { control in
+          var message = msghdr()
+          (message.msg_iov, message.msg_iovlen) = (vector, 1)
+          (message.msg_control, message.msg_controllen) = (control.baseAddress, control.count)
+          return sendmsg(socket, &message, Int32(MSG_NOSIGNAL)) == 1 ? 0 : errno
+        }
+      }
+    }
+  }
+
+  /// The last copy of a descriptor would be closed by the process that reads the connection, which may wait for that.
+  @Test func clientsSendNoDescriptors() throws {
+    let listener = try UnixListener.bind(path: path)
+    let client = try UnixStream.connect(path: path)
+    // The number of SO_PASSRIGHTS; kernels before Linux 6.16 do not know it.
+    var value: Int32 = -1
+    var size = socklen_t(MemoryLayout<Int32>.size)
+    guard getsockopt(listener.descriptor, SOL_SOCKET, 83, &value, &size) == 0 else { return }
+    expectEqual(value, 0)
+    expectEqual(sendDescriptor(listener.descriptor, to: client.descriptor), EPERM)
+    try [UInt8(1)].withUnsafeBytes { try client.writeAll($0) }
+  }
+
   @Test func socketHasItsPermissionsAndIsRemovedWithItsListener() throws {
     do {
       let listener = try UnixListener.bind(path: path)

@@ -23,6 +23,10 @@ struct clinux_credentials {
 /// accept4 with SOCK_NONBLOCK and SOCK_CLOEXEC, without the peer's address. Returns -1 and sets errno on failure.
 int clinux_accept(int listener);
 
+/// Lets the kernel refuse descriptors that clients of a listening Unix socket send (SO_PASSRIGHTS): their `sendmsg` fails with
+/// EPERM. Concerns connections that are made later. Returns 0, or -1 and sets errno, ENOPROTOOPT before Linux 6.16.
+int clinux_refuse_descriptors(int listener);
+
 /// Reads SO_PEERCRED. Returns 0, or -1 and sets errno.
 int clinux_peer_credentials(int descriptor, struct clinux_credentials *credentials);
 

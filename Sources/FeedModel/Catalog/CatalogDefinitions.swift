@@ -179,7 +179,8 @@ extension Catalog {
     try checkChildren(children, of: feed, named: name)
     let units = children.count / ProviderKind.childrenOfAUnit
     commit.pace.spend(units)
-    try graph.checkGrowth(of: feed, named: name, children: children, showing: shown(children), steps: steps, limits)
+    try graph.checkGrowth(
+      of: feed, named: name, children: children, showing: shown(children), steps: steps, limits, commit.pace)
     commit.pace.spend(units)
     return children
   }
@@ -190,11 +191,12 @@ extension Catalog {
     _ children: [Feed], of feed: Feed?, named name: String, besides known: [Feed] = []
   ) throws(FeedError) {
     var seen = Set(known.lazy.map(\.number))
+    let showing = feed.map { graph.showing($0) } ?? []
     for child in children {
       guard seen.insert(child.number).inserted else {
         throw .definitionConflict(feed: name, reason: "\"\(child.name)\" may be its child only once")
       }
-      if let feed, graph.isShown(feed, by: child) {
+      if showing.contains(child.number) {
         throw .definitionConflict(
           feed: name, reason: "\"\(child.name)\" shows \"\(name)\" already, so the two would form a cycle")
       }

@@ -14,7 +14,9 @@ final class FeedGraph {
 
   private struct Node {
     var rank = 0
-    var repeats = 1
+    /// The sum of the repeats of the sources.
+    var repeatsOfSources = 0
+    var repeats: Int { max(1, saturatingSum(repeatsOfSources, 0)) }
     /// By name, then by place.
     var parents: [Parent] = []
     var route: Route? { didSet { unretainedRoute = route.map { .passUnretained($0) } } }
@@ -136,18 +138,31 @@ final class FeedGraph {
     guard let derived = feed.derived else { return }
     if let view = derived as? ViewKind { count(view, 1) }
     let steps = nodes[feed.number].steps + derived.stepsPerRow
+    assert(showing(feed).isDisjoint(with: derived.sources.map(\.feed.number)), "\(feed.name) would form a cycle")
     for (place, source) in derived.sources {
-      assert(!isShown(feed, by: source), "\(feed.name) and \(source.name) would form a cycle")
       addSteps(steps, to: source)
       if hasManagedRows(source.number) { countManagedSource(of: feed.number, 1) }
       insert(Parent(feed: feed.number, place: place), above: source.number)
       raiseRank(of: feed.number, above: nodes[source.number].rank)
     }
-    let repeats = sumOfRepeats(below: feed)
-    if repeats == nodes[feed.number].repeats { return }
-    nodes[feed.number].repeats = repeats
-    // A rollback links feeds in any order, so the bound of a parent may have been computed from a lower one of this feed.
-    for (parent, _) in waysAbove(feed) { nodes[parent.number].repeats = sumOfRepeats(below: parent) }
+    let former = nodes[feed.number].repeats
+    nodes[feed.number].repeatsOfSources = sumOfRepeats(below: feed)
+    if nodes[feed.number].repeats != former { repeatsDidChange(of: feed, from: former) }
+  }
+
+  /// Updates the repeats of the feeds above. A rollback links feeds in any order, so these may have been computed from others of this
+  /// feed. O(feeds above): each may have thousands of other sources.
+  private func repeatsDidChange(of feed: Feed, from former: Int) {
+    var formerly = [feed.number: former]
+    for source in [feed] + waysAbove(feed).map(\.feed) {
+      guard let former = formerly[source.number] else { continue }
+      let difference = nodes[source.number].repeats - former
+      if difference == 0 { continue }
+      for parent in nodes[source.number].parents {
+        if formerly[parent.feed] == nil { formerly[parent.feed] = nodes[parent.feed].repeats }
+        nodes[parent.feed].repeatsOfSources += difference
+      }
+    }
   }
 
   /// Adds a parent of a source, in an order that a restart keeps: errors name the first that they find. O(parents).
@@ -158,7 +173,8 @@ final class FeedGraph {
   }
 
   private func sumOfRepeats(below feed: Feed) -> Int {
-    max(1, (feed.derived?.sources ?? []).reduce(0) { saturatingSum($0, nodes[$1.feed.number].repeats) })
+    // No overflow: each of them saturates.
+    (feed.derived?.sources ?? []).reduce(0) { $0 + nodes[$1.feed.number].repeats }
   }
 
   func unlink(_ feed: Feed) {
@@ -216,14 +232,16 @@ final class FeedGraph {
   }
 
   /// Whether `other` is `feed` or shows its rows, directly or through others.
-  func isShown(_ feed: Feed, by other: Feed) -> Bool {
+  func isShown(_ feed: Feed, by other: Feed) -> Bool { showing(feed).contains(other.number) }
+
+  /// The feed and all that show its rows, directly or through others. O(feeds above).
+  func showing(_ feed: Feed) -> Set<FeedNumber> {
     var seen: Set<FeedNumber> = [feed.number]
     var waiting = [feed.number]
     while let next = waiting.popLast() {
-      if next == other.number { return true }
       for parent in nodes[next].parents where seen.insert(parent.feed).inserted { waiting.append(parent.feed) }
     }
-    return false
+    return seen
   }
 
   /// Whether a feed, and each feed whose rows it shows, directly or through others, is a match. O(feeds shown).
@@ -335,7 +353,8 @@ extension FeedGraph {
           nodes[source.number].parents.contains(Parent(feed: feed.number, place: place)), "a source lacks a parent")
         precondition(nodes[feed.number].rank > nodes[source.number].rank, "a feed is ranked below its source")
       }
-      precondition(nodes[feed.number].repeats == sumOfRepeats(below: feed), "the bound of the repeats is wrong")
+      precondition(
+        nodes[feed.number].repeatsOfSources == sumOfRepeats(below: feed), "the bound of the repeats is wrong")
       for parent in nodes[feed.number].parents {
         precondition(
           table[parent.feed].derived?.sources.contains { $0.place == parent.place && $0.feed === feed } == true,

@@ -6,30 +6,55 @@ import FeedJSON
 extension FeedGraph {
   /// Throws if the children exceed a limit, in the feed itself or in a feed that shows it.
   ///
-  /// O(children) for a new feed whose sources show no feed twice, otherwise O(feeds below); so for each feed above.
+  /// O(children) for a new feed whose sources show no feed twice, otherwise O(feeds below). For the feeds above O(their sources),
+  /// and O(feeds below) for each of which the bounds of its sources exceed the limit.
   /// - Parameters:
   ///   - feed: nil while it is being defined.
   ///   - showing: the children whose sections it will show; none for a slots feed, which has one section.
   ///   - steps: the steps that it will take for the change of one row.
+  ///   - pace: stops in between, as nothing is changed.
   func checkGrowth(
-    of feed: Feed?, named name: String, children: [Feed], showing: [Feed], steps: Int, _ limits: Limits
+    of feed: Feed?, named name: String, children: [Feed], showing: [Feed], steps: Int, _ limits: Limits, _ pace: Pace
   ) throws(FeedError) {
-    if limits.maxDerivedSteps < .max { try checkSteps(of: feed, steps, sources: children, limits) }
+    if limits.maxDerivedSteps < .max { try checkSteps(of: feed, steps, sources: children, limits, pace) }
     let sections = showing.reduce(0) { $0 + $1.sectionCount }
-    let bound = children.reduce(0) { saturatingSum($0, repeats(of: $1.number)) }
+    var bound = children.reduce(0) { saturatingSum($0, repeats(of: $1.number)) }
     if sections > limits.maxSections { throw tooManySections("\"\(name)\"", limits) }
-    if bound > limits.maxRepeats && exactRepeats(below: children) > limits.maxRepeats {
-      throw tooManyRepeats("\"\(name)\"", limits)
-    }
-    try checkLevels(of: feed, named: name, children: children, limits)
+    if bound > limits.maxRepeats { bound = exactRepeats(below: children, pace) }
+    if bound > limits.maxRepeats { throw tooManyRepeats("\"\(name)\"", limits) }
+    try checkLevels(of: feed, named: name, children: children, limits, pace)
     guard let feed else { return }
-    try checkParents(of: feed, sections: sections - feed.sectionCount, limits)
-    for (parent, paths) in waysAbove(feed) {
+    try checkParents(of: feed, sections: sections - feed.sectionCount, limits, pace)
+    try checkRepeats(above: feed, children, bound, limits, pace)
+  }
+
+  /// Throws if a feed above `feed` would show any feed too often.
+  /// - Parameters:
+  ///   - children: those that `feed` will have.
+  ///   - bound: an upper bound for how often it will then show any feed.
+  private func checkRepeats(
+    above feed: Feed, _ children: [Feed], _ bound: Int, _ limits: Limits, _ pace: Pace
+  ) throws(FeedError) {
+    // Upper bounds of `feed` and those above it, and of their other sources if these are not the known ones. Each of thousands of feeds
+    // above may show a feed with thousands of children, whose known bound is the number of these: they are not walked for each.
+    var bounds = [feed.number: max(1, bound)]
+    for (parent, paths) in waysAbove(feed, pace) {
       var repeats = saturatingSum(repeats(of: parent.number), saturatingProduct(paths, bound))
       if repeats > limits.maxRepeats {
-        repeats = exactRepeats(below: parent.derived?.sources.map(\.feed) ?? [], feed, children)
+        let sources = parent.derived?.sources.map(\.feed) ?? []
+        pace.spend(sources.count / Self.edgesOfAUnit)
+        repeats = sources.reduce(0) { sum, source in
+          var most = bounds[source.number] ?? self.repeats(of: source.number)
+          if most > limits.maxRepeats && bounds[source.number] == nil {
+            most = exactRepeats(below: source.derived?.sources.map(\.feed) ?? [], pace)
+            bounds[source.number] = most
+          }
+          return saturatingSum(sum, most)
+        }
+        if repeats > limits.maxRepeats { repeats = exactRepeats(below: sources, pace, feed, children) }
       }
       if repeats > limits.maxRepeats { throw tooManyRepeats(mentionAbove(parent), limits) }
+      bounds[parent.number] = max(1, repeats)
     }
   }
 
@@ -52,12 +77,14 @@ extension FeedGraph {
 
   /// Throws if the feeds above a source could take too many steps for the change of one row.
   /// - Parameter steps: those that the feed itself takes when it has these sources.
-  private func checkSteps(of feed: Feed?, _ steps: Int, sources: [Feed], _ limits: Limits) throws(FeedError) {
+  private func checkSteps(
+    of feed: Feed?, _ steps: Int, sources: [Feed], _ limits: Limits, _ pace: Pace
+  ) throws(FeedError) {
     func below(_ feed: Feed) -> [Feed] { feed.derived?.sources.map(\.feed) ?? [] }
     let above = feed.map { stepsAbove($0.number) } ?? 0
     var added: [FeedNumber: Int] = [:]
     func add(_ steps: Int, below roots: [Feed]) {
-      countPaths(from: roots, topologicalOrder(from: roots, next: below), next: below) { feed, paths in
+      countPaths(from: roots, topologicalOrder(from: roots, pace, next: below), pace, next: below) { feed, paths in
         // A change of a collection is also one of its bins.
         added[(table.collection(of: feed) ?? feed).number, default: 0] += (above + steps) * paths
       }
@@ -82,9 +109,9 @@ extension FeedGraph {
   func listings(of feed: Feed) -> Int { waysAbove(feed).reduce(1) { saturatingSum($0, $1.paths) } }
 
   /// Throws if a feed that shows `feed` cannot take `sections` more sections.
-  func checkParents(of feed: Feed?, sections: Int, _ limits: Limits) throws(FeedError) {
+  func checkParents(of feed: Feed?, sections: Int, _ limits: Limits, _ pace: Pace? = nil) throws(FeedError) {
     guard let feed, sections > 0, hasParents(feed.number) else { return }
-    for (parent, paths) in waysAbove(feed, throughSections: true) {
+    for (parent, paths) in waysAbove(feed, throughSections: true, pace) {
       let more = saturatingProduct(paths, sections)
       if saturatingSum(parent.sectionCount, more) > limits.maxSections {
         throw tooManySections(mentionAbove(parent), limits)
@@ -102,12 +129,14 @@ extension FeedGraph {
   /// Throws if the children would nest feeds too deeply.
   ///
   /// The rank of a feed is an upper bound for the number of levels below it, so most checks need not walk these.
-  private func checkLevels(of feed: Feed?, named name: String, children: [Feed], _ limits: Limits) throws(FeedError) {
+  private func checkLevels(
+    of feed: Feed?, named name: String, children: [Feed], _ limits: Limits, _ pace: Pace
+  ) throws(FeedError) {
     guard !children.isEmpty else { return }
-    let above = feed.map { longestPath(from: [$0]) { parents(of: $0.number).map { table[$0.feed] } } } ?? 0
+    let above = feed.map { longestPath(from: [$0], pace) { parents(of: $0.number).map { table[$0.feed] } } } ?? 0
     let bound = children.reduce(0) { max($0, rank(of: $1.number)) }
     if bound + 1 + above <= limits.maxLevels { return }
-    let below = longestPath(from: children) { $0.derived?.sources.map(\.feed) ?? [] }
+    let below = longestPath(from: children, pace) { $0.derived?.sources.map(\.feed) ?? [] }
     if below + 1 + above <= limits.maxLevels { return }
     throw limits.exceeded(
       \.maxLevels,
@@ -116,10 +145,12 @@ extension FeedGraph {
   }
 
   /// The number of steps of the longest path from any of `roots`. O(feeds reached).
-  private func longestPath(from roots: [Feed], next: (Feed) -> [Feed]) -> Int {
+  private func longestPath(from roots: [Feed], _ pace: Pace, next: (Feed) -> [Feed]) -> Int {
     var lengths: [FeedNumber: Int] = [:]
-    for feed in topologicalOrder(from: roots, next: next).reversed() {
-      lengths[feed.number] = next(feed).reduce(0) { max($0, (lengths[$1.number] ?? 0) + 1) }
+    for feed in topologicalOrder(from: roots, pace, next: next).reversed() {
+      let further = next(feed)
+      pace.spend(1 &+ further.count / Self.edgesOfAUnit)
+      lengths[feed.number] = further.reduce(0) { max($0, (lengths[$1.number] ?? 0) + 1) }
     }
     return roots.reduce(0) { max($0, lengths[$1.number] ?? 0) }
   }
@@ -140,17 +171,18 @@ extension FeedGraph {
   }
 
   /// The highest number of times that `roots` together show any one feed, as if `feed` had `children`.
-  private func exactRepeats(below roots: [Feed], _ feed: Feed? = nil, _ children: [Feed] = []) -> Int {
+  private func exactRepeats(below roots: [Feed], _ pace: Pace, _ feed: Feed? = nil, _ children: [Feed] = []) -> Int {
     func sources(_ of: Feed) -> [Feed] { of === feed ? children : of.derived?.sources.map(\.feed) ?? [] }
     var most = 1
-    let order = topologicalOrder(from: roots, next: sources)
-    countPaths(from: roots, order, next: sources) { most = max(most, $1) }
+    let order = topologicalOrder(from: roots, pace, next: sources)
+    countPaths(from: roots, order, pace, next: sources) { most = max(most, $1) }
     return most
   }
 
   /// The feeds that show this feed, directly or through others, and the number of ways in which each does. O(feeds above).
   /// - Parameter throughSections: only feeds whose sections include those of this feed now.
-  func waysAbove(_ feed: Feed, throughSections: Bool = false) -> [(feed: Feed, paths: Int)] {
+  /// - Parameter pace: stops in between; nil while the feeds are half changed.
+  func waysAbove(_ feed: Feed, throughSections: Bool = false, _ pace: Pace? = nil) -> [(feed: Feed, paths: Int)] {
     func above(_ feed: Feed) -> [Feed] {
       parents(of: feed.number).compactMap { parent in
         let above = table[parent.feed]
@@ -160,18 +192,23 @@ extension FeedGraph {
       }
     }
     var found: [(feed: Feed, paths: Int)] = []
-    let order = topologicalOrder(from: [feed], next: above)
-    countPaths(from: [feed], order, next: above) { if $0 !== feed { found.append(($0, $1)) } }
+    let order = topologicalOrder(from: [feed], pace, next: above)
+    countPaths(from: [feed], order, pace, next: above) { if $0 !== feed { found.append(($0, $1)) } }
     return found
   }
 
+  /// The sources or parents of feeds that a walk looks at in a unit of work.
+  private static let edgesOfAUnit = 8
+
   /// The feeds reachable from `roots`, each after all feeds that lead to it.
-  private func topologicalOrder(from roots: [Feed], next: (Feed) -> [Feed]) -> [Feed] {
+  private func topologicalOrder(from roots: [Feed], _ pace: Pace?, next: (Feed) -> [Feed]) -> [Feed] {
     var order: [Feed] = []
     var seen: Set<FeedNumber> = []
     func visit(_ feed: Feed) {
       guard seen.insert(feed.number).inserted else { return }
-      for further in next(feed) { visit(further) }
+      let all = next(feed)
+      pace?.spend(1 &+ all.count / Self.edgesOfAUnit)
+      for further in all { visit(further) }
       order.append(feed)
     }
     for root in roots { visit(root) }
@@ -179,13 +216,17 @@ extension FeedGraph {
   }
 
   /// Calls `body` with each feed and the number of paths that lead to it from `roots`.
-  private func countPaths(from roots: [Feed], _ order: [Feed], next: (Feed) -> [Feed], _ body: (Feed, Int) -> Void) {
+  private func countPaths(
+    from roots: [Feed], _ order: [Feed], _ pace: Pace?, next: (Feed) -> [Feed], _ body: (Feed, Int) -> Void
+  ) {
     var paths: [FeedNumber: Int] = [:]
     for root in roots { paths[root.number, default: 0] += 1 }
     for feed in order {
       let count = paths[feed.number, default: 0]
       body(feed, count)
-      for further in next(feed) { paths[further.number] = saturatingSum(paths[further.number, default: 0], count) }
+      let all = next(feed)
+      pace?.spend(1 &+ all.count / Self.edgesOfAUnit)
+      for further in all { paths[further.number] = saturatingSum(paths[further.number, default: 0], count) }
     }
   }
 }

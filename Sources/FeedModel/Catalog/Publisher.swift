@@ -305,9 +305,9 @@ final class Publisher {
 
   /// Lets a feed share the change of its only source that changed, as along a route. Returns false if it derives its own.
   private func share(_ derived: any DerivedKind, _ slot: Int) -> Bool {
-    guard let source = changes.onlySource(of: slot), let offset = derived.shareChange(ofSourceAt: source.place) else {
-      return false
-    }
+    guard let source = changes.onlySource(of: slot),
+      let offset = derived.shareChange(ofSourceAt: source.place, log.pace)
+    else { return false }
     changes.share(slot, with: source, offset: offset)
     return true
   }

@@ -55,8 +55,8 @@ protocol DerivedKind: FeedKind {
   /// - Parameter change: receives the change; empty when called.
   func derive(_ changes: borrowing SourceChanges, into change: inout Change)
   /// Called instead of `derive` when one source changed. If the change is that of the source with its sections shifted,
-  /// sets the published state and returns the number of sections before. Otherwise returns nil, without any effect.
-  func shareChange(ofSourceAt place: Int) -> Int?
+  /// sets the published state and returns the number of sections before. Otherwise returns nil, without any effect. May stop.
+  func shareChange(ofSourceAt place: Int, _ pace: Pace) -> Int?
   /// Called when sections of a source may have come or gone. Returns whether those of this feed may have changed.
   func sourceSectionsDidChange() -> Bool
   /// Sets the published state from the sources, after these were restored from an image.
@@ -85,7 +85,7 @@ extension DerivedKind where Self: SingleSectionKind {
   /// Rows that are hidden count too, because any change may show them.
   func shows(_ place: Int) -> Bool { true }
   func offset(ofSectionsAt place: Int) -> Int? { nil }
-  func shareChange(ofSourceAt place: Int) -> Int? { nil }
+  func shareChange(ofSourceAt place: Int, _ pace: Pace) -> Int? { nil }
   func sourceSectionsDidChange() -> Bool { false }
 }
 

@@ -118,7 +118,23 @@ public final class ProviderKind: DerivedKind {
     return found.sorted { $0.key < $1.key }.map { (children[$0.key], $0.value) }
   }
 
-  public func makeSnapshots() -> [SectionsSnapshot] { shownPlaces.flatMap { children[$0].kind.makeSnapshots() } }
+  public func makeSnapshots() -> [SectionsSnapshot] {
+    var snapshots: [SectionsSnapshot] = []
+    appendSnapshots(to: &snapshots)
+    return snapshots
+  }
+
+  /// Appends to the list of the highest feed: below many levels, each of them would copy the list of the one below.
+  private func appendSnapshots(to snapshots: inout [SectionsSnapshot]) {
+    for place in shownPlaces {
+      let kind = children[place].kind
+      if let provider = kind as? ProviderKind {
+        provider.appendSnapshots(to: &snapshots)
+      } else {
+        snapshots += kind.makeSnapshots()
+      }
+    }
+  }
 
   public func element(at path: IndexPath) -> ElementText {
     let place = place(ofSection: Int(path.section))
@@ -185,7 +201,9 @@ public final class ProviderKind: DerivedKind {
     guard let before = published else { return publish() }
     if isRestructured {
       change = restructuring(from: before, changes, changes.pace ?? Pace(), pairsRows: true)
-      return publish()
+      publish()
+      changes.pace?.spend(children.count / Self.childrenOfAUnit)
+      return
     }
     sumStarts()
     changes.forEach { place, shift, source in
@@ -194,9 +212,10 @@ public final class ProviderKind: DerivedKind {
     }
   }
 
-  func shareChange(ofSourceAt place: Int) -> Int? {
+  func shareChange(ofSourceAt place: Int, _ pace: Pace) -> Int? {
     guard let before = published, shows(place) else { return nil }
     if isRestructured {
+      defer { pace.spend(children.count / Self.childrenOfAUnit) }
       let (after, own) = (structure, place - shownPlaces.lowerBound)
       let isSame =
         before.count == after.count

@@ -22,7 +22,7 @@ extension ProviderKind {
     let isShown = form == .composed || children.isEmpty
     try catalog.graph.checkGrowth(
       of: feed, named: feed.name, children: children + [child], showing: shown + (isShown ? [child] : []),
-      steps: stepsPerRow, catalog.limits)
+      steps: stepsPerRow, catalog.limits, catalog.commit.pace)
     catalog.commit.pace.spend(children.count / Self.childrenOfAUnit)
     var changed = children
     changed.insert(child, at: index)

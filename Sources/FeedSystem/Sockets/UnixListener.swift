@@ -142,6 +142,7 @@ extension UnixListener {
     _ path: String, _ address: SocketAddress, _ mode: UInt32, _ group: UInt32?
   ) throws(SystemError) -> Descriptor {
     let handle = try makeSocket(path)
+    refuseDescriptors(handle.rawValue)
     // Linux gives the file the mode of the unbound socket, without the bits of the umask. chmod adds those bits, so the
     // mode never exceeds the requested one. Changing the umask instead would affect files of other threads. The permissions of
     // the group follow when the socket has its group.
@@ -179,8 +180,15 @@ extension UnixListener {
     guard clinux_set_close_on_exec(number, 1) == 0, clinux_set_nonblocking(number, 1) == 0 else {
       throw .system(.last("configure the socket of the service manager"))
     }
+    Self.refuseDescriptors(number)
     self.init(handle: handle, path: Self.boundPath(number), lock: nil, identity: nil)
   }
+
+  /// Lets clients send bytes only. Nobody takes descriptors that come with them, so the kernel closes these when the bytes are
+  /// read or the connection is closed. If the client has closed its own copy, that is the last one: the reader frees a file in
+  /// memory, or waits as long as the client wished until a TCP connection has sent its data (SO_LINGER). Without effect before
+  /// Linux 6.16, and for connections that already wait.
+  private static func refuseDescriptors(_ number: Int32) { _ = clinux_refuse_descriptors(number) }
 
   private static func option(_ number: Int32, _ name: Int32) -> Int32? {
     var value: Int32 = 0
