@@ -38,6 +38,8 @@ extension Engine {
       guard revision == catalog.revision || (revision > catalog.revision && mayCountMore) else {
         throw .revisionMismatch(stored: revision, reached: catalog.revision)
       }
+      // A start came in between: conditions name the revisions that it gave to replaced rows.
+      if revision > catalog.revision { catalog.forgetReplacedRows() }
       catalog.skip(to: revision)
     }
     let present = commit.rules

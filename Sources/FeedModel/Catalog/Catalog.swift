@@ -125,10 +125,11 @@ public final class Catalog {
   // MARK: Limits and eviction
 
   /// Replaces the limits, between two commits. Existing feeds and elements are kept even if they exceed the new limits.
-  /// Views show the rows that their filters accept within the new limits.
+  /// Views show the rows that their filters accept within the new limits, and `$feeds` the definitions that fit.
   public func use(_ limits: Limits) {
     let recharges = limits.countsMemory != self.limits.countsMemory
     let judgesOtherwise = ViewJudge.maxSteps(limits) != ViewJudge.maxSteps(self.limits)
+    let listsOtherwise = limits.elementRoom != self.limits.elementRoom
     self.limits = limits
     if recharges {
       for feed in feeds.values {
@@ -136,20 +137,24 @@ public final class Catalog {
       }
     }
     for feed in table.all where !(feed.kind is ManagedKind) { feed.kind.rows?.limits = limits }
-    if judgesOtherwise { judgeViews() }
+    let isRelisted = listsOtherwise && table.relist(at: commit.moment)
+    if isRelisted { replaced.insert(table.list.number) }
+    if judgesOtherwise || isRelisted { replaceRows(judgesOtherwise: judgesOtherwise) }
   }
 
-  /// Evaluates the filters of all views anew. A feed that then shows other rows has no past and selection. O(n log n).
-  private func judgeViews() {
+  /// Publishes the feeds above replaced rows, and evaluates the filters of all views if they judge otherwise. A feed that then shows
+  /// other rows has no past and selection. O(n log n).
+  private func replaceRows(judgesOtherwise: Bool) {
     defer {
       graph.structureDidChange()
       graph.didClose()
     }
+    if replaced.contains(table.list.number) { table.list.forgetPast(at: revision) }
     for feed in feeds.values.sorted(by: { graph.rank(of: $0.number) < graph.rank(of: $1.number) }) {
       guard let derived = feed.derived else { continue }
       var isReplaced = derived.sources.contains { replaced.contains($0.feed.number) }
       graph.counts.advance()
-      if let view = derived as? ViewKind, view.hasFilter {
+      if judgesOtherwise, let view = derived as? ViewKind, view.hasFilter {
         if view.use(limits, feed, graph) { isReplaced = true }
       } else if isReplaced {
         derived.sourcesWereRestored()
@@ -248,14 +253,14 @@ public final class Catalog {
     for feed in managed { feed.forgetPast(at: revision) }
   }
 
-  /// Whether other limits replaced rows of views since the image. Each start gives these feeds a revision of no batch.
+  /// Whether other limits replaced rows since the image. Each start gives these feeds a revision of no batch.
   public var hasReplacedRows: Bool { !replaced.isEmpty }
 
-  /// Gives the feeds that show other rows under the present limits a new revision, once replay has ended. O(feeds).
+  /// Gives the feeds that show other rows than the image a new revision, as a start does once replay has ended. O(feeds).
   public func forgetReplacedRows() {
     if replaced.isEmpty { return }
     commit.skip(to: revision &+ 1)
-    for feed in feeds.values where replaced.contains(feed.number) { feed.forgetPast(at: revision) }
+    for feed in table.all where replaced.contains(feed.number) { feed.forgetPast(at: revision) }
   }
 
   /// Calls `body` without the limits on definitions and on the numbers of feeds, bins, sections, repeats and levels.
