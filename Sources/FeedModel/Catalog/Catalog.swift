@@ -19,7 +19,10 @@ public final class Catalog {
   /// The open commit, which operations take as a parameter.
   public let commit: Commit
   /// Whether the rows of managed feeds are part of the state, as in a group: stored by the log, and contained in images.
-  public var keepsManagedRows = false
+  public var keepsManagedRows: Bool {
+    get { graph.keepsManagedRows }
+    set { graph.keepsManagedRows = newValue }
+  }
   private var expiry = Expiry()
   /// The feeds that show other rows since other limits were set, and those that were made under their numbers later.
   private var replaced: Set<FeedNumber> = []

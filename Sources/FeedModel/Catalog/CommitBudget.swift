@@ -137,9 +137,9 @@ struct CommitBudget {
     for (place, source) in derived.sources where derived.shows(place) { try usePreviews(of: source, &seen) }
     // Counting the rows of the source evaluates views below it, which were charged.
     if let view = derived as? ViewKind, view.hasIndex {
-      let pace = log.pace
-      try use(rows: view.source.count)
-      try use(allElements: view.source.elementBytes(pace))
+      let (graph, pace) = (graph, log.pace)
+      try use(rows: graph.countedRows(of: view.source))
+      try use(allElements: graph.countedBytes(of: view.source, pace))
     }
   }
 
@@ -197,6 +197,16 @@ struct CommitBudget {
         }
         try checkRoom(forSteps: 0)
       }
+    }
+  }
+
+  /// Charges the filters of views above a feed over the rows of others that it comes to show, where replay may make another change:
+  /// ``useStepsOfViews(of:after:isFirst:)`` then does not.
+  func useStepsOfViews(above feed: FeedNumber, showing others: [Feed]) throws(FeedError) {
+    guard countsAllWork, graph.slowViews > 0 else { return }
+    for other in others.flatMap(graph.countedFeeds(of:)) {
+      other.forEachRow { if log.stepsLeft >= 0 { useSteps(of: feed, $0.element) } }
+      try checkRoom(forSteps: 0)
     }
   }
 
