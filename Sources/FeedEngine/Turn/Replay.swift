@@ -162,6 +162,7 @@ enum InternalRequest: Equatable {
       let params = message.member("params")
       var definitions: [FeedDefinition] = []
       if let array = params?.member("define") {
+        let limits = limits.ofStoredDefinitions
         for element in array.elements { definitions.append(try FeedDefinition(parsing: element, limits: limits)) }
       }
       let names = params?.member("undefine")?.elements.compactMap(\.string)

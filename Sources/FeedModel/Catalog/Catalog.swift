@@ -269,12 +269,11 @@ public final class Catalog {
   /// Calls `body` without the limits on definitions and on the numbers of feeds, bins, sections, repeats and levels.
   func withoutGrowthLimits<R>(_ body: () throws(FeedError) -> R) throws(FeedError) -> R {
     let kept = limits
-    (limits.maxFeeds, limits.maxBins, limits.maxSections, limits.maxRepeats) = (.max, .max, .max, .max)
+    limits = limits.ofStoredDefinitions
+    (limits.maxFeeds, limits.maxSections, limits.maxRepeats) = (.max, .max, .max)
     (limits.maxLevels, limits.maxFeedsPerUser, limits.maxDerivedSteps) = (.max, .max, .max)
     (limits.maxDefinitionBytesPerUser, limits.maxTotalDefinitionBytes) = (.max, .max)
     (limits.maxViewRowsPerUser, limits.maxTotalViewRows) = (.max, .max)
-    // The largest value would change what definitions count for.
-    if limits.countsMemory { limits.maxFilterBytes = .max - 1 }
     defer { limits = kept }
     return try body()
   }
