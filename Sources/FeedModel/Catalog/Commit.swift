@@ -358,6 +358,7 @@ public final class Commit {
     if operation.isEmpty { return }
     operation.pending = feed
     graph.counts.didChange(onlyUpdates: operation.onlyUpdates)
+    if isRepeatable { budget.countsDidChange() }
   }
 
   /// Rolls back the current operation because of `error`, and returns `error`.
@@ -410,6 +411,7 @@ public final class Commit {
     }
     publisher.add(change, of: graph.table.list.number)
     graph.counts.listDidChange(onlyUpdates: change.onlyUpdates)
+    budget.countsDidChange()
   }
 
   /// Sets the animation hint of the last operation, a JSON text (Protocol/README.md, "Animation").

@@ -21,6 +21,8 @@ struct CommitBudget {
   /// Whether an operation of the commit has changed the children of a feed.
   private var hasChangedChildren = false
   private var hasReadElements = false
+  /// Whether an operation has changed rows that count; see ``usePreviews(of:)``.
+  private var hasChangedCounts = false
   private var maxSteps = Int.max
   /// The rows that operations before the current one may have added to the indexes of views.
   var viewGrowth = ViewGrowth()
@@ -30,7 +32,7 @@ struct CommitBudget {
   mutating func begin(maxSteps: Int, maxRows: Int) {
     log.allow(steps: maxSteps)
     (self.maxSteps, self.maxRows, rowsLeft, hasRowsForViews) = (maxSteps, maxRows, maxRows, false)
-    (hasChargedFeedsAbove, hasChangedChildren, hasReadElements) = (false, false, false)
+    (hasChargedFeedsAbove, hasChangedChildren, hasReadElements, hasChangedCounts) = (false, false, false, false)
     viewGrowth.begin()
   }
 
@@ -123,10 +125,14 @@ struct CommitBudget {
         + "time")
   }
 
+  /// Records that an operation changed rows, and would in replay.
+  @inline(__always)
+  mutating func countsDidChange() { hasChangedCounts = true }
+
   /// Charges the rows that views below a feed evaluate before an operation counts its rows. An operation leaves their indexes behind,
   /// so until the commit ends each view with a filter or a sort reads all rows of its source.
   mutating func usePreviews(of feed: Feed) throws(FeedError) {
-    guard graph.counts.isChanging, graph.indexedViews > 0, countsRepeatedWork else { return }
+    guard hasChangedCounts, graph.indexedViews > 0, countsRepeatedWork else { return }
     var seen: Set<FeedNumber> = []
     try usePreviews(of: feed, &seen)
   }

@@ -96,6 +96,25 @@ import Testing
     try expectSameAfterReplay(daemon)
   }
 
+  @Test("an operation that only managed rows make a change lets later ones read no views again")
+  func viewsAfterChanges() throws {
+    let daemon = make()
+    try setRows(daemon)
+    expectEqual(daemon.define(daemon.ann, "a"), nil)
+    let elements = (0..<60).map { #"{"x":\#($0)}"# }.joined(separator: ",")
+    expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[\#(elements)]}"#), nil)
+    expectEqual(define(daemon, "v", #""kind":"view","of":"a","filter":"@.x""#), nil)
+    expectEqual(define(daemon, "s", #""kind":"segmented","children":["m"]"#), nil)
+    for feed in ["p", "q"] { expectEqual(daemon.define(daemon.ann, feed, children: []), nil) }
+    func transaction(_ first: String, _ feed: String) -> String? {
+      let insertion = #"{"method":"insertChild","params":{"feed":"\#(feed)","child":"v"}}"#
+      return daemon.limit(daemon.ann, "transaction", #"{"ops":[\#(first),\#(insertion)]}"#)
+    }
+    expectEqual(transaction(#"{"method":"activate","params":{"feed":"s","index":-1}}"#, "p"), nil)
+    expectEqual(transaction(#"{"method":"insert","params":{"feed":"a","element":1}}"#, "q"), "maxRequestRows")
+    try expectSameAfterReplay(daemon)
+  }
+
   @Test("a transaction whose lists of managed rows fit in no frame has their counts")
   func longAnswers() throws {
     let daemon = make()
