@@ -168,6 +168,24 @@ import Testing
     expectEqual(try DurableEngine(path, limits: many).visibleState, again.visibleState)
   }
 
+  // MARK: maxSections
+
+  /// An image is read without the limit, which holds again in the log behind it.
+  @Test func sectionsAreLimitedInReplayOnAnImage() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state")
+    let few = Self.limits { ($0.maxSections, $0.maxBins) = (3, 3) }
+    let daemon = try DurableEngine(path, limits: few)
+    daemon.ask("define", #"{"feed":"g","kind":"collection","section":"$.g"}"#)
+    daemon.ask("define", #"{"feed":"s","kind":"single"}"#)
+    for id in 1...3 { daemon.ask("update", #"{"feed":"g","element":{"id":\#(id),"g":\#(id)}}"#) }
+    daemon.writeImage()
+    let refused = daemon.ask("update", #"{"feed":"g","element":{"id":4,"g":4}}"#)
+    expectEqual(try JSONValue(refused)["error"]["data"]["limit"], #""maxSections""#)
+    daemon.ask("put", #"{"feed":"s","element":1}"#)
+    expectEqual(try DurableEngine(path, limits: few).visibleState, daemon.visibleState)
+  }
+
   // MARK: maxElementBytes
 
   /// The rows of `$feeds`, and what shows them, after a start with shorter elements.

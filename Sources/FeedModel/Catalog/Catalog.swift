@@ -139,7 +139,7 @@ public final class Catalog {
         if let definition = feed.definition { feed.setDefinitionBytes(definition.storedBytes(limits)) }
       }
     }
-    for feed in table.all where !(feed.kind is ManagedKind) { feed.kind.rows?.limits = limits }
+    for feed in table.all { feed.use(limits) }
     let isRelisted = listsOtherwise && table.relist(at: commit.moment)
     if isRelisted { replaced.insert(table.list.number) }
     if judgesOtherwise || isRelisted { replaceRows(judgesOtherwise: judgesOtherwise) }
@@ -293,6 +293,11 @@ public final class Catalog {
     accounts.checkInvariants(feeds.values, isRestoring: false, limits)
     for feed in feeds.values { precondition(feed.hasValidSelection, "feed \"\(feed.name)\" has an invalid selection") }
   }
+}
+
+extension Feed {
+  /// Sets the limits of the rows that the feed stores, or reads from a database.
+  func use(_ limits: Limits) { (kind.rows ?? (kind as? ManagedKind)?.kept)?.limits = limits }
 }
 
 /// Memory of elements that are gone, freed a bounded number at a time.
