@@ -134,8 +134,9 @@ public final class NoLog: CommitLog {
 ///   and its sort keys take room and have a limit. Another definition of a slots feed counts the rows that it shows, not all rows of its
 ///   contents.
 /// - 5: an eviction is bounded for all feeds together. The digests of groups count the rows of all sections.
-/// - 6: slots definitions whose contents have another order are equal, a definition of the configuration that a feed has already is
-///   remembered, and the ranges of character classes in filters are bounded.
+/// - 6: rows of managed feeds do not count, because replay does not have them (``FeedGraph/countsAll(of:)``). Equal `contents` of slots may
+///   have any order, a definition of the configuration that a feed has already is its latest one, and the ranges of character classes in
+///   filters are bounded.
 public enum ExecutionRules {
   /// Incremented when a change of the daemon makes a request that was accepted before lead to another state or revision.
   public static let current = 6

@@ -176,6 +176,23 @@ extension Limits {
   /// requests of a journal from before `maxRequestRows` existed, which did not count them.
   var countsAllWork: Bool { maxRequestRows < .max }
 
+  /// The limits by which a stored definition is read again: it was accepted, maybe under others.
+  public var ofStoredDefinitions: Limits {
+    var limits = self
+    limits.maxBins = .max
+    // The largest value would change what definitions count for.
+    if countsMemory { limits.maxFilterBytes = .max - 1 }
+    limits.filterRanges = .max
+    return limits
+  }
+
+  /// For each limit the lower value.
+  public func lowered(to other: Limits) -> Limits {
+    var limits = self
+    for path in Limits.all.map(\.keyPath) { limits[keyPath: path] = min(self[keyPath: path], other[keyPath: path]) }
+    return limits
+  }
+
   /// Whether definitions count with their memory. False for requests from before `maxFilterBytes` existed.
   var countsMemory: Bool { maxFilterBytes < .max }
 

@@ -126,6 +126,28 @@ import Testing
     try expectEqual(counts(DurableEngine(path), "v"), "[5]")
   }
 
+  /// Each start gives replaced rows a revision, which conditions name: replay finds it too.
+  @Test func conditionsHoldOnReplacedRows() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state")
+    let few = Self.limits { $0.maxViewSteps = 1000 }
+    let daemon = try DurableEngine(path)
+    daemon.ask("define", #"{"feed":"a","kind":"array"}"#)
+    daemon.ask("define", #"{"feed":"v","kind":"view","of":"a","filter":"count(@..x) > 0"}"#)
+    let long = "[" + (0..<3000).map(String.init).joined(separator: ",") + "]"
+    daemon.ask("insert", #"{"feed":"a","element":{"x":\#(long)}}"#)
+    daemon.stop()
+    // The second start has the limits of the segment before.
+    for count in 1...2 {
+      let again = try DurableEngine(path, limits: few)
+      try expectEqual(counts(again, "a"), "[\(count)]")
+      let revision = try again.catalog.feed(named: "v").revision
+      let answer = again.ask("insert", #"{"feed":"a","element":0,"if":{"feed":"v","revision":\#(revision)}}"#)
+      expectEqual(try JSONValue(answer)["result"]["added"].elements.count, 1)
+    }
+    try expectEqual(counts(DurableEngine(path, limits: few), "a"), "[3]")
+  }
+
   /// The steps of views that are limited together are those of the present limits, as they are after an image.
   @Test func stepsOfViewsFollowTheLimit() throws {
     let directory = try TemporaryDirectory()
@@ -144,5 +166,58 @@ import Testing
     expectEqual(try JSONValue(refused)["error"]["data"]["limit"], #""maxDerivedSteps""#)
     again.ask("insert", #"{"feed":"a","element":{"x":2}}"#)
     expectEqual(try DurableEngine(path, limits: many).visibleState, again.visibleState)
+  }
+
+  // MARK: maxSections
+
+  /// An image is read without the limit, which holds again in the log behind it.
+  @Test func sectionsAreLimitedInReplayOnAnImage() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state")
+    let few = Self.limits { ($0.maxSections, $0.maxBins) = (3, 3) }
+    let daemon = try DurableEngine(path, limits: few)
+    daemon.ask("define", #"{"feed":"g","kind":"collection","section":"$.g"}"#)
+    daemon.ask("define", #"{"feed":"s","kind":"single"}"#)
+    for id in 1...3 { daemon.ask("update", #"{"feed":"g","element":{"id":\#(id),"g":\#(id)}}"#) }
+    daemon.writeImage()
+    let refused = daemon.ask("update", #"{"feed":"g","element":{"id":4,"g":4}}"#)
+    expectEqual(try JSONValue(refused)["error"]["data"]["limit"], #""maxSections""#)
+    daemon.ask("put", #"{"feed":"s","element":1}"#)
+    expectEqual(try DurableEngine(path, limits: few).visibleState, daemon.visibleState)
+  }
+
+  // MARK: maxElementBytes
+
+  /// The rows of `$feeds`, and what shows them, after a start with shorter elements.
+  @Test(arguments: [true, false])
+  func listedDefinitionsFollowTheLimitOnElements(writesImage: Bool) throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state")
+    let short = Self.limits { $0.maxElementBytes = 1000 }
+    let daemon = try DurableEngine(path)
+    let bins = (0..<40).map { #"{"name":"b\#($0)","filter":"@.x == \#($0)"}"# }.joined(separator: ",")
+    daemon.ask("define", #"{"feed":"k","kind":"collection","bins":[\#(bins)]}"#)
+    daemon.ask("define", #"{"feed":"s","kind":"single"}"#)
+    daemon.ask("define", #"{"feed":"v","kind":"view","of":"$feeds","filter":"@.definition.bins"}"#)
+    daemon.ask("select", #"{"feed":"v","at":[[0,0]]}"#)
+    try expectEqual(counts(daemon, "v"), "[1]")
+    let revision = daemon.catalog.revision
+    if writesImage { daemon.stop() }
+
+    let again = try DurableEngine(path, limits: short)
+    try expectEqual(counts(again, "v"), "[0]")
+    for feed in ["$feeds", "v"] {
+      let told = again.resume(feed, from: revision, epoch: again.log.epoch)
+      #expect(told.contains { $0.contains(#""resumed":false"#) }, "\(feed): \(told)")
+    }
+    again.ask("put", #"{"feed":"s","element":1}"#)
+    again.catalog.checkInvariants()
+    let state = again.visibleState
+    again.stop()
+    let third = try DurableEngine(path, limits: short)
+    expectEqual(third.visibleState, state)
+    third.ask("put", #"{"feed":"s","element":2}"#)
+    third.stop()
+    try expectEqual(counts(DurableEngine(path), "v"), "[1]")
   }
 }

@@ -19,7 +19,7 @@ extension Engine {
   func mutate(_ method: Method, _ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     assert(method.rules.effect == .changesFeeds, "\(method) is not logged")
     let hasChange = method.rules.cost == .change
-    let listsChange = hasChange ? try !parameters.wantsCounts : false
+    var listsChange = hasChange ? try !parameters.wantsCounts : false
     var longResult = ByteBuffer()
     begin(for: reply.session, certain: max(0, reply.room - Self.members) / Self.longestListing)
     do throws(FeedError) {
@@ -27,7 +27,9 @@ extension Engine {
       try commit.useStepsOfViews()
       try catalog.checkRowsOfViews()
       // Replay makes the same decision: the request alone determines whether there is an answer that must fit.
-      if listsChange && reply.id != nil && commit.row == nil { try writeLongResult(to: &longResult, room: reply.room) }
+      if listsChange && reply.id != nil && commit.row == nil {
+        listsChange = try writeLongResult(to: &longResult, room: reply.room)
+      }
     } catch {
       rollBack(reply.session)
       throw error
@@ -61,24 +63,21 @@ extension Engine {
     let operations = try parameters.array("ops", "an array of operations, each with method and params")
     let wantsCounts = try parameters.wantsCounts
     try checkConditions(ofOperations: operations)
-    var results = ByteBuffer()
-    // The bytes of names that are withheld. They count, because replay, which withholds nothing, makes the same decisions.
-    var withheld = 0
+    var results = OperationResults()
     begin(for: reply.session)
     do throws(FeedError) {
       for (place, operation) in operations.elements.enumerated() {
         let opWantsCounts = try apply(operation, at: place, of: reply.session)
         try commit.useStepsOfViews()
         try catalog.checkRowsOfViews()
-        results.append(place > 0 ? ",{" : "{")
         if wantsCounts || opWantsCounts {
-          commit.withResult { change, _ in results.append(countsOf: change) }
+          results.appendCounts(of: commit)
         } else {
-          withheld += appendResult(to: &results, of: operation, reply.session)
+          let namesSections = mayNameSections(Parameters(object: operation.member("params")), reply.session)
+          results.append(commit, namesSections: namesSections, room: reply.room)
         }
-        results.append(UInt8(ascii: "}"))
         // Checked without an id too, because it also bounds the work.
-        if results.count + withheld > reply.room { throw tooLarge }
+        if results.counted > reply.room { throw tooLarge }
       }
     } catch {
       rollBack(reply.session)
@@ -88,20 +87,9 @@ extension Engine {
     try answer(reply) { out in
       appendRevision(catalog.revision, to: &out)
       out.append(",\"results\":[")
-      out.append(results.bytes)
+      results.append(to: &out, room: reply.room)
       out.append(UInt8(ascii: "]"))
     }
-  }
-
-  /// Appends the change of an operation. Returns the bytes of the names of sections that it withholds.
-  private func appendResult(to results: inout ByteBuffer, of operation: JSONView, _ session: Session) -> Int {
-    let start = results.count
-    commit.withResult { results.append($0, step: $1) }
-    if mayNameSections(Parameters(object: operation.member("params")), session) { return 0 }
-    let full = results.count
-    results.truncate(to: start)
-    commit.withResult { results.append($0, namesSections: false, step: $1) }
-    return full - results.count
   }
 
   @inline(__always)
@@ -168,16 +156,19 @@ extension Engine {
     }
   }
 
-  /// Writes the change of the request if it lists many rows. A short one certainly fits in a frame, and is not written.
+  /// Writes the change of the request if it lists many rows. A short one certainly fits in a frame, and is not written. Returns false if
+  /// it does not fit and replay would make another change, which may fit: the answer then has counts.
   /// - Throws: `limitExceeded` if it does not fit, while the change can still be rolled back.
-  private func writeLongResult(to result: inout ByteBuffer, room: Int) throws(FeedError) {
+  private func writeLongResult(to result: inout ByteBuffer, room: Int) throws(FeedError) -> Bool {
     let size = commit.resultSize
     let bytes = size.all * Self.longestListing + size.nameBytes * Self.longestEscape + Self.members
-    if size.all <= Self.manyRows && bytes <= room { return }
+    if size.all <= Self.manyRows && bytes <= room { return true }
     commit.withResult { result.append($0, step: $1) }
-    if result.count > room { throw tooLarge }
+    let fits = result.count <= room
+    if !fits && commit.isRepeatable { throw tooLarge }
     // Publishing completes the change of a redefined feed.
-    if commit.isStructural { result.removeAll(keepingCapacity: true) }
+    if commit.isStructural || !fits { result.removeAll(keepingCapacity: true) }
+    return fits
   }
 
   private var tooLarge: FeedError {

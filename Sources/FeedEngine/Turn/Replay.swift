@@ -38,6 +38,8 @@ extension Engine {
       guard revision == catalog.revision || (revision > catalog.revision && mayCountMore) else {
         throw .revisionMismatch(stored: revision, reached: catalog.revision)
       }
+      // A start came in between: conditions name the revisions that it gave to replaced rows.
+      if revision > catalog.revision { catalog.forgetReplacedRows() }
       catalog.skip(to: revision)
     }
     let present = commit.rules
@@ -160,6 +162,7 @@ enum InternalRequest: Equatable {
       let params = message.member("params")
       var definitions: [FeedDefinition] = []
       if let array = params?.member("define") {
+        let limits = limits.ofStoredDefinitions
         for element in array.elements { definitions.append(try FeedDefinition(parsing: element, limits: limits)) }
       }
       let names = params?.member("undefine")?.elements.compactMap(\.string)

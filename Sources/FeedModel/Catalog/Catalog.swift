@@ -19,7 +19,10 @@ public final class Catalog {
   /// The open commit, which operations take as a parameter.
   public let commit: Commit
   /// Whether the rows of managed feeds are part of the state, as in a group: stored by the log, and contained in images.
-  public var keepsManagedRows = false
+  public var keepsManagedRows: Bool {
+    get { graph.keepsManagedRows }
+    set { graph.keepsManagedRows = newValue }
+  }
   private var expiry = Expiry()
   /// The feeds that show other rows since other limits were set, and those that were made under their numbers later.
   private var replaced: Set<FeedNumber> = []
@@ -125,31 +128,36 @@ public final class Catalog {
   // MARK: Limits and eviction
 
   /// Replaces the limits, between two commits. Existing feeds and elements are kept even if they exceed the new limits.
-  /// Views show the rows that their filters accept within the new limits.
+  /// Views show the rows that their filters accept within the new limits, and `$feeds` the definitions that fit.
   public func use(_ limits: Limits) {
     let recharges = limits.countsMemory != self.limits.countsMemory
     let judgesOtherwise = ViewJudge.maxSteps(limits) != ViewJudge.maxSteps(self.limits)
+    let listsOtherwise = limits.elementRoom != self.limits.elementRoom
     self.limits = limits
     if recharges {
       for feed in feeds.values {
         if let definition = feed.definition { feed.setDefinitionBytes(definition.storedBytes(limits)) }
       }
     }
-    for feed in table.all { feed.kind.rows?.limits = limits }
-    if judgesOtherwise { judgeViews() }
+    for feed in table.all { feed.use(limits) }
+    let isRelisted = listsOtherwise && table.relist(at: commit.moment)
+    if isRelisted { replaced.insert(table.list.number) }
+    if judgesOtherwise || isRelisted { replaceRows(judgesOtherwise: judgesOtherwise) }
   }
 
-  /// Evaluates the filters of all views anew. A feed that then shows other rows has no past and selection. O(n log n).
-  private func judgeViews() {
+  /// Publishes the feeds above replaced rows, and evaluates the filters of all views if they judge otherwise. A feed that then shows
+  /// other rows has no past and selection. O(n log n).
+  private func replaceRows(judgesOtherwise: Bool) {
     defer {
       graph.structureDidChange()
       graph.didClose()
     }
+    if replaced.contains(table.list.number) { table.list.forgetPast(at: revision) }
     for feed in feeds.values.sorted(by: { graph.rank(of: $0.number) < graph.rank(of: $1.number) }) {
       guard let derived = feed.derived else { continue }
       var isReplaced = derived.sources.contains { replaced.contains($0.feed.number) }
       graph.counts.advance()
-      if let view = derived as? ViewKind, view.hasFilter {
+      if judgesOtherwise, let view = derived as? ViewKind, view.hasFilter {
         if view.use(limits, feed, graph) { isReplaced = true }
       } else if isReplaced {
         derived.sourcesWereRestored()
@@ -248,26 +256,24 @@ public final class Catalog {
     for feed in managed { feed.forgetPast(at: revision) }
   }
 
-  /// Whether other limits replaced rows of views since the image. Each start gives these feeds a revision of no batch.
+  /// Whether other limits replaced rows since the image. Each start gives these feeds a revision of no batch.
   public var hasReplacedRows: Bool { !replaced.isEmpty }
 
-  /// Gives the feeds that show other rows under the present limits a new revision, once replay has ended. O(feeds).
+  /// Gives the feeds that show other rows than the image a new revision, as a start does once replay has ended. O(feeds).
   public func forgetReplacedRows() {
     if replaced.isEmpty { return }
     commit.skip(to: revision &+ 1)
-    for feed in feeds.values where replaced.contains(feed.number) { feed.forgetPast(at: revision) }
+    for feed in table.all where replaced.contains(feed.number) { feed.forgetPast(at: revision) }
   }
 
   /// Calls `body` without the limits on definitions and on the numbers of feeds, bins, sections, repeats and levels.
   func withoutGrowthLimits<R>(_ body: () throws(FeedError) -> R) throws(FeedError) -> R {
     let kept = limits
-    (limits.maxFeeds, limits.maxBins, limits.maxSections, limits.maxRepeats) = (.max, .max, .max, .max)
+    limits = limits.ofStoredDefinitions
+    (limits.maxFeeds, limits.maxSections, limits.maxRepeats) = (.max, .max, .max)
     (limits.maxLevels, limits.maxFeedsPerUser, limits.maxDerivedSteps) = (.max, .max, .max)
     (limits.maxDefinitionBytesPerUser, limits.maxTotalDefinitionBytes) = (.max, .max)
     (limits.maxViewRowsPerUser, limits.maxTotalViewRows) = (.max, .max)
-    // The largest value would change what definitions count for.
-    if limits.countsMemory { limits.maxFilterBytes = .max - 1 }
-    limits.filterRanges = .max
     defer { limits = kept }
     return try body()
   }
@@ -287,6 +293,11 @@ public final class Catalog {
     accounts.checkInvariants(feeds.values, isRestoring: false, limits)
     for feed in feeds.values { precondition(feed.hasValidSelection, "feed \"\(feed.name)\" has an invalid selection") }
   }
+}
+
+extension Feed {
+  /// Sets the limits of the rows that the feed stores, or reads from a database.
+  func use(_ limits: Limits) { (kind.rows ?? (kind as? ManagedKind)?.kept)?.limits = limits }
 }
 
 /// Memory of elements that are gone, freed a bounded number at a time.

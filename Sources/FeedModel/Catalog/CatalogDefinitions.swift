@@ -211,22 +211,24 @@ extension Catalog {
     let sources = try checkedChildren([view.of], of: feed, named: name, steps: view.stepsPerRow(limits)) { _ in [] }
     let plan = ViewPlan(view, source: sources[0])
     try commit.budget.usePreviews(of: plan.source)
-    try commit.budget.use(rows: plan.source.count)
-    if !view.isPlain { try commit.budget.use(allElements: plan.source.elementBytes(commit.pace)) }
+    try commit.budget.use(rows: graph.countedRows(of: plan.source))
+    if !view.isPlain { try commit.budget.use(allElements: graph.countedBytes(of: plan.source, commit.pace)) }
     if let account { try checkIndex(of: plan, replacing: (feed?.kind as? ViewKind)?.charge.rows ?? 0, account) }
     if view.filter != nil, limits.countsAllWork, !commit.isRestoring { try countSteps(of: plan, named: name) }
     return plan
   }
 
-  /// Counts the steps of the filter of a view over all rows of its source, and refuses the view if they are too many. The view
+  /// Counts the steps of the filter of a view over the rows of its source, and refuses the view if they are too many. The view
   /// takes them when the commit is final and cannot fail any more.
   private func countSteps(of plan: ViewPlan, named name: String) throws(FeedError) {
-    try commit.budget.checkRoom(forSteps: plan.source.count)
+    try commit.budget.checkRoom(forSteps: graph.countedRows(of: plan.source))
     let judge = ViewJudge(plan.definition, limits: limits)
     let log = commit.log
-    plan.source.forEachRow { row in
-      if log.stepsLeft >= 0 { log.didUse(steps: judge.steps(over: row.element)) }
-      log.pace.spend(2)
+    for feed in graph.countedFeeds(of: plan.source) {
+      feed.forEachRow { row in
+        if log.stepsLeft >= 0 { log.didUse(steps: judge.steps(over: row.element)) }
+        log.pace.spend(2)
+      }
     }
     try commit.budget.checkRoom(forSteps: 0)
   }

@@ -149,17 +149,18 @@ public final class Commit {
   /// The rules by which requests are executed (``ExecutionRules``). Replay sets those of the log.
   public var rules: Int {
     get { log.rules }
-    set { log.rules = newValue }
+    set { (log.rules, graph.rules) = (newValue, newValue) }
   }
 
   // MARK: Operations
 
   /// Charges what feeds above do with the rows that the last operation changed: the filters of views, unless they take few steps, and
-  /// after the first operation also the rows of the changes that they derive.
+  /// after the first operation also the rows of the changes that they derive. If replay would make another change, the operation charged
+  /// what it can know of that.
   /// - Throws: `limitExceeded`.
   public func useStepsOfViews() throws(FeedError) {
     defer { budget.operationDidEnd() }
-    guard operation.pending >= 0 else { return }
+    guard operation.pending >= 0, isRepeatable else { return }
     let isFirst = budget.didChangeRows()
     if !isFirst {
       try budget.useAbove(rows: operation.size, of: operation.pending)
@@ -199,6 +200,9 @@ public final class Commit {
 
   /// The change of the last operation if it is that of one row.
   public var row: ChangeOfOne? { operation.row }
+  /// Whether the last operation makes the same change in replay: it redefined no feed with rows of managed feeds. Before the commit ends.
+  @inline(__always)
+  public var isRepeatable: Bool { operation.redefined < 0 || graph.isRepeatable(operation.redefined) }
   var changedFeed: Feed? { operation.pending < 0 ? nil : graph.table[operation.pending] }
 
   /// How many rows more the feed of the last operation shows than before it; nil if only ``result`` tells it.
@@ -354,6 +358,7 @@ public final class Commit {
     if operation.isEmpty { return }
     operation.pending = feed
     graph.counts.didChange(onlyUpdates: operation.onlyUpdates)
+    if isRepeatable { budget.countsDidChange() }
   }
 
   /// Rolls back the current operation because of `error`, and returns `error`.
@@ -411,6 +416,7 @@ public final class Commit {
     }
     publisher.add(change, of: graph.table.list.number)
     graph.counts.listDidChange(onlyUpdates: change.onlyUpdates)
+    budget.countsDidChange()
   }
 
   /// Sets the animation hint of the last operation, a JSON text (Protocol/README.md, "Animation").

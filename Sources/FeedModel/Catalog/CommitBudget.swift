@@ -21,6 +21,8 @@ struct CommitBudget {
   /// Whether an operation of the commit has changed the children of a feed.
   private var hasChangedChildren = false
   private var hasReadElements = false
+  /// Whether an operation has changed rows that count; see ``usePreviews(of:)``.
+  private var hasChangedCounts = false
   private var maxSteps = Int.max
   /// The rows that operations before the current one may have added to the indexes of views.
   var viewGrowth = ViewGrowth()
@@ -30,7 +32,7 @@ struct CommitBudget {
   mutating func begin(maxSteps: Int, maxRows: Int) {
     log.allow(steps: maxSteps)
     (self.maxSteps, self.maxRows, rowsLeft, hasRowsForViews) = (maxSteps, maxRows, maxRows, false)
-    (hasChargedFeedsAbove, hasChangedChildren, hasReadElements) = (false, false, false)
+    (hasChargedFeedsAbove, hasChangedChildren, hasReadElements, hasChangedCounts) = (false, false, false, false)
     viewGrowth.begin()
   }
 
@@ -123,10 +125,14 @@ struct CommitBudget {
         + "time")
   }
 
+  /// Records that an operation changed rows, and would in replay.
+  @inline(__always)
+  mutating func countsDidChange() { hasChangedCounts = true }
+
   /// Charges the rows that views below a feed evaluate before an operation counts its rows. An operation leaves their indexes behind,
   /// so until the commit ends each view with a filter or a sort reads all rows of its source.
   mutating func usePreviews(of feed: Feed) throws(FeedError) {
-    guard graph.counts.isChanging, graph.indexedViews > 0, countsRepeatedWork else { return }
+    guard hasChangedCounts, graph.indexedViews > 0, countsRepeatedWork else { return }
     var seen: Set<FeedNumber> = []
     try usePreviews(of: feed, &seen)
   }
@@ -137,9 +143,9 @@ struct CommitBudget {
     for (place, source) in derived.sources where derived.shows(place) { try usePreviews(of: source, &seen) }
     // Counting the rows of the source evaluates views below it, which were charged.
     if let view = derived as? ViewKind, view.hasIndex {
-      let pace = log.pace
-      try use(rows: view.source.count)
-      try use(allElements: view.source.elementBytes(pace))
+      let (graph, pace) = (graph, log.pace)
+      try use(rows: graph.countedRows(of: view.source))
+      try use(allElements: graph.countedBytes(of: view.source, pace))
     }
   }
 
@@ -197,6 +203,16 @@ struct CommitBudget {
         }
         try checkRoom(forSteps: 0)
       }
+    }
+  }
+
+  /// Charges the filters of views above a feed over the rows of others that it comes to show, where replay may make another change:
+  /// ``useStepsOfViews(of:after:isFirst:)`` then does not.
+  func useStepsOfViews(above feed: FeedNumber, showing others: [Feed]) throws(FeedError) {
+    guard countsAllWork, graph.slowViews > 0 else { return }
+    for other in others.flatMap(graph.countedFeeds(of:)) {
+      other.forEachRow { if log.stepsLeft >= 0 { useSteps(of: feed, $0.element) } }
+      try checkRoom(forSteps: 0)
     }
   }
 

@@ -42,6 +42,12 @@ final class FeedGraph {
   private(set) var indexedViews = 0
   /// The feeds that evict elements by time, and changed since ``Commit/updateTimed(_:)``.
   var timed: Set<FeedNumber> = []
+  /// Whether the log stores the rows of managed feeds, as in a group.
+  var keepsManagedRows = false
+  /// The rules by which requests are executed (``ExecutionRules``).
+  var rules = ExecutionRules.current
+  /// Whether requests count rows of managed feeds: by rules before 6 they do.
+  var countsManagedRows: Bool { keepsManagedRows || rules < 6 }
   /// Whether the feeds whose answer the open commit changed had managed rows before it.
   private var hadManagedRows: [FeedNumber: Bool] = [:]
   /// By feed number.
@@ -117,6 +123,9 @@ final class FeedGraph {
 
   /// Whether a feed is managed, or shows rows of a managed feed. O(1).
   func hasManagedRows(_ feed: FeedNumber) -> Bool { nodes[feed].managedSources > 0 }
+
+  /// Whether it was or did before the open commit changed that. O(1).
+  func lostManagedRows(_ feed: FeedNumber) -> Bool { hadManagedRows[feed] ?? false }
 
   /// The feeds that lost the last source with managed rows by the open commit; none unless it changes the structure.
   var settled: Set<FeedNumber> {

@@ -17,14 +17,14 @@ extension FeedGraph {
     of feed: Feed?, named name: String, children: [Feed], showing: [Feed], steps: Int, _ limits: Limits, _ pace: Pace
   ) throws(FeedError) {
     if limits.maxDerivedSteps < .max { try checkSteps(of: feed, steps, sources: children, limits, pace) }
-    let sections = showing.reduce(0) { $0 + $1.sectionCount }
+    let sections = showing.reduce(0) { $0 + countedSections(of: $1) }
     var bound = children.reduce(0) { saturatingSum($0, repeats(of: $1.number)) }
     if sections > limits.maxSections { throw tooManySections("\"\(name)\"", limits) }
     if bound > limits.maxRepeats { bound = exactRepeats(below: children, pace) }
     if bound > limits.maxRepeats { throw tooManyRepeats("\"\(name)\"", limits) }
     try checkLevels(of: feed, named: name, children: children, limits, pace)
     guard let feed else { return }
-    try checkParents(of: feed, sections: sections - feed.sectionCount, limits, pace)
+    try checkParents(of: feed, sections: sections - countedSections(of: feed), limits, pace)
     try checkRepeats(above: feed, children, bound, limits, pace)
   }
 
@@ -113,15 +113,20 @@ extension FeedGraph {
     guard let feed, sections > 0, hasParents(feed.number) else { return }
     for (parent, paths) in waysAbove(feed, throughSections: true, pace) {
       let more = saturatingProduct(paths, sections)
-      if saturatingSum(parent.sectionCount, more) > limits.maxSections {
-        throw tooManySections(mentionAbove(parent), limits)
-      }
+      try checkSections(of: parent, adding: more, limits)
     }
   }
 
   /// Throws if a feed that shows the sections of `feed` now has too many.
   func checkSections(above feed: Feed, _ limits: Limits) throws(FeedError) {
-    for (parent, _) in waysAbove(feed, throughSections: true) where parent.sectionCount > limits.maxSections {
+    for (parent, _) in waysAbove(feed, throughSections: true) { try checkSections(of: parent, limits) }
+  }
+
+  /// Throws if a feed above the changed one has too many sections. Those that count are found only if all are too many.
+  private func checkSections(of parent: Feed, adding more: Int = 0, _ limits: Limits) throws(FeedError) {
+    if saturatingSum(parent.sectionCount, more) > limits.maxSections,
+      saturatingSum(countedSections(of: parent), more) > limits.maxSections
+    {
       throw tooManySections(mentionAbove(parent), limits)
     }
   }

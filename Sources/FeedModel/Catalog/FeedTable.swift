@@ -69,6 +69,9 @@ final class FeedTable {
   /// Updates the row of a feed in `$feeds` from its definition. Returns the change of `$feeds`.
   func follow(_ feed: Feed, in commit: Commit) throws(FeedError) -> Change { try listed.follow(feed, in: commit) }
 
+  /// Writes the rows of `$feeds` again under other limits, between two commits. Returns whether any of them is another one. O(feeds).
+  func relist(at moment: Instant) -> Bool { listed.relist(inNameOrder.compactMap(\.definition), at: moment) }
+
   /// Creates a feed or bin under a new number. It has no name in the table yet.
   func makeFeed(name: String, revision: UInt64, _ kind: (FeedNumber) -> any FeedKind) -> Feed {
     let number = free.popLast() ?? numbered.count
@@ -133,7 +136,7 @@ final class FeedTable {
 ///
 /// No request changes it. An element is `{"feed","kind","definition"}`, updated with the definition.
 final class FeedListKind: SingleSectionKind {
-  private let state: FeedListState
+  fileprivate let state: FeedListState
 
   init(limits: Limits) { state = FeedListState(limits: limits) }
 
@@ -165,6 +168,24 @@ final class FeedListKind: SingleSectionKind {
       try state.put(definition, at: commit.tick(), commit.log)
     }
     return state.step
+  }
+}
+
+extension FeedListKind {
+  /// Writes the rows of feeds again. Returns whether any of them is another one.
+  fileprivate func relist(_ definitions: [FeedDefinition], at moment: Instant) -> Bool {
+    let log = UndoLog()
+    var isOther = false
+    for definition in definitions {
+      do throws(FeedError) {
+        try state.put(definition, at: moment, log)
+      } catch {
+        preconditionFailure("\(error)")
+      }
+      if !state.step.isEmpty { isOther = true }
+    }
+    log.finish()
+    return isOther
   }
 }
 

@@ -110,8 +110,8 @@ extension Catalog {
     // An image of an earlier version has no history of `$feeds`, so no watch of it can resume.
     table.list.forgetPast(at: 0)
     let feed = try feed(named: live.name)
-    // They hold for the requests that are replayed next.
-    feed.kind.rows?.limits = limits
+    // It was defined without some of them.
+    feed.use(limits)
     let last = try withoutGrowthLimits { () throws(FeedError) in
       // Compiling a definition takes long, and the memory of its filters.
       Self.isText(of: given, in: definition) ? live : try FeedDefinition(parsing: given, limits: limits)

@@ -40,16 +40,20 @@ extension ProviderKind {
   /// Counts the rows of children that come to be shown or change their order, here and in all feeds above, beforehand.
   /// - Parameter children: those that will be shown, or a part of them.
   private func useRows(of children: [Feed], in catalog: Catalog) throws(FeedError) {
-    let commit = catalog.commit
+    let (commit, graph, feed) = (catalog.commit, catalog.graph, catalog.table[number])
     let places = Dictionary(uniqueKeysWithValues: children.enumerated().map { ($1.number, $0) })
     let common = shown.compactMap { places[$0.number] }
     let staying = Set(commit.budget.countsRepeatedWork ? longestIncreasing(common).map { common[$0] } : common)
+    let coming = children.indices.filter { !staying.contains($0) }.map { children[$0] }
     var rows = 0
-    for (place, child) in children.enumerated() where !staying.contains(place) {
+    for child in coming {
       try commit.budget.usePreviews(of: child)
-      rows += child.count + child.sectionCount
+      rows += graph.countedRows(of: child) + graph.countedSections(of: child)
     }
-    if rows > 0 { try commit.budget.use(rows: rows * catalog.graph.listings(of: catalog.table[number])) }
+    if rows > 0 { try commit.budget.use(rows: rows * graph.listings(of: feed)) }
+    if !graph.isRepeatable(number) || !children.allSatisfy(graph.countsAll(of:)) {
+      try commit.budget.useStepsOfViews(above: number, showing: coming)
+    }
   }
 
   /// Removes a child (method `removeChild`). If it is the active child of a segmented feed, its successor becomes
@@ -76,8 +80,9 @@ extension ProviderKind {
     let target = min(max(index, -1), children.count - 1)
     if target == current { return catalog.commit.startOperation() }
     try useChildren(in: catalog)
-    let sections = Self.shown(children, target).reduce(0) { $0 + $1.sectionCount }
-    try catalog.graph.checkParents(of: catalog.table[number], sections: sections - sectionCount, catalog.limits)
+    let (feed, graph) = (catalog.table[number], catalog.graph)
+    let sections = Self.shown(children, target).reduce(0) { $0 + graph.countedSections(of: $1) }
+    try graph.checkParents(of: feed, sections: sections - graph.countedSections(of: feed), catalog.limits)
     try useRows(of: Self.shown(children, target), in: catalog)
     try restructure(children, current: target, in: catalog.commit)
   }

@@ -75,13 +75,16 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
     guard case .slots(let content) = definition.content else { throw conflict(of: feed, with: definition) }
     if plan.definition == content { return }
     let (former, layout, count) = (plan, shown.layout, shown.count)
+    let before = catalog.graph.countedRows(of: feed)
     let followed = [published?.plan, former].compactMap { $0 }
     let fresh = try catalog.plan(content, for: feed, named: feed.name, following: followed)
     install(fresh, feed, catalog.graph)
     catalog.commit.logStructure { [unowned self, graph = catalog.graph] in install(former, feed, graph) }
     // By rules before 4, all rows of the contents count.
-    let after = catalog.commit.budget.countsReading ? shown.count : fresh.contents.reduce(0) { $0 + ($1?.count ?? 0) }
-    try catalog.commit.budget.use(rows: count + after, of: feed.number)
+    let countsReading = catalog.commit.budget.countsReading
+    let after = countsReading ? shown.count : fresh.contents.reduce(0) { $0 + ($1?.count ?? 0) }
+    let counted = countsReading ? catalog.graph.countedRows(of: feed) : after
+    try catalog.commit.budget.use(rows: before + counted, of: feed.number)
     try catalog.checkRowsOfViews(above: feed, added: after - count)
     let contents = [FlatChange](repeating: .none, count: fresh.contents.count)
     catalog.commit.finishOperation(on: feed.number, result: change(from: former, layout, contents, catalog.commit.pace))

@@ -31,10 +31,12 @@ struct ConfigurationFile {
   }
 
   /// Reads the current content of the file.
-  /// - Parameter isChecked: whether to look for what is allowed but probably a mistake.
-  func read(isChecked: Bool = false) throws(ConfigurationFileError) -> Configuration {
+  /// - Parameters:
+  ///   - isChecked: whether to look for what is allowed but probably a mistake.
+  ///   - present: the limits of the daemon that runs; nil at a start.
+  func read(isChecked: Bool = false, under present: Limits? = nil) throws(ConfigurationFileError) -> Configuration {
     var surroundings = surroundings
-    surroundings.findsRemarks = isChecked
+    (surroundings.findsRemarks, surroundings.present) = (isChecked, present)
     let bytes: [UInt8]
     do {
       bytes = try SmallFile.read(place)

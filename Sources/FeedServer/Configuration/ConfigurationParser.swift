@@ -12,6 +12,8 @@ extension Configuration {
     let directory: String
     /// The limits in effect if the file sets none.
     let limits: Limits
+    /// The limits of a daemon that runs, which the file cannot change: its definitions must keep to these too. Nil at a start.
+    var present: Limits?
     /// Limits that the file cannot set, because the command line does.
     var fixedLimits: Set<String> = []
     let accounts: AccountNames
@@ -39,7 +41,8 @@ extension Configuration {
     }
     try FileMembers.check(file, FileMembers.file, "", text)
     let limits = try Self.limits(file, text)
-    let effective = Self.merge(limits, surroundings)
+    let merged = Self.merge(limits, surroundings)
+    let effective = surroundings.present.map(merged.lowered(to:)) ?? merged
     let entries = try Self.entries(file, text, effective, surroundings.directory)
     let access = try AccessRules(reading: file, text, surroundings.accounts)
     try self.init(

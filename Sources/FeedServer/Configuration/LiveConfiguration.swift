@@ -68,7 +68,7 @@ struct LiveConfiguration {
     }
     log.write(.notice, "\(cause): reading \(file.path) again")
     do throws(ConfigurationFileError) {
-      let configuration = try file.read()
+      let configuration = try file.read(under: engine.limits)
       let restart = settingsThatDiffer(file, configuration, engine)
       guard let group else { return tell(try apply(configuration, file, engine, restart: restart, now: now), engine) }
       announced = Announced(

@@ -46,6 +46,23 @@ struct ConfigurationParserTests {
     expectEqual(limits.maxBins, 3)
   }
 
+  /// The limits of a file take effect at the next start, so a daemon that runs reads definitions by its own, too.
+  @Test(arguments: [(3, 8), (8, 3)])
+  func definitionsKeepToTheLimitsInEffect(ofFile: Int, present: Int) throws {
+    func isAccepted(bins count: Int) -> Bool {
+      let accounts = AccountNames(user: { _ in nil }, group: { _ in nil })
+      var limits = Limits()
+      limits.maxBins = present
+      let surroundings = Configuration.Surroundings(
+        directory: "/", limits: Limits(), present: limits, accounts: accounts)
+      let bins = (0..<count).map { #"{"name": "b\#($0)"}"# }.joined(separator: ", ")
+      let text = #"{"limits": {"maxBins": \#(ofFile)}, "feeds": [{"feed": "k", "bins": [\#(bins)]}]}"#
+      return Array(text.utf8).withUnsafeBytes { (try? Configuration(parsing: $0, surroundings)) != nil }
+    }
+    let lower = min(ofFile, present)
+    expectEqual([lower, lower + 1].map(isAccepted(bins:)), [true, false])
+  }
+
   /// Every error names its line, column and member, and the next step.
   @Test(
     arguments: [

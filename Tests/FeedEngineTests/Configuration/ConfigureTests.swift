@@ -248,6 +248,17 @@ struct ConfigureTests {
     expectEqual(next.engine.catalog.feeds["tabs"]?.definition, harness.engine.catalog.feeds["tabs"]?.definition)
   }
 
+  @Test("replay defines the feeds of a file that was read by higher limits than those of its log")
+  func readByHigherLimits() throws {
+    let bins = (0..<6).map { #"{"name": "b\#($0)", "filter": "@.x == \#($0)"}"# }.joined(separator: ", ")
+    let harness = EngineHarness(isDurable: true)
+    try harness.configure(#"{"feeds": [{"feed": "k", "bins": [\#(bins)]}]}"#)
+    let next = EngineHarness(isDurable: true) { ($0.maxBins, $0.maxFilterBytes) = (4, 100) }
+    for batch in harness.stored { try next.engine.replay(batch) }
+    expectEqual(next.engine.catalog.feeds["k"]?.definition, harness.engine.catalog.feeds["k"]?.definition)
+    expectEqual(next.engine.catalog.revision, harness.engine.catalog.revision)
+  }
+
   @Test("while the log cannot store that there are new rows, the source has an error")
   func rowsThatCannotBeStored() throws {
     let harness = EngineHarness(isDurable: true)

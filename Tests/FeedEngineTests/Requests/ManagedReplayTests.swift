@@ -1,0 +1,144 @@
+import FeedModel
+import TestSupport
+import Testing
+
+@testable import EngineTesting
+@testable import FeedEngine
+@testable import ReferenceModel
+
+/// Rows of managed feeds are not there in replay, which must accept and refuse the same requests (Protocol/limits.md, "Rows of managed
+/// feeds").
+@Suite("Replay of requests beside managed rows") struct ManagedReplayTests {
+  private func make() -> TotalsDaemon {
+    TotalsDaemon(isDurable: true) {
+      ($0.maxFrame, $0.maxSections) = (4096, 8)
+      ($0.maxRequestRows, $0.maxRequestSteps) = (100, 1000)
+    }
+  }
+
+  /// Gives the feed `m` 150 rows in six sections.
+  private func setRows(_ daemon: TotalsDaemon) throws {
+    try daemon.harness.configure(
+      #"{"feeds":[{"feed":"m","kind":"managed","database":"d","query":"SELECT id, s FROM p","section":"s"}]}"#)
+    var rows = ManagedRows()
+    for id in 0..<150 {
+      Array(#"{"id":\#(id),"s":\#(id % 6)}"#.utf8).withUnsafeBytes { rows.append($0, section: "\(id % 6)") }
+    }
+    daemon.harness.engine.setManaged("m", rows, SourceStatus(.ok, since: "T"), now: daemon.harness.now)
+    daemon.harness.turn()
+    expectEqual(daemon.harness.engine.catalog.feeds["m"]?.count, 150)
+  }
+
+  private func define(_ daemon: TotalsDaemon, _ feed: String, _ content: String) -> String? {
+    daemon.limit(daemon.ann, "define", #"{"feed":"\#(feed)",\#(content)}"#)
+  }
+
+  private func expectSameAfterReplay(_ daemon: TotalsDaemon) throws {
+    let again = make()
+    for batch in daemon.harness.stored { try again.harness.engine.replay(batch) }
+    let (catalog, replayed) = (daemon.harness.engine.catalog, again.harness.engine.catalog)
+    expectEqual(replayed.revision, catalog.revision)
+    expectEqual(replayed.feeds.mapValues(\.definition), catalog.feeds.mapValues(\.definition))
+    for (name, feed) in catalog.feeds where !catalog.containsManagedRows(feed) {
+      expectEqual(replayed.feeds[name]?.count, feed.count, "\(name)")
+      expectEqual(replayed.feeds[name]?.revision, feed.revision, "\(name)")
+    }
+  }
+
+  @Test("sections of managed feeds do not count")
+  func sections() throws {
+    let daemon = make()
+    try setRows(daemon)
+    let bins = (0..<5).map { #"{"name":"b\#($0)"}"# }.joined(separator: ",")
+    expectEqual(define(daemon, "k", #""kind":"collection","bins":[\#(bins)]"#), nil)
+    expectEqual(daemon.define(daemon.ann, "p", children: ["m", "k"]), nil)
+    expectEqual(daemon.define(daemon.ann, "x", children: ["k"]), nil)
+    expectEqual(daemon.limit(daemon.ann, "insertChild", #"{"feed":"x","child":"m"}"#), nil)
+    expectEqual(define(daemon, "s", #""kind":"segmented","children":["x","k"],"current":-1"#), nil)
+    expectEqual(daemon.define(daemon.ann, "y", children: ["s"]), nil)
+    expectEqual(daemon.limit(daemon.ann, "activate", #"{"feed":"s","child":"x"}"#), nil)
+    expectEqual(daemon.limit(daemon.ann, "activate", #"{"feed":"s","child":"k"}"#), nil)
+    // Sections by value that come while a feed above shows the managed ones; those that are stored count.
+    expectEqual(define(daemon, "d", #""kind":"collection","section":"$.d""#), nil)
+    expectEqual(daemon.define(daemon.ann, "e", children: ["m", "d"]), nil)
+    func update(_ ids: Range<Int>) -> String? {
+      let elements = ids.map { #"{"id":\#($0),"d":\#($0)}"# }.joined(separator: ",")
+      return daemon.limit(daemon.ann, "update", #"{"feed":"d","elements":[\#(elements)]}"#)
+    }
+    expectEqual(update(0..<3), nil)
+    expectEqual(daemon.limit(daemon.ann, "insertChild", #"{"feed":"e","child":"k"}"#), nil)
+    expectEqual(update(3..<4), "maxSections")
+    try expectSameAfterReplay(daemon)
+  }
+
+  @Test("rows of managed feeds count neither as rows nor with the steps of filters, others beside them do")
+  func rowsAndSteps() throws {
+    let daemon = make()
+    try setRows(daemon)
+    let filter = #""filter":"count(@..*) > 0""#
+    expectEqual(define(daemon, "v", #""kind":"view","of":"m",\#(filter)"#), nil)
+    expectEqual(define(daemon, "t", #""kind":"slots","contents":{"M":"m"},"pattern":["M"]"#), nil)
+    let other = #""kind":"slots","contents":{"M":"m"},"pattern":["M","M"],"replace":true"#
+    expectEqual(define(daemon, "t", other), nil)
+    expectEqual(daemon.define(daemon.ann, "p", children: []), nil)
+    expectEqual(daemon.limit(daemon.ann, "insertChild", #"{"feed":"p","child":"m"}"#), nil)
+
+    expectEqual(daemon.define(daemon.ann, "a"), nil)
+    for _ in 0..<2 {
+      let elements = (0..<60).map { #"{"x":\#($0)}"# }.joined(separator: ",")
+      expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[\#(elements)]}"#), nil)
+    }
+    expectEqual(daemon.define(daemon.ann, "both", children: ["a", "m"]), nil)
+    expectEqual(define(daemon, "w", #""kind":"view","of":"both","limit":3"#), "maxRequestRows")
+    expectEqual(define(daemon, "few", #""kind":"view","of":"m","limit":3"#), nil)
+    expectEqual(define(daemon, "w", #""kind":"view","of":"few","limit":3"#), nil)
+    expectEqual(daemon.limit(daemon.ann, "insertChild", #"{"feed":"p","child":"a"}"#), "maxRequestRows")
+    try expectSameAfterReplay(daemon)
+  }
+
+  @Test("an operation that only managed rows make a change lets later ones read no views again")
+  func viewsAfterChanges() throws {
+    let daemon = make()
+    try setRows(daemon)
+    expectEqual(daemon.define(daemon.ann, "a"), nil)
+    let elements = (0..<60).map { #"{"x":\#($0)}"# }.joined(separator: ",")
+    expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"a","elements":[\#(elements)]}"#), nil)
+    expectEqual(define(daemon, "v", #""kind":"view","of":"a","filter":"@.x""#), nil)
+    expectEqual(define(daemon, "s", #""kind":"segmented","children":["m"]"#), nil)
+    for feed in ["p", "q"] { expectEqual(daemon.define(daemon.ann, feed, children: []), nil) }
+    func transaction(_ first: String, _ feed: String) -> String? {
+      let insertion = #"{"method":"insertChild","params":{"feed":"\#(feed)","child":"v"}}"#
+      return daemon.limit(daemon.ann, "transaction", #"{"ops":[\#(first),\#(insertion)]}"#)
+    }
+    expectEqual(transaction(#"{"method":"activate","params":{"feed":"s","index":-1}}"#, "p"), nil)
+    expectEqual(transaction(#"{"method":"insert","params":{"feed":"a","element":1}}"#, "q"), "maxRequestRows")
+    try expectSameAfterReplay(daemon)
+  }
+
+  @Test("a transaction whose lists of managed rows fit in no frame has their counts")
+  func longAnswers() throws {
+    let daemon = make()
+    try setRows(daemon)
+    expectEqual(daemon.define(daemon.ann, "a"), nil)
+    expectEqual(define(daemon, "s", #""kind":"segmented","children":["m","a"]"#), nil)
+    func results(_ count: Int) -> [Value]? {
+      let ops = (0..<count).map { place in
+        #"{"method":"activate","params":{"feed":"s","child":"\#(place % 2 == 0 ? "a" : "m")"}}"#
+      }
+      let insertion = #"{"method":"insert","params":{"feed":"a","element":1}}"#
+      let answer = daemon.harness.ask(
+        daemon.ann, "transaction", #"{"ops":[\#((ops + [insertion]).joined(separator: ","))]}"#)
+      return answer.first?.json?["result"]?["results"]?.items
+    }
+    let short = results(2)
+    expectEqual(short?[1]["added"]?.items.count, 150)
+    expectEqual(short?[1]["counts"], nil)
+    let long = results(9)
+    expectEqual(long?.count, 10)
+    expectEqual(long?[7]["added"], nil)
+    expectEqual(long?[7]["counts"]?["added"]?.int, 150)
+    expectEqual(long?[7]["counts"]?["sections"]?["added"]?.int, 6)
+    expectEqual(long?[9]["added"]?.items.count, 1)
+    try expectSameAfterReplay(daemon)
+  }
+}
