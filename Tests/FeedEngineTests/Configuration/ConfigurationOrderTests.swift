@@ -63,6 +63,7 @@ import Testing
     try expectEqual(harness.configure(file("p")).redefined, ["x", "list"])
     #expect(harness.engine.catalog.feeds["z"] != nil)
     harness.log?.isHeld = false
+    harness.log?.store()
     for _ in 0..<3 { harness.turn() }
     expectEqual(harness.engine.failedConfigurations, 0)
     #expect(harness.engine.catalog.feeds["z"] == nil)

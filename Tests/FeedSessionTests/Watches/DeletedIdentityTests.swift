@@ -309,16 +309,15 @@ struct DeletedIdentityTests {
     _ = harness.ask(watcher, "watch", #"{"feed":"list","ids":true}"#)
     let channel = try harness.engine.catalog.feed(named: "list").watching?.others.first
     let identities = try #require(channel?.identities)
-    // The identities stop after each thousand rows: the connection ends between the first stop and the second. The history of so
-    // few rows records them without a stop.
-    let elements = (0..<2040).map { #"{"id":\#($0)}"# }.joined(separator: ",")
+    // The identities stop after each thousand rows, and a turn continues them twice before it closes connections.
+    let elements = (0..<5100).map { #"{"id":\#($0)}"# }.joined(separator: ",")
     let params = #"{"feed":"list","elements":[\#(elements)]}"#
     harness.supply(
       writer, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"update","params":\#(params)}"#))
     for _ in 0..<200_000 where identities.isReady { harness.turnOnce() }
     #expect(harness.isExclusive && !identities.isReady && !identities.isForgotten)
     harness.disconnect(watcher)
-    expectEqual(harness.take(writer).first.flatMap { Value($0)?["result"]?["added"]?.items.count }, 2040)
+    expectEqual(harness.take(writer).first.flatMap { Value($0)?["result"]?["added"]?.items.count }, 5100)
     #expect(identities.isForgotten)
     watcher = harness.connect()
     _ = harness.ask(watcher, "watch", #"{"feed":"list","ids":true,"initial":false}"#)
