@@ -53,7 +53,8 @@ extension Method {
     case change
     /// Proportional to the elements in the response. A turn executes a bounded number of such requests for each connection.
     case elements
-    /// Can be answered in several turns. Later requests of the connection wait, so that answers keep their order.
+    /// Can be answered in several turns. Later requests of the connection wait, so that answers keep their order, unless the answer is
+    /// certainly short.
     case long
   }
 

@@ -71,7 +71,8 @@ extension Engine {
     let from = min(first, section.count)
     let count = min(try parameters.count("count", default: section.count - from), section.count - from)
     let rows = [(section, from..<from + count)]
-    if areMany(count) || areLong(rows, of: feed, count: count) {
+    // Otherwise later requests, which do not wait for the answer, are executed next; see `mayAnswerInParts`.
+    if reply.session.line.isEmpty, areMany(count) || areLong(rows, of: feed, count: count) {
       let snapshot = feed.makeSnapshot(ofSection: index, rows: from..<from + count)
       snapshot.charge(to: reply.session.snapshots)
       return start(

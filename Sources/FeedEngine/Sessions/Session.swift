@@ -214,12 +214,12 @@ struct RequestLine {
   }
 
   /// Removes the first request, which is being executed.
-  mutating func remove(bytes: Int, isRead: Bool, isHeld: Bool) {
+  mutating func remove(bytes: Int, isRead: Bool) {
     assert(count > 0)
     count &-= 1
     self.bytes &-= bytes
     if isRead { reads &-= 1 }
-    if isHeld { self.isHeld = false }
+    if count == 0 { isHeld = false }
     checkInvariants()
   }
 

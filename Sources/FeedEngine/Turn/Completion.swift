@@ -328,9 +328,7 @@ struct Completion: ~Copyable {
   }
 
   private static func removeFromLine(_ entry: RequestBatch.Entry, of session: Session) {
-    session.line.remove(
-      bytes: entry.memory, isRead: entry.kind != .logged,
-      isHeld: entry.kind == .array || entry.method.rules.cost == .long)
+    session.line.remove(bytes: entry.memory, isRead: entry.kind != .logged)
   }
 
   /// Answers what is not a request to execute, when it is first in its line.

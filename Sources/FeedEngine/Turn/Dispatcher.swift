@@ -251,6 +251,7 @@ struct Dispatcher: ~Copyable {
     _ method: Method, _ request: Request, _ message: JSONView, _ payload: UnsafeRawBufferPointer, isLogged: Bool,
     of session: Session
   ) {
+    let isHeld = method.rules.cost == .long && engine.mayAnswerInParts(method, Parameters(object: request.params))
     let memory: Int
     if LongTexts.isLong(payload.count), batches.open.canTake(payload, from: session.input.held, isLogged: isLogged) {
       memory = batches.open.add(
@@ -262,7 +263,7 @@ struct Dispatcher: ~Copyable {
     } else {
       memory = batches.open.addLogged(method, request, message, of: session.handle, payload: payload)
     }
-    session.line.add(bytes: memory, isRead: !isLogged, isHeld: method.rules.cost == .long)
+    session.line.add(bytes: memory, isRead: !isLogged, isHeld: isHeld)
   }
 
   /// Writes an error response, after the answers of earlier requests.

@@ -62,6 +62,20 @@ extension Engine {
     return feed.hasSlowFilters(for: bytes) || catalog.hasSlowViews(above: feed)
   }
 
+  // MARK: Whether an answer may take several turns
+
+  /// The most rows of an answer to `range` that is written at once, behind a change that may make elements longer.
+  private static let rowsAtOnce = 64
+
+  /// Whether the answer to a request whose method costs `long` may take several turns. If not, later requests of the connection need
+  /// not wait: a client that sends changes and reads few rows after each would have one change in each batch, and one sync of the disk.
+  func mayAnswerInParts(_ method: Method, _ parameters: Parameters) -> Bool {
+    guard method == .range, !longWork.isExclusive, let count = parameters.member("count")?.int,
+      (0...Self.rowsAtOnce).contains(count), let longest = feed(parameters)?.kind.rows?.longestElement
+    else { return true }
+    return longest &* count > RowsJob.fewBytes
+  }
+
   // MARK: For how many elements
 
   /// The bytes of a short element, with its part of the request.

@@ -323,10 +323,18 @@ final class RowCounts {
   private(set) var rowVersion: UInt64 = 0
   /// Whether an operation of the open commit changed rows. Kinds with rows of their own are then behind their sources.
   private(set) var isChanging = false
+  /// The last version that was given. Each is given once.
+  private var last: UInt64 = 0
+  /// What holds for the open commit, while others work, and the version that they began with.
+  private var hidden: (version: UInt64, isChanging: Bool, others: UInt64)?
   /// Whether counts may depend on elements, as those of views do.
   private var dependOnElements = false
 
-  func advance() { version &+= 1 }
+  @inline(__always)
+  func advance() {
+    last &+= 1
+    version = last
+  }
 
   @inline(__always)
   func didChange(onlyUpdates: Bool) {
@@ -336,14 +344,23 @@ final class RowCounts {
 
   func listDidChange(onlyUpdates: Bool) {
     isChanging = true
-    if !onlyUpdates || dependOnElements { version &+= 1 }
+    if !onlyUpdates || dependOnElements { advance() }
   }
 
-  /// Shows the counts before the open commit, or those of the commit again. Returns whether it had changed rows.
-  func show(isChanging: Bool) -> Bool {
-    defer { self.isChanging = isChanging }
-    version &+= 1
-    return self.isChanging
+  /// Shows the counts before the open commit.
+  func hide() {
+    let version = version
+    advance()
+    hidden = (version, isChanging, self.version)
+    isChanging = false
+  }
+
+  /// Shows the counts of the open commit again. What was computed of them is still known: otherwise a view of another one would evaluate
+  /// all rows of that after each stop.
+  func show() {
+    guard let hidden = hidden.take() else { return assertionFailure("no counts were hidden") }
+    isChanging = hidden.isChanging
+    if version == hidden.others { version = hidden.version } else { advance() }
   }
 
   @inline(__always)

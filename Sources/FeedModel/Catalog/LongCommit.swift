@@ -110,8 +110,6 @@ struct Forks {
   /// The feeds of `forks`.
   private var forked: Set<FeedNumber> = []
   private var last: FeedNumber?
-  /// Whether an operation had changed rows, while others work.
-  private var wasChanging = false
 
   var isEmpty: Bool { forks.isEmpty }
   var areAll: Bool { inPlace.isEmpty }
@@ -151,15 +149,15 @@ struct Forks {
   private func isKnown(_ feed: FeedNumber) -> Bool { forked.contains(feed) || inPlace.contains(feed) }
 
   /// Gives the feeds the rows before the commit.
-  mutating func hide(_ graph: FeedGraph) {
+  func hide(_ graph: FeedGraph) {
     exchange(graph)
-    wasChanging = graph.counts.show(isChanging: false)
+    graph.counts.hide()
   }
 
   /// Gives the feeds their copies again.
-  mutating func show(_ graph: FeedGraph) {
+  func show(_ graph: FeedGraph) {
     exchange(graph)
-    _ = graph.counts.show(isChanging: wasChanging)
+    graph.counts.show()
   }
 
   private func exchange(_ graph: FeedGraph) {

@@ -1,4 +1,5 @@
 import FeedModel
+import FeedServer
 import TestSupport
 import Testing
 
@@ -68,6 +69,30 @@ import Testing
     } else {
       harness.deliver(id, texts.flatMap { EngineHarness.frame($0) })
       expectEqual(ids(harness.take(id)), Array(methods.indices))
+    }
+  }
+
+  /// Otherwise each change would take a batch of its own, which the log stores one after another.
+  /// - Parameter isEager: whether the answers of reads for which others wait are written in parts.
+  @Test(arguments: [false, true])
+  func requestsBehindAChangeDoNotWaitForFewRows(isEager: Bool) {
+    let queries = SlicedWork("queries", slice: 0, isEager: isEager)
+    let harness = EngineHarness(isDurable: true, queries: queries)
+    let id = harness.connect()
+    _ = harness.ask(id, "define", #"{"feed":"c","kind":"array"}"#)
+    for (rows, batches) in [(#","count":10"#, 1), (#","count":65"#, 3), ("", 3)] {
+      let stored = harness.stored.count
+      let requests = (0..<3).flatMap {
+        request(2 * $0, "insert", #"{"feed":"c","elements":[\#($0)],"at":0}"#)
+          + request(2 * $0 + 1, "range", #"{"feed":"c"\#(rows)}"#)
+      }
+      harness.deliver(id, requests)
+      let answers = harness.take(id)
+      expectEqual(ids(answers), Array(0..<6))
+      for number in 0..<3 {
+        #expect(answers.count == 6 && answers[2 * number + 1].contains(#""elements":[\#(number)"#))
+      }
+      expectEqual(harness.stored.count - stored, batches, "range\(rows)")
     }
   }
 
