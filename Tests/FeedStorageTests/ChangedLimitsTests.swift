@@ -140,7 +140,7 @@ import Testing
     // The second start has the limits of the segment before.
     for count in 1...2 {
       let again = try DurableEngine(path, limits: few)
-      try expectEqual(counts(again, "a"), "[\(count)]")
+      try expectEqual(counts(again, "a"), JSONValue("[\(count)]"))
       let revision = try again.catalog.feed(named: "v").revision
       let answer = again.ask("insert", #"{"feed":"a","element":0,"if":{"feed":"v","revision":\#(revision)}}"#)
       expectEqual(try JSONValue(answer)["result"]["added"].elements.count, 1)
