@@ -64,6 +64,8 @@ extension Engine {
   public func endReplay(_ limits: Limits) {
     use(limits)
     catalog.forgetReplacedRows()
+    // The log has the new revision by a request that changes nothing: a later start under other limits must not give it to other rows.
+    if catalog.hasReplacedRows { submit(.rows(feed: "", nil)) }
   }
 }
 

@@ -213,7 +213,10 @@ extension Catalog {
     try commit.budget.usePreviews(of: plan.source)
     try commit.budget.use(rows: graph.countedRows(of: plan.source))
     if !view.isPlain { try commit.budget.use(allElements: graph.countedBytes(of: plan.source, commit.pace)) }
-    if let account { try checkIndex(of: plan, replacing: (feed?.kind as? ViewKind)?.charge.rows ?? 0, account) }
+    try commit.budget.useManagedRows(of: feed == nil ? [] : [plan.source])
+    // Replay has charged it for no rows of managed feeds.
+    let charge = feed.flatMap { graph.isRepeatable($0.number) ? ($0.kind as? ViewKind)?.charge : nil }
+    if let account { try checkIndex(of: plan, replacing: charge?.rows ?? 0, account) }
     if view.filter != nil, limits.countsAllWork, !commit.isRestoring { try countSteps(of: plan, named: name) }
     return plan
   }

@@ -149,6 +149,16 @@ struct CommitBudget {
     }
   }
 
+  /// The operations of one request that may list or read rows of managed feeds, if it counts nothing else.
+  private static let managedOperations = 1000
+
+  /// Charges an operation that lists or reads some feeds again, if these have rows of managed feeds: however many these are, they count
+  /// as a part of what the request may change, because its operations may list them again and again.
+  mutating func useManagedRows(of feeds: [Feed]) throws(FeedError) {
+    if feeds.allSatisfy(graph.countsAll(of:)) { return }
+    try use(rows: maxRows / Self.managedOperations)
+  }
+
   // MARK: Steps
 
   /// Refuses an operation whose filters would certainly use more steps than the request has left.

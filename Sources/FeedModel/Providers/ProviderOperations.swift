@@ -38,8 +38,10 @@ extension ProviderKind {
   }
 
   /// Counts the rows of children that come to be shown or change their order, here and in all feeds above, beforehand.
-  /// - Parameter children: those that will be shown, or a part of them.
-  private func useRows(of children: [Feed], in catalog: Catalog) throws(FeedError) {
+  /// - Parameters:
+  ///   - children: those that will be shown, or a part of them.
+  ///   - all: the children that the feed gets, if they may be others than it has.
+  private func useRows(of children: [Feed], among all: [Feed] = [], in catalog: Catalog) throws(FeedError) {
     let (commit, graph, feed) = (catalog.commit, catalog.graph, catalog.table[number])
     let places = Dictionary(uniqueKeysWithValues: children.enumerated().map { ($1.number, $0) })
     let common = shown.compactMap { places[$0.number] }
@@ -51,7 +53,8 @@ extension ProviderKind {
       rows += graph.countedRows(of: child) + graph.countedSections(of: child)
     }
     if rows > 0 { try commit.budget.use(rows: rows * graph.listings(of: feed)) }
-    if !graph.isRepeatable(number) || !children.allSatisfy(graph.countsAll(of:)) {
+    try commit.budget.useManagedRows(of: coming)
+    if !graph.isRepeatable(number) || !(children + all).allSatisfy(graph.countsAll(of:)) {
       try commit.budget.useStepsOfViews(above: number, showing: coming)
     }
   }
@@ -102,7 +105,7 @@ extension ProviderKind {
       try restructure(children, current: current, in: catalog.commit)
     case (.segmented, .segmented(let names, let active)):
       let children = try catalog.checkedChildren(names, of: feed, named: feed.name) { Self.shown($0, active) }
-      try useRows(of: Self.shown(children, active), in: catalog)
+      try useRows(of: Self.shown(children, active), among: children, in: catalog)
       try restructure(children, current: active, in: catalog.commit)
     default: throw conflict(of: feed, with: definition)
     }
@@ -137,13 +140,14 @@ extension ProviderKind {
   /// rows that it loses are not counted.
   /// - Throws: `limitExceeded` for what it takes to count the rows of children that it no longer shows.
   private func growth(showing after: [Feed], in commit: Commit) throws(FeedError) -> RowGrowth? {
-    guard commit.graph.indexedViews > 0, commit.budget.countsReading else { return nil }
+    let graph = commit.graph
+    guard graph.indexedViews > 0, commit.budget.countsReading else { return nil }
     let (before, kept) = (Set(shown.map(\.number)), Set(after.map(\.number)))
-    var growth = after.reduce(0) { before.contains($1.number) ? $0 : $0 + $1.count }
+    var growth = after.reduce(0) { before.contains($1.number) ? $0 : $0 + graph.countedRows(of: $1) }
     if growth == 0 { return RowGrowth(feed: 0) }
     for child in shown where !kept.contains(child.number) {
       try commit.budget.usePreviews(of: child)
-      growth -= child.count
+      growth -= graph.countedRows(of: child)
     }
     return RowGrowth(feed: growth)
   }

@@ -74,20 +74,25 @@ final class SlotsKind: DerivedKind, SingleSectionKind {
   func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
     guard case .slots(let content) = definition.content else { throw conflict(of: feed, with: definition) }
     if plan.definition == content { return }
-    let (former, layout, count) = (plan, shown.layout, shown.count)
-    let before = catalog.graph.countedRows(of: feed)
+    let (former, layout, count, graph) = (plan, shown.layout, shown.count, catalog.graph)
+    let before = graph.countedRows(of: feed)
     let followed = [published?.plan, former].compactMap { $0 }
     let fresh = try catalog.plan(content, for: feed, named: feed.name, following: followed)
-    install(fresh, feed, catalog.graph)
-    catalog.commit.logStructure { [unowned self, graph = catalog.graph] in install(former, feed, graph) }
+    install(fresh, feed, graph)
+    catalog.commit.logStructure { [unowned self] in install(former, feed, graph) }
     // By rules before 4, all rows of the contents count.
     let countsReading = catalog.commit.budget.countsReading
     let after = countsReading ? shown.count : fresh.contents.reduce(0) { $0 + ($1?.count ?? 0) }
-    let counted = countsReading ? catalog.graph.countedRows(of: feed) : after
+    let counted = countsReading ? graph.countedRows(of: feed) : after
     try catalog.commit.budget.use(rows: before + counted, of: feed.number)
-    try catalog.checkRowsOfViews(above: feed, added: after - count)
+    try catalog.commit.budget.useManagedRows(of: [feed])
+    let isRepeatable = graph.isRepeatable(feed.number)
+    try catalog.checkRowsOfViews(above: feed, added: after - (isRepeatable ? count : 0))
+    if !isRepeatable { try catalog.commit.budget.useStepsOfViews(above: feed.number, showing: [feed]) }
     let contents = [FlatChange](repeating: .none, count: fresh.contents.count)
-    catalog.commit.finishOperation(on: feed.number, result: change(from: former, layout, contents, catalog.commit.pace))
+    catalog.commit.finishOperation(
+      on: feed.number, result: change(from: former, layout, contents, catalog.commit.pace),
+      growth: isRepeatable ? nil : RowGrowth(feed: after))
     catalog.commit.publisher.open(feed.number)
   }
 

@@ -57,16 +57,19 @@ final class ViewKind: DerivedKind, SingleSectionKind {
   func redefine(_ definition: FeedDefinition, of feed: Feed, in catalog: Catalog) throws(FeedError) {
     guard case .view(let content) = definition.content else { throw conflict(of: feed, with: definition) }
     if plan.definition == content { return }
-    let pace = catalog.commit.pace
+    let (graph, pace) = (catalog.graph, catalog.commit.pace)
     let (former, before) = (plan, shown.presentRows(pace))
     let fresh = try catalog.plan(content, for: feed, named: feed.name, account: feed.account)
-    install(fresh, feed, catalog.graph)
-    catalog.commit.logStructure { [unowned self, graph = catalog.graph] in install(former, feed, graph) }
+    install(fresh, feed, graph)
+    catalog.commit.logStructure { [unowned self] in install(former, feed, graph) }
     let after = shown.presentRows(pace)
-    try catalog.checkRowsOfViews(above: feed, added: after.count - before.count)
+    let isRepeatable = graph.isRepeatable(feed.number)
+    try catalog.checkRowsOfViews(above: feed, added: after.count - (isRepeatable ? before.count : 0))
+    if !isRepeatable { try catalog.commit.budget.useStepsOfViews(above: feed.number, showing: [feed]) }
     let isSame = former.source === fresh.source
     let change = isSame ? Self.change(from: before, to: after, pace) : replacement(of: before.count, pace)
-    catalog.commit.finishOperation(on: feed.number, result: change)
+    let growth = isRepeatable ? nil : RowGrowth(feed: after.count)
+    catalog.commit.finishOperation(on: feed.number, result: change, growth: growth)
     catalog.commit.publisher.open(feed.number)
   }
 

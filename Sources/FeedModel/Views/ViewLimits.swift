@@ -83,10 +83,11 @@ extension Catalog {
     if let error = account.noRoom(viewRows: more, besides: growthBefore(of: account) + others, limits) { throw error }
   }
 
-  /// The rows that are charged, except those of views over rows of managed feeds. During replay these rows are not there.
+  /// The rows that are charged, except those of views that show rows of managed feeds, or did before the open commit: they are charged
+  /// for these until it ends. During replay these rows are not there.
   private func viewRowsWithoutManaged(of account: Account) -> (user: Int, all: Int) {
     var stable = (user: account.viewRows, all: accounts.total.viewRows)
-    for feed in feeds.values where containsManagedRows(feed) {
+    for feed in feeds.values where containsManagedRows(feed) || !graph.isRepeatable(feed.number) {
       guard let view = feed.kind as? ViewKind else { continue }
       stable.all -= view.charge.rows
       if feed.account === account { stable.user -= view.charge.rows }
@@ -205,6 +206,8 @@ extension Commit {
   /// The rows that the last operation added to a feed without those that it removed, and those that it added or updated. A row that
   /// only changed its place is neither.
   fileprivate func growth(of feed: Feed) -> (added: Int, shown: Int) {
+    // The change of a view or slots feed that showed rows of managed feeds is another one in replay.
+    if !isRepeatable, !(feed.kind is ProviderKind), let rowGrowth { return (rowGrowth.feed, rowGrowth.feed) }
     let change = result
     let listed = change.added.count + change.updated.count
     guard budget.countsReading else {

@@ -33,8 +33,8 @@ import Testing
     daemon.limit(daemon.ann, "define", #"{"feed":"\#(feed)",\#(content)}"#)
   }
 
-  private func expectSameAfterReplay(_ daemon: TotalsDaemon) throws {
-    let again = make()
+  private func expectSameAfterReplay(_ daemon: TotalsDaemon, in other: TotalsDaemon? = nil) throws {
+    let again = other ?? make()
     for batch in daemon.harness.stored { try again.harness.engine.replay(batch) }
     let (catalog, replayed) = (daemon.harness.engine.catalog, again.harness.engine.catalog)
     expectEqual(replayed.revision, catalog.revision)
@@ -140,5 +140,95 @@ import Testing
     expectEqual(long?[7]["counts"]?["sections"]?["added"]?.int, 6)
     expectEqual(long?[9]["added"]?.items.count, 1)
     try expectSameAfterReplay(daemon)
+  }
+
+  // MARK: Feeds that lose managed rows
+
+  private let sort = #""sort":[{"by":"$"}]"#
+
+  /// A managed feed of six rows, an array `a` of five, and a view of an array `b`, where views may keep ten rows.
+  private func beginViews(_ make: () -> TotalsDaemon, rows: Int) throws -> TotalsDaemon {
+    let daemon = make()
+    try daemon.harness.configure(
+      #"{"feeds":[{"feed":"m","kind":"managed","database":"d","query":"SELECT id FROM p"}]}"#)
+    daemon.setManaged("m", 6)
+    for (feed, count) in [("a", 5), ("b", rows)] {
+      expectEqual(daemon.define(daemon.ann, feed), nil)
+      let elements = (0..<count).map(String.init).joined(separator: ",")
+      expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"\#(feed)","elements":[\#(elements)]}"#), nil)
+    }
+    expectEqual(define(daemon, "w", #""kind":"view","of":"b",\#(sort)"#), nil)
+    return daemon
+  }
+
+  @Test(
+    "what views keep of managed rows makes no room for other rows, and takes none",
+    arguments: [(8, "maxTotalViewRows"), (4, nil)] as [(Int, String?)])
+  func viewsThatLoseManagedRows(rows: Int, refusal: String?) throws {
+    func make() -> TotalsDaemon { TotalsDaemon(isDurable: true) { $0.maxTotalViewRows = 10 } }
+    // The view itself gets another source.
+    var daemon = try beginViews(make, rows: rows)
+    expectEqual(define(daemon, "v", #""kind":"view","of":"m",\#(sort)"#), nil)
+    expectEqual(define(daemon, "v", #""kind":"view","of":"a",\#(sort),"replace":true"#), refusal)
+    try expectSameAfterReplay(daemon, in: make())
+    // A composed feed, a window or a slots feed below it does.
+    for (kind, before, after) in [
+      ("composed", #""children":["m"]"#, #""children":["a"]"#),
+      ("view", #""of":"m","limit":9"#, #""of":"a","limit":9"#),
+      ("slots", #""contents":{"M":"m"},"pattern":["M"]"#, #""contents":{"M":"a"},"pattern":["M"]"#),
+    ] {
+      daemon = try beginViews(make, rows: rows)
+      expectEqual(define(daemon, "c", #""kind":"\#(kind)",\#(before)"#), nil)
+      expectEqual(define(daemon, "v", #""kind":"view","of":"c",\#(sort)"#), nil)
+      let answer = define(daemon, "c", #""kind":"\#(kind)",\#(after),"replace":true"#)
+      if kind != "slots" { expectEqual(answer, refusal, "\(kind)") }
+      try expectSameAfterReplay(daemon, in: make())
+    }
+  }
+
+  @Test("managed rows that come to be shown let no views be read again")
+  func viewsThatAreNoLongerShown() throws {
+    func make() -> TotalsDaemon { TotalsDaemon(isDurable: true) { $0.maxRequestRows = 20 } }
+    let daemon = try beginViews(make, rows: 15)
+    expectEqual(define(daemon, "s", #""kind":"segmented","children":["w","m"]"#), nil)
+    let elements = (0..<15).map(String.init).joined(separator: ",")
+    expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"b","elements":[\#(elements)]}"#), nil)
+    let ops =
+      #"{"method":"insert","params":{"feed":"b","element":1}},{"method":"activate","params":{"feed":"s","child":"m"}}"#
+    expectEqual(daemon.limit(daemon.ann, "transaction", #"{"ops":[\#(ops)]}"#), nil)
+    try expectSameAfterReplay(daemon, in: make())
+  }
+
+  @Test("filters above a feed that loses or gets managed rows count over the other rows that it comes to show")
+  func stepsAboveFeedsWithManagedRows() throws {
+    func make() -> TotalsDaemon {
+      TotalsDaemon(isDurable: true) { ($0.maxRequestRows, $0.maxRequestSteps) = (1000, 200) }
+    }
+    let daemon = try beginViews(make, rows: 0)
+    let elements = (0..<300).map { #"{"x":\#($0)}"# }.joined(separator: ",")
+    expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"b","elements":[\#(elements)]}"#), nil)
+    let filter = #""filter":"count(@..*) > 0""#
+    expectEqual(define(daemon, "f", #""kind":"view","of":"m","limit":1000"#), nil)
+    expectEqual(define(daemon, "above", #""kind":"view","of":"f",\#(filter)"#), nil)
+    expectEqual(define(daemon, "f", #""kind":"view","of":"b","limit":1000,"replace":true"#), "maxRequestSteps")
+    expectEqual(define(daemon, "s", #""kind":"segmented","children":["a"]"#), nil)
+    expectEqual(define(daemon, "t", #""kind":"view","of":"s",\#(filter)"#), nil)
+    let other = #""kind":"segmented","children":["a","b","m"],"current":1,"replace":true"#
+    expectEqual(define(daemon, "s", other), "maxRequestSteps")
+    try expectSameAfterReplay(daemon, in: make())
+  }
+
+  @Test("a request lists managed rows a bounded number of times")
+  func repeatedLists() throws {
+    func make() -> TotalsDaemon { TotalsDaemon(isDurable: true) }
+    let daemon = try beginViews(make, rows: 0)
+    expectEqual(define(daemon, "s", #""kind":"segmented","children":["a","m"]"#), nil)
+    func activate(_ count: Int) -> String? {
+      let ops = (0..<count).map { #"{"method":"activate","params":{"feed":"s","index":\#(($0 + 1) % 2)}}"# }
+      return daemon.limit(daemon.ann, "transaction", #"{"ops":[\#(ops.joined(separator: ","))]}"#)
+    }
+    expectEqual(activate(1900), nil)
+    expectEqual(activate(2100), "maxRequestRows")
+    try expectSameAfterReplay(daemon, in: make())
   }
 }
