@@ -69,6 +69,21 @@ struct ManagedFeedTests {
     expectEqual(sample.feed.sectionCount, 300)
   }
 
+  /// An image is restored without some of the limits, which must hold for the rows that follow.
+  @Test func limitsApplyToRowsOfARestoredFeed() throws {
+    let catalog = Catalog(limits: Limits(), seed: 3)
+    let definition = #"{"feed":"people","kind":"managed","database":"d","query":"q","section":"s"}"#
+    let feed = try withView(definition) {
+      try catalog.restore(definition: $0, given: $0, revision: 1, selection: [], bins: [])
+    }
+    try catalog.finishRestoring(revision: 1, at: Instant(nanoseconds: 1))
+    let managed = try #require(feed.kind as? ManagedKind)
+    let rows = ManagedSample.rows((0..<300).map { SampleRow(key: $0, section: "s\($0)") })
+    catalog.begin(at: Instant(nanoseconds: 2))
+    #expect(throws: FeedError.self) { try managed.set(rows, in: catalog.commit) }
+    catalog.rollBack()
+  }
+
   @Test func snapshotsKeepTheRowsTheyHaveToSend() throws {
     let sample = try ManagedSample(bySection: true)
     try sample.set((0..<300).map { SampleRow(key: $0, section: $0 % 2 == 0 ? "even" : "odd") })
