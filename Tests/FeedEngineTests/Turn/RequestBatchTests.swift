@@ -100,12 +100,12 @@ import Testing
     #expect(line.bytes == 1000 && line.takesMore)
     for _ in 0..<32 { line.add(bytes: 1, isRead: true, isHeld: false) }
     #expect(!line.takesMore, "a read blocks further requests because its answer may be large")
-    for _ in 0..<100 { line.remove(bytes: 10, isRead: false, isHeld: false) }
-    for _ in 0..<32 { line.remove(bytes: 1, isRead: true, isHeld: false) }
+    for _ in 0..<100 { line.remove(bytes: 10, isRead: false) }
+    for _ in 0..<32 { line.remove(bytes: 1, isRead: true) }
     #expect(line.isEmpty && line.takesMore && line.bytes == 0)
     line.add(bytes: 5, isRead: true, isHeld: true)
     #expect(!line.takesMore, "a long answer blocks further requests")
-    line.remove(bytes: 5, isRead: true, isHeld: true)
+    line.remove(bytes: 5, isRead: true)
     #expect(line.takesMore)
   }
 

@@ -124,9 +124,9 @@ import Testing
     line.add(bytes: 10, isRead: false, isHeld: false)
     line.add(bytes: 5, isRead: true, isHeld: true)
     #expect(line.bytes == 15 && !line.takesMore)
-    line.remove(bytes: 10, isRead: false, isHeld: false)
+    line.remove(bytes: 10, isRead: false)
     #expect(!line.takesMore)
-    line.remove(bytes: 5, isRead: true, isHeld: true)
+    line.remove(bytes: 5, isRead: true)
     #expect(line.isEmpty && line.takesMore && line.bytes == 0)
     line.isCut = true
     #expect(!line.takesMore)
