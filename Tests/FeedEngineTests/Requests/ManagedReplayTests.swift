@@ -110,7 +110,7 @@ import Testing
       let insertion = #"{"method":"insertChild","params":{"feed":"\#(feed)","child":"v"}}"#
       return daemon.limit(daemon.ann, "transaction", #"{"ops":[\#(first),\#(insertion)]}"#)
     }
-    expectEqual(transaction(#"{"method":"activate","params":{"feed":"s","index":-1}}"#, "p"), nil)
+    expectEqual(transaction(#"{"method":"activate","params":{"feed":"s","child":-1}}"#, "p"), nil)
     expectEqual(transaction(#"{"method":"insert","params":{"feed":"a","element":1}}"#, "q"), "maxRequestRows")
     try expectSameAfterReplay(daemon)
   }
@@ -224,7 +224,7 @@ import Testing
     let daemon = try beginViews(make, rows: 0)
     expectEqual(define(daemon, "s", #""kind":"segmented","children":["a","m"]"#), nil)
     func activate(_ count: Int) -> String? {
-      let ops = (0..<count).map { #"{"method":"activate","params":{"feed":"s","index":\#(($0 + 1) % 2)}}"# }
+      let ops = (0..<count).map { #"{"method":"activate","params":{"feed":"s","child":\#(($0 + 1) % 2)}}"# }
       return daemon.limit(daemon.ann, "transaction", #"{"ops":[\#(ops.joined(separator: ","))]}"#)
     }
     expectEqual(activate(1900), nil)

@@ -31,7 +31,7 @@ import Testing
   func viewOfOtherRows() throws {
     let sample = try CatalogSample(
       #"{"feed":"x","kind":"array"}"#, #"{"feed":"y","kind":"array"}"#,
-      #"{"feed":"v","kind":"view","of":"y","filter":"@.n > 0","sort":[{"by":"$.n"}]}"#)
+      #"{"feed":"v","kind":"view","of":"y","filter":"count(@..*) > 0","sort":[{"by":"$.n"}]}"#)
     let commit = sample.catalog.commit
     func insert(_ elements: String, into feed: String) throws {
       let list = try #require(try sample.feed(feed).kind as? ListKind)
