@@ -1,10 +1,12 @@
 """What the tests of groups have in common: servers, daemons, and tests of their states."""
 
+import json
+import os
 import shutil
 import signal
 import unittest
 
-from group_processes import Daemon, Servers, nats_server, program, temporary, wait_for
+from group_processes import Daemon, Servers, nats_server, program, request, temporary, wait_for
 
 
 def collection(name="inbox"):
@@ -96,3 +98,23 @@ class GroupTest(unittest.TestCase):
             states = {state(client, feed) for client in clients}
             return len({revision for revision, _ in states}) == 1 and states
         self.assertEqual(len(wait_for(same, seconds, "common revision")), 1)
+
+
+class LossTest(GroupTest):
+    """A group whose servers lose a part of its log, or all of it."""
+
+    def folder(self):
+        return os.path.join(self.servers.processes[0].directory, "store", "jetstream", "$G", "streams", self.stream)
+
+    def saved(self):
+        return os.path.join(self.directory, "saved")
+
+    def last(self):
+        return request(self.port, f"$JS.API.STREAM.INFO.{self.stream}", {})["state"]["last_seq"]
+
+    def image(self, client):
+        return client.call("group").get("image", {}).get("position", 0)
+
+    @staticmethod
+    def text(client):
+        return json.dumps(client.call("snapshot", feed="inbox"))
