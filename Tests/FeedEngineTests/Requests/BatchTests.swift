@@ -141,4 +141,13 @@ import Testing
     expectEqual(answers.map(\.isEmpty), frames.map { _ in false })
     expectEqual(answers.joined().map { $0["id"]?.int }, Array(1...count))
   }
+
+  /// The answers to the batch are among what its connection holds.
+  @Test("what connections hold is told within a batch", arguments: ["stats", "clients"])
+  func numbersAreToldWithinABatch(method: String) {
+    let id = harness.connect(uid: 0)
+    let replies = answers(harness, id, [request(1, "ping"), request(2, method), request(3, "ping")])
+    expectEqual(replies.map { $0.map { $0["id"]?.int } }, [[1, 2, 3]])
+    expectEqual(replies.map { $0.map(\.errorCode) }, [[nil, nil, nil]])
+  }
 }
