@@ -125,10 +125,15 @@ final class SharedBlock: EncodedFrames {
 
   init() { super.init(ByteBuffer()) }
 
-  /// Takes the frames, and their memory if at least half of it is used.
+  /// Takes the frames, and their memory if at least half of it is used. The buffer is empty then: its owner may write more.
   init(taking frames: inout ByteBuffer) {
     var bytes = ByteBuffer()
-    if frames.count &* 2 < frames.capacity { bytes.append(frames.bytes) } else { swap(&bytes, &frames) }
+    if frames.count &* 2 < frames.capacity {
+      bytes.append(frames.bytes)
+      frames.removeAll(keepingCapacity: true)
+    } else {
+      swap(&bytes, &frames)
+    }
     super.init(bytes)
     charge = self.bytes.count
   }

@@ -107,8 +107,9 @@ extension Engine {
 /// `stats`, `clients` and `logLevel`.
 extension Engine {
   func stats(_ reply: Reply) throws(FeedError) {
+    let held = heldBytes
     try answer(reply) { out in
-      appendNumbers(to: &out)
+      appendNumbers(held: held, to: &out)
       guard access.isPrivileged(reply.session.peer) else { return }
       out.append(",\"pid\":", integer: Int(identity.pid))
       if let state = identity.state { out.append(",\"state\":", quoted: state) }
@@ -119,7 +120,7 @@ extension Engine {
   /// Appends the numbers of `stats` as a JSON object.
   public func appendStatistics(to out: inout ByteBuffer) {
     out.append(UInt8(ascii: "{"))
-    appendNumbers(to: &out)
+    appendNumbers(held: heldBytes, to: &out)
     out.append(UInt8(ascii: "}"))
   }
 
@@ -129,7 +130,10 @@ extension Engine {
     return stored.bytes + stored.definitionBytes + sessions.quotas.bytes
   }
 
-  private func appendNumbers(to out: inout ByteBuffer) {
+  /// The bytes that are held for connections. They include the answers to a JSON-RPC batch, so they are counted before one is written.
+  private var heldBytes: Int { sessions.all.reduce(sessions.quotas.leftBytes) { $0 + $1.held } }
+
+  private func appendNumbers(held: Int, to out: inout ByteBuffer) {
     let process = status.process()
     let gauges: [(StaticString, Int)] = [
       ("revision", Int(truncatingIfNeeded: catalog.revision)),
@@ -149,7 +153,7 @@ extension Engine {
       ("imagedAt", process.imagedAt),
       ("watches", watches.count),
       ("queuedBytes", sessions.all.reduce(0) { $0 + $1.output.count }),
-      ("heldBytes", sessions.all.reduce(sessions.quotas.leftBytes) { $0 + $1.held }),
+      ("heldBytes", held),
     ]
     let totals: [(StaticString, UInt64)] = [
       ("connections", status.counters.connections), ("refusedConnections", status.counters.refusedConnections),
@@ -198,13 +202,15 @@ extension Engine {
 
   func clients(_ reply: Reply) throws(FeedError) {
     var readable = access.readableFeeds(by: reply.session.peer)
+    // Before the answer is written, as for `heldBytes`.
+    let held = sessions.all.map(\.held)
     try answer(reply) { out in
       out.append("\"clients\":[")
       var isFirst = true
-      for session in sessions.all {
+      for (session, held) in zip(sessions.all, held) {
         out.append(isFirst ? "{" : ",{")
         isFirst = false
-        append(session, &readable, to: &out)
+        append(session, held: held, &readable, to: &out)
         out.append(session === reply.session ? ",\"self\":true}" : "}")
       }
       out.append(UInt8(ascii: "]"))
@@ -212,13 +218,15 @@ extension Engine {
   }
 
   /// - Parameter readable: the feeds that the caller may read. Others are not named.
-  private func append(_ session: Session, _ readable: inout ReadableFeeds, to out: inout ByteBuffer) {
+  private func append(
+    _ session: Session, held: Int, _ readable: inout ReadableFeeds, to out: inout ByteBuffer
+  ) {
     out.append("\"connection\":", integer: session.number)
     out.append(",\"uid\":", integer: session.peer.uid)
     out.append(",\"pid\":", integer: Int(session.peer.pid))
     out.append(",\"name\":", quoted: session.client.name)
     out.append(",\"queued\":", integer: session.output.count)
-    out.append(",\"held\":", integer: session.held)
+    out.append(",\"held\":", integer: held)
     out.append(",\"lag\":", integer: session.watches.map(\.lag).max() ?? 0)
     out.append(",\"resets\":", integer: session.client.resets)
     out.append(",\"requests\":", integer: session.client.requests)

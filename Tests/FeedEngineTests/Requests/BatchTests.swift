@@ -124,4 +124,30 @@ import Testing
     expectEqual(many.joined().map { $0["id"]?.int }, Array(1...40))
     #expect(many.joined().allSatisfy { $0.errorCode == nil })
   }
+
+  /// Arrays of long answers are queued without a copy if their memory is well used, and with one otherwise.
+  @Test("long answers to one batch are split into whole arrays", arguments: Array(stride(from: 100, to: 1000, by: 100)))
+  func longAnswersOfABatchAreSplitIntoFrames(kilobytes: Int) {
+    let maxFrame = 1 << 20
+    let harness = EngineHarness { $0.maxFrame = maxFrame }
+    let id = prepared(elements: 0, in: harness)
+    let text = String(repeating: "x", count: kilobytes * 1000)
+    _ = harness.ask(id, "update", #"{"feed":"c","element":{"id":1,"text":"\#(text)"}}"#)
+    let count = 12
+    harness.send(id, "[" + (1...count).map { request($0, "get", #"{"feed":"c","id":1}"#) }.joined(separator: ",") + "]")
+    let frames = harness.take(id)
+    #expect(frames.allSatisfy { $0.utf8.count <= maxFrame })
+    let answers = frames.map { Value($0)?.items ?? [] }
+    expectEqual(answers.map(\.isEmpty), frames.map { _ in false })
+    expectEqual(answers.joined().map { $0["id"]?.int }, Array(1...count))
+  }
+
+  /// The answers to the batch are among what its connection holds.
+  @Test("what connections hold is told within a batch", arguments: ["stats", "clients"])
+  func numbersAreToldWithinABatch(method: String) {
+    let id = harness.connect(uid: 0)
+    let replies = answers(harness, id, [request(1, "ping"), request(2, method), request(3, "ping")])
+    expectEqual(replies.map { $0.map { $0["id"]?.int } }, [[1, 2, 3]])
+    expectEqual(replies.map { $0.map(\.errorCode) }, [[nil, nil, nil]])
+  }
 }
