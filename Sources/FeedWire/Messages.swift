@@ -18,6 +18,19 @@ extension ByteBuffer {
     append("\",\"params\":{")
   }
 
+  /// Appends a frame with a notification about a feed, and returns its place. `body` appends the parameters besides `feed`.
+  public mutating func appendNotification(
+    _ method: StaticString, of feed: String, _ body: (inout ByteBuffer) -> Void
+  ) -> Range<Int> {
+    let start = beginFrame()
+    beginNotification(method)
+    append("\"feed\":", quoted: feed)
+    body(&self)
+    endMessage()
+    endFrame(at: start)
+    return start..<count
+  }
+
   /// Appends the closing braces of a result or a notification.
   public mutating func endMessage() { append("}}") }
 

@@ -126,17 +126,22 @@ import Testing
     try expectEqual(counts(DurableEngine(path), "v"), "[5]")
   }
 
-  /// Each start gives replaced rows a revision, which conditions name: replay finds it too.
-  @Test func conditionsHoldOnReplacedRows() throws {
-    let directory = try TemporaryDirectory()
-    let path = directory.file("state")
-    let few = Self.limits { $0.maxViewSteps = 1000 }
+  /// A view `v` of `a`, with one element whose filter takes more than 1,000 steps.
+  private static func storeLongElement(_ path: String) throws {
     let daemon = try DurableEngine(path)
     daemon.ask("define", #"{"feed":"a","kind":"array"}"#)
     daemon.ask("define", #"{"feed":"v","kind":"view","of":"a","filter":"count(@..x) > 0"}"#)
     let long = "[" + (0..<3000).map(String.init).joined(separator: ",") + "]"
     daemon.ask("insert", #"{"feed":"a","element":{"x":\#(long)}}"#)
     daemon.stop()
+  }
+
+  /// Each start gives replaced rows a revision, which conditions name: replay finds it too.
+  @Test func conditionsHoldOnReplacedRows() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state")
+    let few = Self.limits { $0.maxViewSteps = 1000 }
+    try Self.storeLongElement(path)
     // The second start has the limits of the segment before.
     for count in 1...2 {
       let again = try DurableEngine(path, limits: few)
@@ -152,12 +157,7 @@ import Testing
   @Test func revisionsOfReplacedRowsAreNotGivenAgain() throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("state")
-    let daemon = try DurableEngine(path)
-    daemon.ask("define", #"{"feed":"a","kind":"array"}"#)
-    daemon.ask("define", #"{"feed":"v","kind":"view","of":"a","filter":"count(@..x) > 0"}"#)
-    let long = "[" + (0..<3000).map(String.init).joined(separator: ",") + "]"
-    daemon.ask("insert", #"{"feed":"a","element":{"x":\#(long)}}"#)
-    daemon.stop()
+    try Self.storeLongElement(path)
     let few = try DurableEngine(path, limits: Self.limits { $0.maxViewSteps = 1000 })
     few.run()
     try expectEqual(counts(few, "v"), "[0]")

@@ -116,15 +116,11 @@ final class FeedChannel {
     if let last = lastSelection, last.version == selectionVersion, last.revision == feed.revision {
       return (buffer, last.frame)
     }
-    let start = buffer.bytes.beginFrame()
-    buffer.bytes.beginNotification("selection")
-    buffer.bytes.append("\"feed\":", quoted: feed.name)
-    buffer.bytes.append(",\"revision\":", integer: feed.revision)
-    buffer.bytes.append(",\"selected\":")
-    buffer.bytes.append(feed.selection)
-    buffer.bytes.endMessage()
-    buffer.bytes.endFrame(at: start)
-    let frame = start..<buffer.bytes.count
+    let frame = buffer.bytes.appendNotification("selection", of: feed.name) { out in
+      out.append(",\"revision\":", integer: feed.revision)
+      out.append(",\"selected\":")
+      out.append(feed.selection)
+    }
     lastSelection = (selectionVersion, feed.revision, frame)
     return (buffer, frame)
   }

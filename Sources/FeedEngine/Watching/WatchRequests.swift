@@ -122,15 +122,12 @@ extension Engine {
     else {
       return
     }
-    let frame = answers.bytes.beginFrame()
-    answers.bytes.beginNotification("bookmark")
-    answers.bytes.append("\"feed\":", quoted: watch.channel.feed.name)
-    answers.bytes.append(",\"epoch\":", quoted: identity.epoch)
-    answers.bytes.append(",\"revision\":", integer: watch.revision)
-    answers.bytes.append(",\"current\":", integer: catalog.revision)
-    answers.bytes.endMessage()
-    answers.bytes.endFrame(at: frame)
-    queue(watch.session, answers, from: frame, for: watch)
+    let frame = answers.bytes.appendNotification("bookmark", of: watch.channel.feed.name) { out in
+      out.append(",\"epoch\":", quoted: identity.epoch)
+      out.append(",\"revision\":", integer: watch.revision)
+      out.append(",\"current\":", integer: catalog.revision)
+    }
+    queue(watch.session, answers, from: frame.lowerBound, for: watch)
     watch.told.at = now
     watch.told.revision = catalog.revision
   }

@@ -140,13 +140,19 @@ struct ServiceManagerTests {
     expectEqual(service.deadline, moment(110))
   }
 
+  /// Sends notifications until the service manager has no room. Returns their number.
+  private func fill(_ notify: Notify) -> Int {
+    var count = 0
+    while (try? notify.send(.status("of another service"))) != nil { count += 1 }
+    return count
+  }
+
   @Test("a notification for which the service manager has no room is sent again, and the next one behind it")
   func busy() throws {
     let directory = try TemporaryDirectory()
     let receiver = try NotifyReceiver(directory.file("n"))
     let notify = Notify(Environment(["NOTIFY_SOCKET": receiver.socketName]), pid: 1)
-    var others = 0
-    while (try? notify.send(.status("of another service"))) != nil { others += 1 }
+    let others = fill(notify)
     var service = ServiceManager(notify, Log(threshold: .error, style: .timestamps), now: moment(100))
     service.tell(.ready, .status("listening"))
     service.tell(.reloading)
@@ -168,8 +174,7 @@ struct ServiceManagerTests {
     let receiver = try NotifyReceiver(directory.file("n"))
     let environment = Environment(["NOTIFY_SOCKET": receiver.socketName, "WATCHDOG_USEC": "10000000"])
     let notify = Notify(environment, pid: 1)
-    var others = 0
-    while (try? notify.send(.status("of another service"))) != nil { others += 1 }
+    let others = fill(notify)
     var service = ServiceManager(notify, Log(threshold: .error, style: .timestamps), now: moment(100))
     service.attend(now: moment(100))
     expectEqual(service.deadline, moment(101))
@@ -184,8 +189,7 @@ struct ServiceManagerTests {
     let directory = try TemporaryDirectory()
     let receiver = try NotifyReceiver(directory.file("n"))
     let notify = Notify(Environment(["NOTIFY_SOCKET": receiver.socketName]), pid: 1)
-    var others = 0
-    while (try? notify.send(.status("of another service"))) != nil { others += 1 }
+    let others = fill(notify)
     var service = ServiceManager(notify, Log(threshold: .error, style: .timestamps), now: moment(100))
     service.tell(.ready)
     for number in 0..<40 { service.tell(.status("\(number)")) }
