@@ -7,6 +7,8 @@ final class LoadLoop {
   private let connections: UnsafeMutableBufferPointer<LoadConnection>
   private let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 4096)
   private let job: PushJob
+  /// The name of the server, for errors.
+  private let server: String
   private let pushes: Texts
   private let fence: Texts?
   /// The number of bytes of pushes that were sent. The pushes are sent repeatedly.
@@ -15,7 +17,7 @@ final class LoadLoop {
   private var open: Int
 
   init(_ server: some Server, _ job: PushJob, pusher: UnixStream, watchers: [UnixStream]) throws {
-    self.job = job
+    (self.job, self.server) = (job, server.name)
     pushes = server.pushes(job)
     fence = server.fence
     poll = try EventPoll()
@@ -43,13 +45,25 @@ final class LoadLoop {
     try push(answered: 0)
     while open > 0 {
       let count = try poll.wait(milliseconds: 10_000)
-      guard count > 0 else { throw BenchmarkError("timed out after 10 s: \(open) connections wait for messages") }
+      guard count > 0 else { throw timeout }
       for index in 0..<count {
         let token = UInt(poll.event(at: index).token)
         if let slot = UnsafeMutablePointer<LoadConnection>(bitPattern: token) { try read(slot) }
       }
     }
     return connections.dropFirst().reduce(0) { $0 + $1.counter.count - $1.counter.shortCount }
+  }
+
+  /// Names a connection that waits for messages.
+  private var timeout: BenchmarkError {
+    let place = connections.firstIndex { !$0.isDone } ?? 0
+    let counter = connections[place].counter
+    let connection = place == 0 ? "that pushes" : "of watcher \(place)"
+    return BenchmarkError(
+      """
+      cannot measure \(server): \(open) connections received nothing for 10 s; the one \(connection) has \(counter.count) of \
+      \(job.count) messages
+      """)
   }
 
   private func read(_ slot: UnsafeMutablePointer<LoadConnection>) throws {
@@ -61,8 +75,9 @@ final class LoadLoop {
     }
     if slot.pointee.isPusher {
       let answered = slot.pointee.counter.count
-      if answered == job.count { try finishPushing(slot) } else { try push(answered: answered) }
-    } else if fence == nil ? slot.pointee.counter.count == job.count : slot.pointee.counter.shortCount > 0 {
+      // NATS may also send a PING, which counts as an answer.
+      if answered >= job.count { try finishPushing(slot) } else { try push(answered: answered) }
+    } else if fence == nil ? slot.pointee.counter.count >= job.count : slot.pointee.counter.shortCount > 0 {
       finish(slot)
     }
   }
