@@ -96,7 +96,8 @@ public final class LogBatch: @unchecked Sendable {
   public let at: Instant
   /// The revision before the batch; nil if others were in flight when it was sealed, or other members may store some.
   public let revision: UInt64?
-  /// The framed requests. Valid until the log reports the batch as stored or failed; the turn reuses the memory.
+  /// The framed requests. Valid for the log until it reports the batch as stored or failed. The turn reuses the memory when
+  /// the batch was executed or refused.
   public let frames: UnsafeRawBufferPointer
   /// Whether a request may need more space in the state. Others are stored even if little space is left.
   public let grows: Bool

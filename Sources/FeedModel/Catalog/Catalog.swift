@@ -52,9 +52,9 @@ public final class Catalog {
   /// - Parameters:
   ///   - certain: see ``Commit/begin(at:maxSteps:maxRows:certain:)``.
   ///   - mayName: decides which feeds errors may name besides those of the request; nil for all.
-  public func begin(at now: Instant, certain: Int = 0, mayName: ((Feed) -> Bool)? = nil) {
+  public func begin(at moment: Instant, certain: Int = 0, mayName: ((Feed) -> Bool)? = nil) {
     if mayName != nil || table.mayName != nil { table.mayName = mayName }
-    commit.begin(at: now, maxSteps: limits.maxRequestSteps, maxRows: limits.maxRequestRows, certain: certain)
+    commit.begin(at: moment, maxSteps: limits.maxRequestSteps, maxRows: limits.maxRequestRows, certain: certain)
   }
 
   public func rollBack() {
@@ -194,10 +194,10 @@ public final class Catalog {
   /// The filter steps of all requests, refused ones too, for the schedule of images: replay takes them again. O(1).
   public var stepsTaken: UInt64 { commit.log.stepsTaken &+ commit.pace.stepsOfViews }
 
-  /// At most `limit` feeds that have an expired element at `now`; see ``Expiry/due(at:after:limit:)``.
-  public func expired(at now: Instant, after name: String = "", limit: Int = .max) -> [Feed] {
+  /// At most `limit` feeds that have an expired element at `moment`; see ``Expiry/due(at:after:limit:)``.
+  public func expired(at moment: Instant, after name: String = "", limit: Int = .max) -> [Feed] {
     followTimed()
-    return expiry.due(at: now, after: name, limit: limit)
+    return expiry.due(at: moment, after: name, limit: limit)
   }
 
   /// Updates what is known of all feeds, after a feed was added, removed or redefined. O(log feeds) unless it begins or ends

@@ -23,7 +23,7 @@ public final class Commit {
   private let discarded: DiscardedElements
 
   /// The time of the current step, a nanosecond after the last one: no two elements of a feed change at one time.
-  private var now = Instant(nanoseconds: 0)
+  private(set) var moment = Instant(nanoseconds: 0)
   /// The time before the first step of the commit.
   private var start = Instant(nanoseconds: 0)
   private var isOpen = false
@@ -50,13 +50,13 @@ public final class Commit {
 
   /// Starts a commit.
   /// - Parameter certain: if the commit has one operation, the rows that it may list without being rolled back afterwards.
-  public func begin(at now: Instant, maxSteps: Int = .max, maxRows: Int = .max, certain: Int = 0) {
+  public func begin(at moment: Instant, maxSteps: Int = .max, maxRows: Int = .max, certain: Int = 0) {
     assert(!isOpen, "the commit before was neither finished nor rolled back")
     isOpen = true
     certainRows = certain
     budget.begin(maxSteps: maxSteps, maxRows: maxRows)
-    self.now = max(now, self.now)
-    start = self.now
+    self.moment = max(moment, self.moment)
+    start = self.moment
     if let sections = operation.takeManySections() { discarded.add(sections) }
     operation.begin()
   }
@@ -94,7 +94,7 @@ public final class Commit {
       if log.pace.isActive { publisher.prepareHistories() }
       long.beginPublication()
       revision &+= 1
-      publisher.publish(as: revision, from: start, at: now, to: observer)
+      publisher.publish(as: revision, from: start, at: moment, to: observer)
     }
     release(to: observer)
     if let lender { publisher.exchange(&operation, lender) }
@@ -107,7 +107,7 @@ public final class Commit {
     if log.pace.isActive { changedFeed?.prepareToRecord(entries: operation.size, log.pace) }
     long.beginPublication()
     revision &+= 1
-    publisher.publishOnly(&operation, as: revision, at: now, to: observer)
+    publisher.publishOnly(&operation, as: revision, at: moment, to: observer)
     release(to: observer)
     close()
   }
@@ -142,7 +142,7 @@ public final class Commit {
 
   func restore(revision: UInt64, at moment: Instant) {
     assert(!isOpen, "a commit is under way")
-    (self.revision, now) = (revision, moment)
+    (self.revision, self.moment) = (revision, moment)
     graph.counts.advance()
   }
 
@@ -182,14 +182,11 @@ public final class Commit {
   /// - Throws: `limitExceeded`.
   public func useSteps(readingBytes bytes: Int) throws(FeedError) { try budget.useSteps(readingBytes: bytes) }
 
-  /// The time of the commit or of its last step.
-  var moment: Instant { now }
-
   /// Advances the time for the next step and returns it.
   @inline(__always)
   func tick() -> Instant {
-    now = now.adding(nanoseconds: 1)
-    return now
+    moment = moment.adding(nanoseconds: 1)
+    return moment
   }
 
   /// The change of the last operation, in the coordinates before it. Valid until the next operation.

@@ -225,7 +225,7 @@ private final class FeedListState: RowStore {
   }
 
   /// Adds or replaces the row of a feed and leaves the change in `step`.
-  func put(_ definition: FeedDefinition, at now: Instant, _ log: UndoLog) throws(FeedError) {
+  func put(_ definition: FeedDefinition, at moment: Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
     write(definition)
     let name = definition.name
@@ -236,7 +236,7 @@ private final class FeedListState: RowStore {
     guard let element else { throw .internalError(reason: "there is no memory for \(counted(text.count, "byte"))") }
     let section = sections[0]
     guard let known = handles[name] else {
-      let handle = addElement(element, at: now, log)
+      let handle = addElement(element, at: moment, log)
       let key = key(of: handle, section: 0)
       let row = section.rows.upperBound(key: key) { other in
         SortOrder.isAfter(elements.text(of: other).storedIdentity, element.storedIdentity)
@@ -246,7 +246,7 @@ private final class FeedListState: RowStore {
     }
     if Self.equal(elements.text(of: known).text, element.text) { return element.release() }
     preserve(known)
-    exchangeText(known, element, at: now, log)
+    exchangeText(known, element, at: moment, log)
     guard let row = section.rows.row(of: known) else { preconditionFailure("a listed feed has no row") }
     step.updated.append(IndexPath(section: 0, row: UInt32(row)))
   }

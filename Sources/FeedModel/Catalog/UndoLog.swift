@@ -1,7 +1,8 @@
 /// The steps of the open commit, in order, so that they can be undone in reverse.
 ///
 /// Undoing restores the exact state: rows return to their places, elements to their versions and to their place in the
-/// order of change. Until the commit ends, the log owns the versions that the steps replaced.
+/// order of change. The log owns the versions that the steps replaced, until the commit ends. A commit that cannot fail any more
+/// (``stopRecording()``) keeps no steps, and releases each replaced version at once.
 ///
 /// Invariant: the positions of structural steps ascend, and are within the entries, of which there are none while the log does
 /// not record.

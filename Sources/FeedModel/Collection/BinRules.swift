@@ -8,7 +8,7 @@ extension CollectionState {
   /// Each bin judges the element; if the collection is exclusive, only until the first bin accepts it. An element that no
   /// bin accepts is not kept. O(bins · log n).
   /// - Throws: `noIdentity` or `limitExceeded`, before the first step: the commit may be unable to undo steps.
-  func upsertElement(_ given: JSONView, index place: Int, at now: Instant, _ log: UndoLog) throws(FeedError) {
+  func upsertElement(_ given: JSONView, index place: Int, at moment: Instant, _ log: UndoLog) throws(FeedError) {
     beginStep()
     let element = try compact(given, index: place, log.pace)
     guard let value = definition.id.resolve(element) else {
@@ -35,10 +35,10 @@ extension CollectionState {
       // First, because it compares the keys with the present ones.
       placeRows(known, text, log)
       preserve(known)
-      exchangeText(known, text, at: now, log)
-      if keepsOrderOfChange { touch(known, at: now, log) }
+      exchangeText(known, text, at: moment, log)
+      if keepsOrderOfChange { touch(known, at: moment, log) }
     } else {
-      let handle = addElement(text, at: now, log)
+      let handle = addElement(text, at: moment, log)
       placeRows(handle, text, log)
     }
   }

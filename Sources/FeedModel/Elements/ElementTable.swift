@@ -105,11 +105,11 @@ public final class ElementTable {
   }
 
   /// Adds an element as the newest. Takes ownership of `text`. Amortized O(1).
-  func add(_ text: ElementText, at now: Instant) -> UInt32 {
+  func add(_ text: ElementText, at moment: Instant) -> UInt32 {
     let handle = takeFreeHandle()
     (places + Int(handle)).initialize(to: Place(text))
     text.owner = handle
-    text.changedAt = now
+    text.changedAt = moment
     text.arrival = arrivals
     arrivals &+= 1
     let footprint = text.footprint

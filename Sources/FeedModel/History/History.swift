@@ -66,31 +66,31 @@ public final class History {
 
   /// Appends a change with `shift` added to its sections. The change is not modified; `inout` avoids reference counting.
   /// - Parameter pace: lets the work stop; nothing may then read or trim the history.
-  func append(_ change: inout Change, shift: UInt32 = 0, to revision: UInt64, at now: Instant, _ pace: Pace? = nil) {
-    begin(revision, at: now)
+  func append(_ change: inout Change, shift: UInt32 = 0, to revision: UInt64, at moment: Instant, _ pace: Pace? = nil) {
+    begin(revision, at: moment)
     let start = words.end
     words.append(&change, shift: shift, pace)
     finish(plainWords: words.plainCount(from: start, to: words.end))
   }
 
   @inline(__always)
-  func append(_ row: ChangeOfOne, to revision: UInt64, at now: Instant) {
-    if !appendShort(row, to: revision, at: now) { appendLong(row, to: revision, at: now) }
+  func append(_ row: ChangeOfOne, to revision: UInt64, at moment: Instant) {
+    if !appendShort(row, to: revision, at: moment) { appendLong(row, to: revision, at: moment) }
     finish(plainWords: 4 &+ 4 &* row.size)
   }
 
   @inline(never)
-  private func appendLong(_ row: ChangeOfOne, to revision: UInt64, at now: Instant) {
-    begin(revision, at: now)
+  private func appendLong(_ row: ChangeOfOne, to revision: UInt64, at moment: Instant) {
+    begin(revision, at: moment)
     words.append(row)
   }
 
   /// Appends a record of three words, as most are, without the count. Returns false, without any effect, if the record is longer,
   /// begins at a mark or does not fit the ring as it is.
   @inline(__always)
-  private func appendShort(_ row: ChangeOfOne, to revision: UInt64, at now: Instant) -> Bool {
-    guard !isAtMark, let stamp = stamp(revision, now), words.append(stamp, short: row) else { return false }
-    (end, time) = (revision, now.nanoseconds)
+  private func appendShort(_ row: ChangeOfOne, to revision: UInt64, at moment: Instant) -> Bool {
+    guard !isAtMark, let stamp = stamp(revision, moment), words.append(stamp, short: row) else { return false }
+    (end, time) = (revision, moment.nanoseconds)
     return true
   }
 
@@ -102,20 +102,20 @@ public final class History {
   private static let longStamp = 5
 
   @inline(__always)
-  private func begin(_ revision: UInt64, at now: Instant) {
+  private func begin(_ revision: UInt64, at moment: Instant) {
     // The commit that defines a feed may also change it. The revision of that change equals `base`.
     assert(revision > end || revision == base && count == 0, "revisions of a history ascend")
     if isAtMark { marks.append(Cursor(ordinal: first.ordinal &+ count, position: words.end, to: end, at: time)) }
-    if let stamp = stamp(revision, now) {
+    if let stamp = stamp(revision, moment) {
       words.append(stamp)
     } else {
       words.append(0)
-      for number in [revision, now.nanoseconds] {
+      for number in [revision, moment.nanoseconds] {
         words.append(UInt32(truncatingIfNeeded: number))
         words.append(UInt32(truncatingIfNeeded: number &>> 32))
       }
     }
-    (end, time) = (revision, now.nanoseconds)
+    (end, time) = (revision, moment.nanoseconds)
   }
 
   @inline(__always)
@@ -123,8 +123,8 @@ public final class History {
 
   /// The stamp of the next record; nil if it takes a long one.
   @inline(__always)
-  private func stamp(_ revision: UInt64, _ now: Instant) -> UInt32? {
-    let (more, later) = (revision &- end, now.nanoseconds &- time)
+  private func stamp(_ revision: UInt64, _ moment: Instant) -> UInt32? {
+    let (more, later) = (revision &- end, moment.nanoseconds &- time)
     guard more > 0, more <= Self.revisions, later <= UInt64(UInt32.max &>> Self.revisionBits) else { return nil }
     return UInt32(truncatingIfNeeded: later) &<< Self.revisionBits | UInt32(truncatingIfNeeded: more)
   }

@@ -113,7 +113,7 @@ public final class ListKind: SingleSectionKind {
         let row = rows?[place] ?? state.rows.count
         try check(row, upTo: state.rows.count)
         state.identities?.makeRoom(commit.pace)
-        try state.insert(element, at: row, index: place, now: commit.tick(), commit.log)
+        try state.insert(element, at: row, index: place, moment: commit.tick(), commit.log)
         commit.addStep(&state.step)
         commit.pace.spend(2, onText: element.text)
       }
@@ -146,7 +146,7 @@ public final class ListKind: SingleSectionKind {
     try operate(in: commit, rows: elements.count) { state throws(FeedError) in
       for (place, element) in elements.enumerated() {
         try check(rows[place], upTo: state.rows.count - 1)
-        try state.replace(element, at: rows[place], index: place, now: commit.tick(), commit.log)
+        try state.replace(element, at: rows[place], index: place, moment: commit.tick(), commit.log)
         commit.addStep(&state.step)
         commit.pace.spend(2, onText: element.text)
       }
@@ -184,8 +184,8 @@ public final class ListKind: SingleSectionKind {
     try operate(in: commit) { state throws(FeedError) in
       let isFull = state.rows.count > 0
       switch (element, isFull) {
-      case (let element?, true): try state.replace(element, at: 0, index: 0, now: commit.tick(), commit.log)
-      case (let element?, false): try state.insert(element, at: 0, index: 0, now: commit.tick(), commit.log)
+      case (let element?, true): try state.replace(element, at: 0, index: 0, moment: commit.tick(), commit.log)
+      case (let element?, false): try state.insert(element, at: 0, index: 0, moment: commit.tick(), commit.log)
       case (nil, true): state.remove(at: 0, commit.log)
       case (nil, false): return
       }
@@ -216,7 +216,7 @@ extension ListKind {
     try operate(in: commit, rows: elements.count) { state throws(FeedError) in
       for (place, element) in elements.enumerated() {
         state.identities?.makeRoom(commit.pace)
-        try state.upsert(element, index: place, now: commit.tick(), commit.log)
+        try state.upsert(element, index: place, moment: commit.tick(), commit.log)
         commit.addStep(&state.step)
         commit.pace.spend(2, onText: element.text)
       }

@@ -14,7 +14,7 @@ extension ListState {
     change.updated.reserveCapacity(plan.replaced.count)
     for (old, new) in plan.replaced {
       let element = try compact(wanted[new], index: new)
-      if try exchange(rows[old], element, now: tick(), log) {
+      if try exchange(rows[old], element, moment: tick(), log) {
         change.updated.append(IndexPath(section: 0, row: UInt32(new)))
       }
       log.pace.spend(2)
@@ -24,7 +24,7 @@ extension ListState {
       log.pace.spend()
     }
     for row in plan.added {
-      try addRow(try compact(wanted[row], index: row), at: row, now: tick(), log)
+      try addRow(try compact(wanted[row], index: row), at: row, moment: tick(), log)
       log.pace.spend(2)
     }
     change.deleted = plan.removed.map(log.pace) { IndexPath(section: 0, row: UInt32($0)) }
@@ -160,15 +160,15 @@ extension ListState {
       identities?.makeRoom(pace)
       let element = try compact(given, index: row)
       _ = try identities?.find(identityOf: element, index: row)
-      let now = tick()
+      let moment = tick()
       let isAdded = next < step.added.count && step.added[next].row == row
       if isAdded { next += 1 }
       if known[row] < 0 {
-        try addRow(element, at: row, now: now, log)
+        try addRow(element, at: row, moment: moment, log)
         continue
       }
       let handle = handles[known[row]]
-      let differs = try exchange(handle, element, now: now, log)
+      let differs = try exchange(handle, element, moment: moment, log)
       if isAdded {
         insertRow(handle, section: 0, at: row, key: 0, log)
         isChanged[next - 1] = differs

@@ -51,22 +51,24 @@ final class ListState: RowStore {
 
   /// Inserts one element before `row`, or at the end if `row` is the count. O(log n).
   /// - Throws: `noIdentity`, `duplicateIdentity` or `limitExceeded`, without any effect.
-  func insert(_ given: JSONView, at row: Int, index place: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
+  func insert(_ given: JSONView, at row: Int, index place: Int, moment: Instant, _ log: UndoLog) throws(FeedError) {
     let element = try compact(given, index: place)
     try identities?.checkIsNew(element, index: place)
-    try insertNew(element, at: row, now: now, log)
+    try insertNew(element, at: row, moment: moment, log)
   }
 
   /// Replaces the element with the identity of the given one, or appends it. O(log n).
   /// - Precondition: elements have identities.
   /// - Throws: `noIdentity` or `limitExceeded`, without any effect.
-  func upsert(_ given: JSONView, index place: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
+  func upsert(_ given: JSONView, index place: Int, moment: Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
     let element = try compact(given, index: place)
     guard let known = try identities?.find(identityOf: element, index: place), let row = rows.row(of: known) else {
-      return try insertNew(element, at: rows.count, now: now, log)
+      return try insertNew(element, at: rows.count, moment: moment, log)
     }
-    if try exchange(known, element, now: now, log) { step.updated.append(IndexPath(section: 0, row: UInt32(row))) }
+    if try exchange(known, element, moment: moment, log) {
+      step.updated.append(IndexPath(section: 0, row: UInt32(row)))
+    }
   }
 
   func remove(at row: Int, _ log: UndoLog) {
@@ -79,20 +81,22 @@ final class ListState: RowStore {
 
   /// Replaces the element of a row, unless it is equal. An element with another identity is a new row. O(log n).
   /// - Throws: `noIdentity`, `duplicateIdentity` or `limitExceeded`, without any effect.
-  func replace(_ given: JSONView, at row: Int, index place: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
+  func replace(_ given: JSONView, at row: Int, index place: Int, moment: Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
     let element = try compact(given, index: place)
     let handle = rows[row]
     let known = try identities?.find(identityOf: element, index: place)
     if identities == nil || known == handle {
-      if try exchange(handle, element, now: now, log) { step.updated.append(IndexPath(section: 0, row: UInt32(row))) }
+      if try exchange(handle, element, moment: moment, log) {
+        step.updated.append(IndexPath(section: 0, row: UInt32(row)))
+      }
       return
     }
     if known != nil, let identities { throw identities.duplicate(element, index: place) }
     try checkRoom(for: element, replacing: handle, log)
     let text = try makeText(element)
     remove(at: row, log)
-    insertRow(addElement(text, at: now, log), section: 0, at: row, key: 0, log)
+    insertRow(addElement(text, at: moment, log), section: 0, at: row, key: 0, log)
     step.added.append(IndexPath(section: 0, row: UInt32(row)))
   }
 
@@ -109,27 +113,27 @@ final class ListState: RowStore {
   }
 
   /// Inserts a compact element. If it has an identity, this must be that of the last `find`, and new.
-  private func insertNew(_ element: JSONView, at row: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
+  private func insertNew(_ element: JSONView, at row: Int, moment: Instant, _ log: UndoLog) throws(FeedError) {
     step.removeAll(keepingCapacity: true)
-    try addRow(element, at: row, now: now, log)
+    try addRow(element, at: row, moment: moment, log)
     step.added.append(IndexPath(section: 0, row: UInt32(row)))
   }
 
   /// Inserts a compact element like `insertNew`, but does not change `step`.
-  func addRow(_ element: JSONView, at row: Int, now: Instant, _ log: UndoLog) throws(FeedError) {
+  func addRow(_ element: JSONView, at row: Int, moment: Instant, _ log: UndoLog) throws(FeedError) {
     try checkRoom(for: element, log)
-    let handle = addElement(try makeText(element), at: now, log)
+    let handle = addElement(try makeText(element), at: moment, log)
     insertRow(handle, section: 0, at: row, key: 0, log)
   }
 
   /// Replaces the compact text of an element, with the identity of the last `find`. Returns whether the text changed.
-  func exchange(_ handle: UInt32, _ element: JSONView, now: Instant, _ log: UndoLog) throws(FeedError) -> Bool {
+  func exchange(_ handle: UInt32, _ element: JSONView, moment: Instant, _ log: UndoLog) throws(FeedError) -> Bool {
     if Self.equal(elements.text(of: handle).text, element.text) { return false }
     try checkRoom(for: element, replacing: handle, log)
     let text = try makeText(element)
     preserve(handle)
-    exchangeText(handle, text, at: now, log)
-    if retention != nil { touch(handle, at: now, log) }
+    exchangeText(handle, text, at: moment, log)
+    if retention != nil { touch(handle, at: moment, log) }
     return true
   }
 

@@ -189,7 +189,7 @@ extension ManagedState {
 
   /// Applies a plan and returns the change. If it throws, the caller rolls back the logged steps.
   func apply(_ plan: ManagedPlan, _ rows: ManagedRows, of feed: Feed, in commit: Commit) throws(FeedError) -> Change {
-    let (log, now) = (commit.log, commit.tick())
+    let (log, moment) = (commit.log, commit.tick())
     var change = plan.change(isByValue: definition.section != nil)
     removeRows(plan, change.deleted, log)
     if !change.hasSameSections { arrangeSections(plan, feed, commit) }
@@ -199,7 +199,7 @@ extension ManagedState {
     for new in plan.news {
       let isAdded = next < change.added.count && change.added[next] == new.path
       let differs = try withObject(new.entry, of: rows) { object throws(FeedError) in
-        try put(new, try compact(object, index: new.entry), isAdded: isAdded, at: now, log)
+        try put(new, try compact(object, index: new.entry), isAdded: isAdded, at: moment, log)
       }
       if isAdded {
         isChanged[next] = differs
@@ -244,24 +244,24 @@ extension ManagedState {
 
   /// Gives a row its element, and its place if it is added. Returns whether a known row shows another element than before.
   private func put(
-    _ new: ManagedPlan.NewRow, _ object: JSONView, isAdded: Bool, at now: Instant, _ log: UndoLog
+    _ new: ManagedPlan.NewRow, _ object: JSONView, isAdded: Bool, at moment: Instant, _ log: UndoLog
   ) throws(FeedError) -> Bool {
     let (section, row) = (Int(new.path.section), Int(new.path.row))
     if let known = new.known {
-      let differs = try exchange(known, object, new.entry, at: now, log)
+      let differs = try exchange(known, object, new.entry, at: moment, log)
       if isAdded { insertRow(known, section: section, at: row, key: 0, log) }
       return differs
     }
     guard try find(identityOf: object, index: new.entry) == nil else { throw notUnique(new.entry) }
     try checkRoom(for: object, log)
-    let handle = addElement(try makeText(object), at: now, log)
+    let handle = addElement(try makeText(object), at: moment, log)
     insertRow(handle, section: section, at: row, key: 0, log)
     return false
   }
 
   /// Replaces the element of a row. Returns whether its text or type changed.
   private func exchange(
-    _ handle: UInt32, _ object: JSONView, _ entry: Int, at now: Instant, _ log: UndoLog
+    _ handle: UInt32, _ object: JSONView, _ entry: Int, at moment: Instant, _ log: UndoLog
   ) throws(FeedError) -> Bool {
     let old = elements.text(of: handle)
     let isEqual = Self.equal(old.text, object.text)
@@ -271,7 +271,7 @@ extension ManagedState {
     let text = try makeText(object)
     let differs = !isEqual || !Self.equal(old.type, text.type)
     preserve(handle)
-    exchangeText(handle, text, at: isEqual ? old.changedAt : now, log)
+    exchangeText(handle, text, at: isEqual ? old.changedAt : moment, log)
     return differs
   }
 

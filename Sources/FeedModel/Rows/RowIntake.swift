@@ -284,13 +284,13 @@ struct Expiry {
   /// The moment when the next element of any feed expires; nil if none will. O(log n).
   var next: Instant? { order.count == 0 ? nil : Instant(nanoseconds: order.key(at: 0)) }
 
-  /// At most `limit` feeds with an expired element at `now`, by name: those after `name`, then those before. O(feeds).
-  func due(at now: Instant, after name: String, limit: Int) -> [Feed] {
+  /// At most `limit` feeds with an expired element at `moment`, by name: those after `name`, then those before. O(feeds).
+  func due(at moment: Instant, after name: String, limit: Int) -> [Feed] {
     var due: [Feed] = []
     let start = named.indices.partitionPoint { named[$0].name <= name }
     for part in [named[start...], named[..<start]] {
       for feed in part where due.count < limit {
-        if let next = order.key(of: UInt32(feed.number)), next <= now.nanoseconds { due.append(feed) }
+        if let next = order.key(of: UInt32(feed.number)), next <= moment.nanoseconds { due.append(feed) }
       }
     }
     return due

@@ -159,8 +159,8 @@ extension RowStore {
     log.append(entry)
   }
 
-  func addElement(_ text: ElementText, at now: Instant, _ log: UndoLog) -> UInt32 {
-    let handle = elements.add(text, at: now)
+  func addElement(_ text: ElementText, at moment: Instant, _ log: UndoLog) -> UInt32 {
+    let handle = elements.add(text, at: moment)
     didAdd(handle)
     deadlines?.insert(handle)
     log.append(.init(step: .addedElement, handle: handle, state: reference))
@@ -175,19 +175,20 @@ extension RowStore {
     log.append(.init(step: .removedElement, handle: handle, other: newer, state: reference))
   }
 
-  /// Call ``preserve(_:)`` first. The former text may be freed here.
-  func exchangeText(_ handle: UInt32, _ text: ElementText, at now: Instant, _ log: UndoLog) {
-    text.changedAt = now
+  /// Replaces the text of an element. Call ``preserve(_:)`` first, so that unfinished snapshots keep the former text. The undo log
+  /// owns that text from here on, and releases it at once if it does not record.
+  func exchangeText(_ handle: UInt32, _ text: ElementText, at moment: Instant, _ log: UndoLog) {
+    text.changedAt = moment
     let before = elements.exchange(handle, text)
     deadlines?.didExchange(handle)
     log.append(.init(step: .exchangedText, handle: handle, text: before.bitPattern, state: reference))
   }
 
   /// Makes the element the most recently changed one.
-  func touch(_ handle: UInt32, at now: Instant, _ log: UndoLog) {
+  func touch(_ handle: UInt32, at moment: Instant, _ log: UndoLog) {
     let newer = elements.newer(than: handle)
     let changedAt = elements.text(of: handle).changedAt
-    elements.reorder(handle, before: ElementTable.none, changedAt: now)
+    elements.reorder(handle, before: ElementTable.none, changedAt: moment)
     log.append(.init(step: .reordered, handle: handle, other: newer, at: changedAt, state: reference))
   }
 
