@@ -61,13 +61,13 @@ public protocol ImageStore: AnyObject {
 
   /// Does a small part of the work on an image, after the output of a turn was written. Starts an image if one is due.
   /// - Parameters:
-  ///   - number: the last executed batch. No batch is being executed.
+  ///   - number: the last executed batch; nil while one is executed in part. Then no image starts.
   ///   - steps: the filter steps of all requests so far (``Catalog/stepsTaken``).
   ///   - stateBytes: the bytes of all elements.
   ///   - isBusy: whether the turn had requests. If so, the part is smaller.
   ///   - makeImage: returns an image of the state after that batch.
   func workOnImage(
-    executed number: UInt64, steps: UInt64, stateBytes: Int, isBusy: Bool, _ makeImage: () -> CatalogImage)
+    executed number: UInt64?, steps: UInt64, stateBytes: Int, isBusy: Bool, _ makeImage: () -> CatalogImage)
 }
 
 public enum LogEvent: Sendable {

@@ -244,7 +244,7 @@ public final class FileLog: CommitLog, ImageStore {
   }
 
   public func workOnImage(
-    executed number: UInt64, steps: UInt64, stateBytes: Int, isBusy: Bool, _ makeImage: () -> CatalogImage
+    executed number: UInt64?, steps: UInt64, stateBytes: Int, isBusy: Bool, _ makeImage: () -> CatalogImage
   ) {
     handleNotices()
     // The turn takes events of batches when the descriptor is readable.
@@ -252,12 +252,13 @@ public final class FileLog: CommitLog, ImageStore {
     schedule.didExecute(steps: steps, stateBytes: stateBytes)
     running?.log.reserve.store(schedule.nextImageBytes, ordering: .relaxed)
     var now = MonotonicClock.now
-    if !image.isUnread && schedule.wantsImage(now: now) { beginImage(makeImage(), executed: number) }
+    if let number, !image.isUnread, schedule.wantsImage(now: now) { beginImage(makeImage(), executed: number) }
     let deadline = now &+ schedule.policy.step
     while now < deadline, sendPart(), !isBusy { now = MonotonicClock.now }
   }
 
-  /// Whether ``workOnImage(executed:steps:stateBytes:isBusy:_:)`` would begin an image.
+  /// Whether ``workOnImage(executed:steps:stateBytes:isBusy:_:)`` would begin an image now. It may begin one if not: notices of the
+  /// threads come in between.
   public var wantsImage: Bool { !image.isUnread && schedule.wantsImage(now: MonotonicClock.now) }
 
   private func beginImage(_ content: CatalogImage, executed number: UInt64) {

@@ -103,7 +103,10 @@ final class DurableEngine {
 
   /// Writes a whole image. Returns false if it failed.
   @discardableResult
-  func writeImage() -> Bool { log.writeImage(executed: loop.executed, { engine.catalog.makeImage() }) }
+  func writeImage() -> Bool {
+    guard let executed = loop.executed else { return false }
+    return log.writeImage(executed: executed, { engine.catalog.makeImage() })
+  }
 
   /// Stops like a daemon that receives SIGTERM.
   func stop() {

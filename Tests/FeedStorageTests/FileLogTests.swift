@@ -197,6 +197,21 @@ extension FaultyDiskTests {
       #expect(driver.content.contains { $0.contains("\"stored\"") })
     }
 
+    /// An image that becomes due while a batch is executed in part would have a part of its changes.
+    @Test func imageBeginsBetweenTwoBatches() throws {
+      let driver = try LogDriver(path)
+      try driver.run(define)
+      var images = 0
+      for executed in [nil, driver.executed] {
+        expectEqual(images, 0)
+        driver.log.workOnImage(executed: executed, steps: .max / 2, stateBytes: 0, isBusy: true) {
+          images += 1
+          return driver.engine.catalog.makeImage()
+        }
+      }
+      expectEqual(images, 1)
+    }
+
     @Test func batchesInFlightNameTheirPlaces() {
       var batches = BatchesInFlight(after: 7)
       let nothing = UnsafeRawBufferPointer(start: nil, count: 0)

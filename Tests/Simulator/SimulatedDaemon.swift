@@ -92,7 +92,7 @@ final class SimulatedDaemon {
     try process.run(at: now)
     engine.checkInvariants()
     let status = process.status
-    if !status.isWithinBatch {
+    if !status.isExclusive {
       (log as? StoredLog)?.workOnImage(
         executed: status.executed, steps: engine.catalog.stepsTaken,
         stateBytes: engine.catalog.accounts.total.bytes, isBusy: status.hadInput

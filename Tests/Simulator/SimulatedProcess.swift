@@ -24,13 +24,15 @@ protocol SimulatedProcess: AnyObject {
 struct TurnStatus {
   let isExecuting: Bool
   let isWithinBatch: Bool
-  let executed: UInt64
+  let isExclusive: Bool
+  let executed: UInt64?
   let hadInput: Bool
   let lossReason: String?
 
   init(_ turn: borrowing Turn) {
     isExecuting = turn.isExecuting
     isWithinBatch = turn.isWithinBatch
+    isExclusive = turn.isExclusive
     executed = turn.executed
     hadInput = turn.hadInput
     lossReason = turn.lossReason

@@ -142,7 +142,7 @@ final class StoredLog: SimulatedLog, ImageStore {
   var imagePause: UInt64? { log.imagePause }
 
   func workOnImage(
-    executed number: UInt64, steps: UInt64, stateBytes: Int, isBusy: Bool, _ makeImage: () -> CatalogImage
+    executed number: UInt64?, steps: UInt64, stateBytes: Int, isBusy: Bool, _ makeImage: () -> CatalogImage
   ) {
     log.workOnImage(executed: number, steps: steps, stateBytes: stateBytes, isBusy: isBusy, makeImage)
   }

@@ -1535,7 +1535,7 @@ feedd_status feedd_follower_next(feedd_follower *w, feedd_update *update) {
     status = take(w, &m, update, &is_step);
     if (w->ended != FEEDD_OK) return w->ended;
     if (status == FEEDD_OK && is_step) {
-      if (feedd_kind_of(feedd_member(update->delta, "ended")) == FEEDD_TRUE) {
+      if (feedd_kind_of(feedd_member(m.body, "ended")) == FEEDD_TRUE) {
         snprintf(w->reason, sizeof w->reason, "the feed was removed");
         w->ended = FEEDD_CLOSED;
       }

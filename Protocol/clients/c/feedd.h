@@ -194,7 +194,8 @@ typedef struct feedd_follower feedd_follower;
 typedef struct {
   const feedd_mirror *mirror;
   feedd_message_kind kind; /* FEEDD_SNAPSHOT when the copy was made anew, FEEDD_DELTA for a change */
-  feedd_value delta;       /* the params of the change; `"ended":true` if the feed was removed */
+  feedd_value delta;       /* the params of the change; `"ended":true` if the feed was removed. Absent when the copy was made anew:
+                            * if the feed was removed, the next step is FEEDD_CLOSED in either case */
 } feedd_update;
 
 /* Follows a feed. `options` are further members of `watch`, or NULL. NULL if no memory is left. With `since`, or with `initial` or

@@ -349,6 +349,8 @@ export interface Snapshot<T = unknown> {
   kind: "snapshot";
   feed: string;
   revision: number;
+  /** Whether the feed was removed before that, and the watch of it ended. */
+  ended: boolean;
   mirror: Mirror<T>;
 }
 

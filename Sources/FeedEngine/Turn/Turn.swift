@@ -96,10 +96,11 @@ public struct Turn: ~Copyable {
     if engine.sessions.isEmpty { dispatcher.batches.releaseMemory() }
   }
 
-  /// The number of the last batch that was executed or refused. An image of the state covers the log up to it.
-  public var executed: UInt64 { dispatcher.batches.executed }
+  /// The number of the last batch that was executed or refused, up to which an image of the state covers the log; nil while a batch
+  /// is executed in part.
+  public var executed: UInt64? { isWithinBatch ? nil : dispatcher.batches.executed }
 
-  /// Whether a batch is executed in part, so that there is no image of the state after ``executed``.
+  /// Whether a batch is executed in part.
   public var isWithinBatch: Bool { completion.isWithinBatch }
 
   /// Whether a batch about which the log has decided is not executed or refused to the end.

@@ -121,7 +121,7 @@ package struct EventLoop: ~Copyable {
 
   /// Works on an image of the state. None begins while a batch is executed in part.
   private func workOnImage() {
-    guard let storage, !turn.isExclusive, !turn.isWithinBatch || !storage.wantsImage else { return }
+    guard let storage, !turn.isExclusive else { return }
     let catalog = engine.catalog
     storage.workOnImage(
       executed: turn.executed, steps: catalog.stepsTaken, stateBytes: catalog.accounts.total.bytes,
@@ -235,9 +235,9 @@ package struct EventLoop: ~Copyable {
     guard let storage else { return }
     var isToldToEnd = shutdown.isHurried
     // A batch still in flight waits for a disk that does not respond. The image would wait too.
-    if !turn.awaitsLog && !isToldToEnd {
+    if let executed = turn.executed, !turn.awaitsLog, !isToldToEnd {
       let engine = engine
-      storage.writeImage(executed: turn.executed, { engine.catalog.makeImage() }) {
+      storage.writeImage(executed: executed, { engine.catalog.makeImage() }) {
         if continueEnding() { isToldToEnd = true }
         return !isToldToEnd
       }

@@ -128,10 +128,12 @@ class Copy(adapter.Mirror):
 
 
 class Following(test_aio.Following):
-    def test_blocking(self):
-        self.play(Follower(self.path, "a"))
+    RESET_THAT_ENDS = "snapshot"
 
-    def test_asyncio(self):
+    def follow(self):
+        return Follower(self.path, "a")
+
+    def follow_on_asyncio(self):
         self.skipTest("the C client has one kind of follower")
 
     def test_no_daemon_for_too_long(self):

@@ -301,7 +301,7 @@ export class Mirror {
     this.sections = sections;
     this.selected = incoming.selected;
     this.#arrive(revision, incoming.epoch);
-    return { kind: "snapshot", feed: this.feed, revision, mirror: this };
+    return { kind: "snapshot", feed: this.feed, revision, ended: params.ended === true, mirror: this };
   }
 
   #delta(members) {
@@ -448,7 +448,7 @@ export class Counts {
     }
     if (method === "snapshot" && params.reset === true) {
       this.#arrive(members.sectionCounts(), members.number(params.revision, "revision"), this.since.epoch);
-      return this.change();
+      return this.change(params.ended === true);
     }
     return method === "delta" ? this.#delta(members) : null;
   }

@@ -100,6 +100,26 @@ test("several feeds over one connection, each with its own copy", skip, async (t
   assert.ok((await watch.next()).done);
 });
 
+test("a slow reader is told of the end of the feed", skip, async (t) => {
+  const { client } = await inbox(t);
+  for (const options of [{}, { elements: false }]) {
+    await client.call("define", { feed: "a", kind: "collection" });
+    const watch = client.watch("a", options);
+    t.after(() => watch.close());
+    await next(watch);
+    // Not taken from the connection while nobody asks for it: the changes behind it wait in the daemon.
+    await client.call("update", { feed: "a", element: { id: 0, text: "x".repeat(6 << 20) } });
+    const elements = Array.from({ length: 3000 }, (_, index) => ({ id: index + 1 }));
+    await client.call("update", { feed: "a", elements });
+    await client.call("undefine", { feed: "a" });
+    const kinds = [];
+    let last = null;
+    for await (const change of watch) kinds.push((last = change).kind);
+    assert.deepEqual([last.ended, last.mirror.counts.length ?? 0], [true, 0]);
+    if (options.elements !== false) assert.deepEqual(kinds, ["delta", "snapshot"]);
+  }
+});
+
 test("leaving the loop closes the connection; closing and aborting end it", skip, async (t) => {
   const { client } = await inbox(t);
   const watchers = async () => (await client.call("describe", { feed: "inbox" })).watchers;

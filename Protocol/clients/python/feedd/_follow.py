@@ -77,12 +77,13 @@ class Copies:
         if mirror is None:
             return None
         changed = mirror.apply(message)
-        if message.method == "delta" and message.params.get("ended"):
-            del self._mirrors[mirror.feed]
-            return Update(mirror, "ended", message.params)
         if not changed:
             return None
-        return Update(mirror, message.method, message.params if message.method == "delta" else None)
+        delta = message.params if message.method == "delta" else None
+        if message.params.get("ended"):
+            del self._mirrors[mirror.feed]
+            return Update(mirror, "ended", delta)
+        return Update(mirror, message.method, delta)
 
 
 class Pauses:

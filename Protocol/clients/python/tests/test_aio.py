@@ -278,20 +278,43 @@ class Following(unittest.TestCase):
         self.assertEqual(next(updates).kind, "ended")
         self.assertEqual(list(updates), [])
 
-    def test_blocking(self):
-        self.play(feedd.follow("a", path=self.path))
+    def play_slowly(self, updates):
+        """Checks that a follower that reads nothing while its feed changes much, and is removed, is told of the end."""
+        with feedd.Connection(self.path, timeout=PATIENCE) as connection:
+            connection.call("define", feed="a", kind="collection")
+            self.assertEqual(next(updates).kind, "snapshot")
+            connection.call("update", feed="a", element={"id": 0, "text": "x" * (3 << 20)})
+            connection.call("update", feed="a", elements=[{"id": id} for id in range(1, 3000)])
+            connection.call("undefine", feed="a")
+        self.assertEqual(next(updates).kind, "delta")
+        last = next(updates)
+        self.assertEqual((last.kind, last.delta, last.mirror.counts()), (self.RESET_THAT_ENDS, None, []))
+        self.assertEqual(list(updates), [])
 
-    def test_asyncio(self):
+    RESET_THAT_ENDS = "ended"
+
+    def follow(self):
+        return feedd.follow("a", path=self.path)
+
+    def follow_on_asyncio(self):
         loop = asyncio.new_event_loop()
         self.addCleanup(loop.close)
         inner = feedd.aio.follow("a", path=self.path)
+        with contextlib.suppress(StopAsyncIteration):
+            while True:
+                yield loop.run_until_complete(asyncio.wait_for(inner.__anext__(), PATIENCE))
 
-        def updates():
-            with contextlib.suppress(StopAsyncIteration):
-                while True:
-                    yield loop.run_until_complete(asyncio.wait_for(inner.__anext__(), PATIENCE))
+    def test_blocking(self):
+        self.play(self.follow())
 
-        self.play(updates())
+    def test_asyncio(self):
+        self.play(self.follow_on_asyncio())
+
+    def test_a_slow_reader(self):
+        self.play_slowly(self.follow())
+
+    def test_a_slow_reader_on_asyncio(self):
+        self.play_slowly(self.follow_on_asyncio())
 
     def test_no_daemon_for_too_long(self):
         with self.assertRaises(OSError):
