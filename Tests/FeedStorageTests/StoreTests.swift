@@ -233,7 +233,8 @@ import Testing
     #expect(mkdir(state, 0o700) == 0 && mkdir(images, 0o700) == 0)
     expectEqual(
       message(),
-      "\(images): this member of a group has written no image yet; write one with feedclient group image, and try again")
+      "\(images): this member of a group has written no image yet; write one with feedclient group image, and try again"
+    )
     let outside = #expect(throws: StorageError.self) { try StateBackup.copy(state, to: directory.file("backup")) }
     expectEqual(
       outside?.description,
