@@ -139,7 +139,8 @@ _feedclient_operand() {
     call:0) _feedclient_offer "$word" < <(_feedclient_methods) ;;
     import:* | backup:* | restore:* | call:*) ;;
     *:0 | export:* | watch:*) _feedclient_offer "$word" < <(_feedclient_feeds "$command") ;;
-    trigger:1) _feedclient_offer "$word" < <(compgen -c | sort -u) ;;
+    # Without a letter, there would be thousands of programs.
+    trigger:1) [[ -n $word ]] && _feedclient_offer "$word" < <(compgen -c -- "$word" | sort -u) ;;
     range:1) _feedclient_offer "$word" < <(_feedclient_ask completion --sections "$feed") ;;
     select:* | deselect:*) _feedclient_places "$word" ;;
     get:1 | patch:1 | delete:*) _feedclient_offer "$word" < <(_feedclient_ask completion --ids "$feed") ;;
