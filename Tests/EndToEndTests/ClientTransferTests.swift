@@ -324,6 +324,18 @@ struct ClientTransferTests {
       "feedclient: the import is not complete: 0 elements acknowledged; repeat it with --replace")
   }
 
+  @Test("a managed feed that is named cannot be exported") func namedManagedFeed() throws {
+    let daemon = try ScriptedDaemon()
+    let export = try ClientCommand(socket: daemon.socketPath).start("export", "m")
+    try daemon.accept()
+    try daemon.answer("feeds", #"{"feeds":[{"feed":"m","kind":"managed","revision":1}]}"#)
+    let outcome = try ClientCommand.finish(export)
+    expectEqual(outcome.code, 2)
+    expectEqual(
+      outcome.errors,
+      "feedclient: export: 'm' cannot be exported: only the daemon's configuration can define a managed feed\n")
+  }
+
   @Test("an export that cannot be written ends with 2") func unwritableOutput() throws {
     let client = ClientCommand(try DaemonProcess())
     let lines = (0..<20_000).map { "{\"id\":\($0),\"text\":\"some text of an element\"}" }
