@@ -325,10 +325,9 @@ struct ClientPushTests {
     try pusher.write("{\"id\":1}\n")
     try daemon.answer("update", #"{"revision":2,"counts":{"deleted":0,"added":1,"updated":0,"moves":0}}"#)
     daemon.hangUp()
-    let outcome = try ClientCommand.finish(pusher)
-    expectEqual(outcome.code, 3)
+    try expectEqual(pusher.waitForExit(), 3)
     expectEqual(
-      outcome.errors, "feedclient: 1 element acknowledged\nfeedclient: the daemon closed the connection\n")
+      pusher.errors.text, "feedclient: 1 element acknowledged\nfeedclient: the daemon closed the connection\n")
   }
 
   @Test func argumentsAreCheckedBeforeAnythingIsSent() throws {
