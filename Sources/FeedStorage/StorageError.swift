@@ -22,6 +22,10 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case exists
     /// The file does not exist.
     case absent
+    /// A member of a group has written no image yet.
+    case noImage
+    /// A state directory that holds the images of groups in directories of their own.
+    case ofGroup
     /// A newer version of the program wrote the file.
     case newerVersion
     /// The journal must be replayed by another version of the program.
@@ -86,6 +90,8 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
         + "then stop it and restore the files or a backup"
     case .exists: "choose another name, or move the file away"
     case .absent: "name the directory of a state with --state"
+    case .noImage: "write one with feedclient group image, and try again"
+    case .ofGroup: "name that directory with --state"
     case .newerVersion: "use that version of feedd, or another --state directory"
     case .otherRules:
       "nothing was changed; start that version of feedd once and stop it with SIGTERM, which writes an image, or restore a backup"
@@ -146,7 +152,16 @@ extension StorageError {
   }
 
   static func absent(_ path: String) -> StorageError {
-    StorageError(.absent, path: path, reason: "there is no state here")
+    let isDirectory = (try? FileIdentity(following: path))?.isDirectory ?? false
+    if isDirectory, StateImages.isDirectoryOfGroup(FilePath.name(of: path)) {
+      return StorageError(.noImage, path: path, reason: "this member of a group has written no image yet")
+    }
+    let names = (try? SystemDirectory(path, isReadOnly: true).names()) ?? []
+    if let image = names.filter(StateImages.isDirectoryOfGroup).min() {
+      return StorageError(
+        .ofGroup, path: path, reason: "there is no state here, but that of a group in \(path)/\(image)")
+    }
+    return StorageError(.absent, path: path, reason: "there is no state here")
   }
 
   static func lost(_ count: Int64, path: String) -> StorageError {

@@ -347,6 +347,10 @@ class Completions(unittest.TestCase):
         (["trigger", "--state", "seen", "--on", "added", "k", "--section"], ["k/2", "x y"]),
         (["trigger", "k", "--on"], ["added", "deleted", "moved", "updated"]),
         (["watch", "k", "--only"], ["added", "deleted", "moved", "updated"]),
+        # Behind --, no word is an option.
+        (["get", "--", "k"], ['"17"', "3", "a b", "it's"]),
+        (["delete", "--", "q", "--id"], ['"17"', "3", "a b", "it's"]),
+        (["trigger", "--state", "seen", "--"], ["k", "q"]),
     ]
 
     def test_the_values_of_options_are_no_operands(self):
@@ -420,6 +424,55 @@ class Completions(unittest.TestCase):
                 command = ["zsh", "-f", "-c", script, "zsh", "feedclient", *socket, *words, ""]
                 done = subprocess.run(command, capture_output=True, text=True, env=env)
                 self.assertEqual((sorted(done.stdout.splitlines()), done.stderr), (offered, ""), words)
+
+    # The line before the words that trigger runs, and what the shells offer for these words.
+    RUNS = "feedclient trigger --state seen k --on added --"
+    PROGRAMS = [(["do-it-n"], ["do-it-now"]), (["do-it-now", "--on", "fi"], ["first"])]
+
+    def folder_with_program(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        for name, mode in (("do-it-now", 0o755), ("first", 0o644)):
+            with open(os.path.join(folder.name, name), "w", encoding="utf-8") as file:
+                os.fchmod(file.fileno(), mode)
+        return folder.name, {**os.environ, "PATH": folder.name + ":" + os.environ["PATH"]}
+
+    def test_bash_completes_the_command_of_trigger(self):
+        folder, environment = self.folder_with_program()
+        # Where nothing is offered, bash completes the names of files.
+        script = f"""
+            source {self.FOLDER}/feedclient.bash
+            COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _feedclient
+            printf '%s\n' "${{COMPREPLY[@]:-$(compgen -f -- "${{!#}}")}}"
+        """
+        for words, offered in self.PROGRAMS:
+            done = subprocess.run(
+                ["bash", "-c", script, "bash", *self.RUNS.split(), *words], capture_output=True, text=True, env=environment,
+                cwd=folder)
+            self.assertEqual((done.stdout.splitlines(), done.stderr), (offered, ""), words)
+
+    @unittest.skipUnless(shutil.which("fish"), "fish is not installed")
+    def test_fish_completes_the_command_of_trigger(self):
+        folder, environment = self.folder_with_program()
+        for words, offered in self.PROGRAMS:
+            script = f"source {self.FOLDER}/feedclient.fish; complete -C '{self.RUNS} {' '.join(words)}'"
+            done = subprocess.run(
+                ["fish", "--no-config", "-c", script], capture_output=True, text=True, env=environment, cwd=folder)
+            found = [line.split("\t")[0] for line in done.stdout.splitlines()]
+            self.assertEqual((found, done.stderr), (offered, ""), words)
+
+    @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
+    def test_zsh_completes_the_command_of_trigger(self):
+        script = f"""
+            compdef() {{ }}
+            _normal() {{ print -r -- $CURRENT $words }}
+            source {self.FOLDER}/_feedclient
+            words=("$@"); CURRENT=$#words; _feedclient
+        """
+        for words, _ in self.PROGRAMS:
+            done = subprocess.run(
+                ["zsh", "-f", "-c", script, "zsh", *self.RUNS.split(), *words], capture_output=True, text=True)
+            self.assertEqual((done.stdout, done.stderr), (f"{len(words)} {' '.join(words)}\n", ""))
 
     def test_the_program_prints_the_files(self):
         for shell, file in (("bash", "feedclient.bash"), ("zsh", "_feedclient"), ("fish", "feedclient.fish")):

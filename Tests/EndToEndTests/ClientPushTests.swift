@@ -317,6 +317,19 @@ struct ClientPushTests {
     #expect(pusher.errors.text.contains("the daemon closed the connection"))
   }
 
+  @Test("a push that ends early says how many elements were acknowledged") func acknowledgedElements() throws {
+    let daemon = try ScriptedDaemon()
+    let pusher = try ClientCommand(socket: daemon.socketPath).start("push", "f")
+    try daemon.accept()
+    try daemon.answer("describe", #"{"feed":"f","kind":"collection","id":"$.id","bins":[{"name":"all"}],"count":0}"#)
+    try pusher.write("{\"id\":1}\n")
+    try daemon.answer("update", #"{"revision":2,"counts":{"deleted":0,"added":1,"updated":0,"moves":0}}"#)
+    daemon.hangUp()
+    try expectEqual(pusher.waitForExit(), 3)
+    expectEqual(
+      pusher.errors.text, "feedclient: 1 element acknowledged\nfeedclient: the daemon closed the connection\n")
+  }
+
   @Test func argumentsAreCheckedBeforeAnythingIsSent() throws {
     let client = ClientCommand(try DaemonProcess())
     let outcome = try client.run("push", "f", "{\"id\":1}", "{id:2}")

@@ -235,7 +235,7 @@ struct ClientTransferTests {
       + #"{"feed":"v","kind":"view","of":"f","filtre":1}"#
     let refused = try client.run("import", input: text)
     expectEqual(refused.code, 1)
-    #expect(refused.errors.contains("filtre is an unknown member"), "\(refused.errors)")
+    #expect(refused.errors.hasPrefix("feedclient: line 3: filtre is an unknown member"), "\(refused.errors)")
     try expectEqual(client.run("feeds").output, "")
     let list = try client.run("export", "$feeds")
     #expect(list.code == 2 && list.errors.contains("'$feeds' cannot be exported"), "\(list.errors)")
@@ -322,6 +322,18 @@ struct ClientTransferTests {
     expectEqual(
       outcome.errors.split(separator: "\n").first,
       "feedclient: the import is not complete: 0 elements acknowledged; repeat it with --replace")
+  }
+
+  @Test("a managed feed that is named cannot be exported") func namedManagedFeed() throws {
+    let daemon = try ScriptedDaemon()
+    let export = try ClientCommand(socket: daemon.socketPath).start("export", "m")
+    try daemon.accept()
+    try daemon.answer("feeds", #"{"feeds":[{"feed":"m","kind":"managed","revision":1}]}"#)
+    let outcome = try ClientCommand.finish(export)
+    expectEqual(outcome.code, 2)
+    expectEqual(
+      outcome.errors,
+      "feedclient: export: 'm' cannot be exported: only the daemon's configuration can define a managed feed\n")
   }
 
   @Test("an export that cannot be written ends with 2") func unwritableOutput() throws {

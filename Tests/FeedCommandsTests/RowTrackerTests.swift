@@ -81,6 +81,56 @@ import Testing
     expectEqual(comparison.judge(print, section: "todo/\u{301}y").kind, .moved)
   }
 
+  private func comparison(_ prints: [RowPrint]) -> ResetComparison {
+    var rows = ChunkedList<Row>()
+    rows.append(contentsOf: prints.map { Row(element: $0.text) })
+    return ResetComparison([Mirror.Section(name: "s", rows: rows)])
+  }
+
+  @Test("after a reset, a row of a slots feed is compared with one of the same type") func types() {
+    let known = [RowPrint(digest: 1, type: 7, id: utf8("5")), RowPrint(digest: 2, type: 8, id: utf8("5"))]
+    var slots = comparison(known)
+    expectEqual(slots.judge(RowPrint(digest: 3, type: 8, id: utf8("5")), section: "s").before?.path.row, 1)
+    expectEqual(slots.missing.map(\.before?.path.row), [0])
+    slots = comparison([known[0]])
+    expectEqual(slots.judge(known[1], section: "s").kind, .added)
+    expectEqual(slots.missing.count, 1)
+    // The types of rows that were saved by a former version are unknown.
+    slots = comparison([RowPrint(digest: 1, id: utf8("5"))])
+    expectEqual(slots.judge(known[0], section: "s").kind, .unchanged)
+  }
+
+  @Test("after a reset, a row of a view is the same as one of the same element, not as one of the same identity only")
+  func digests() {
+    var view = comparison([RowPrint(digest: 1, id: utf8("5")), RowPrint(digest: 2, id: utf8("5"))])
+    expectEqual(view.judge(RowPrint(digest: 2, id: utf8("5")), section: "s").kind, .unchanged)
+    expectEqual(view.missing.map(\.before?.path.row), [0])
+  }
+
+  @Test(
+    "the text of a print has all of it",
+    arguments: [
+      RowPrint(digest: 1, type: .max, id: utf8("\"a-b\"")), RowPrint(digest: .max, type: 0, id: nil, isAccepted: false),
+      RowPrint(digest: 1, id: utf8("\"-0000000000000001\"")), RowPrint(digest: 1, id: nil),
+    ]) func texts(of print: RowPrint)
+  {
+    expectEqual(RowPrint(print.text), print)
+    for length in 0..<print.text.count - 2 { _ = RowPrint(Array(print.text.prefix(length))) }
+  }
+
+  @Test("slots feeds and views of several feeds have rows that may share an identity") func mixtures() {
+    let shown = [
+      "one": ["inbox"], "two": ["inbox", "list"], "all": ["inbox", "list"], "view": ["all"], "top": ["view"],
+      "twice": ["one", "inbox"],
+    ]
+    let kinds = ["one": "slots", "two": "slots", "all": "composed", "view": "view", "top": "view", "twice": "slots"]
+    var identities = IdentityPaths.id
+    identities.addMixtures(kinds, shown)
+    let shared = (shown.keys + ["inbox/rest", "list"]).filter { identities.areShared(in: $0) }
+    expectEqual(shared.sorted(), ["top", "two", "view"])
+    #expect(identities.areShared(in: nil) && !IdentityPaths.id.areShared(in: nil))
+  }
+
   @Test("sections whose names are equal only after normalisation are different sections") func normalisation() {
     let print = RowPrint(digest: 1, id: utf8("5"))
     var rows = ChunkedList<Row>()

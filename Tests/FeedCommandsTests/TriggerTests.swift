@@ -146,6 +146,17 @@ import Testing
       row(.added, "a", to: RowChange.Place(path: done, section: "done/all")), to: &batch, Change(added: [done]))
     expectEqual(texts(batch.changes), ["deleted \"a\" [0,2] none", "added \"a\" none [1,0]"])
   }
+
+  @Test("in a view of several feeds, a row that comes is another one than a deleted one of the same identity")
+  func theSameIdentityInOneSection() throws {
+    var identities = IdentityPaths.id
+    identities.addMixtures(["f": "view", "g": "composed"], ["f": ["g"], "g": ["todo", "done"]])
+    var batch = TriggerBatch(identities)
+    let first = RowChange.Place(path: IndexPath(section: 0, row: 0), section: "f")
+    try add(row(.deleted, "a", from: first), to: &batch, Change(deleted: [first.path]))
+    try add(row(.added, "a", to: first), to: &batch, Change(added: [first.path]))
+    expectEqual(texts(batch.changes), ["deleted \"a\" [0,0] none", "added \"a\" none [0,0]"])
+  }
 }
 
 @Suite struct TriggerStateTests {

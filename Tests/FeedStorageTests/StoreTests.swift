@@ -222,6 +222,25 @@ import Testing
     }
   }
 
+  @Test("a backup of a member of a group without an image says how to get one") func backupWithoutImage() throws {
+    let state = directory.file("member")
+    let images = StateImages.directory(ofGroup: "g", in: state)
+    func message() -> String? {
+      let error = #expect(throws: StorageError.self) { try StateBackup.copy(images, to: directory.file("backup")) }
+      return error?.description
+    }
+    expectEqual(message(), "\(images): there is no state here; name the directory of a state with --state")
+    #expect(mkdir(state, 0o700) == 0 && mkdir(images, 0o700) == 0)
+    expectEqual(
+      message(),
+      "\(images): this member of a group has written no image yet; write one with feedclient group image, and try again"
+    )
+    let outside = #expect(throws: StorageError.self) { try StateBackup.copy(state, to: directory.file("backup")) }
+    expectEqual(
+      outside?.description,
+      "\(state): there is no state here, but that of a group in \(images); name that directory with --state")
+  }
+
   /// Whether others control the directory decides where the temporary files are.
   @Test("a cancelled backup removes its files", arguments: [false, true]) func cancelledBackup(isOpen: Bool) throws {
     try fill(2000)

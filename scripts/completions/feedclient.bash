@@ -139,6 +139,8 @@ _feedclient_operand() {
     call:0) _feedclient_offer "$word" < <(_feedclient_methods) ;;
     import:* | backup:* | restore:* | call:*) ;;
     *:0 | export:* | watch:*) _feedclient_offer "$word" < <(_feedclient_feeds "$command") ;;
+    # Without a letter, there would be thousands of programs.
+    trigger:1) [[ -n $word ]] && _feedclient_offer "$word" < <(compgen -c -- "$word" | sort -u) ;;
     range:1) _feedclient_offer "$word" < <(_feedclient_ask completion --sections "$feed") ;;
     select:* | deselect:*) _feedclient_places "$word" ;;
     get:1 | patch:1 | delete:*) _feedclient_offer "$word" < <(_feedclient_ask completion --ids "$feed") ;;
@@ -146,15 +148,26 @@ _feedclient_operand() {
 }
 
 _feedclient() {
-  local words word previous command="" feed="" socket="" position=0 index plain open kept
+  local words word previous command="" feed="" socket="" ended="" position=0 index plain open kept
   COMPREPLY=()
   _feedclient_words
   word=${words[${#words[@]} - 1]} previous=${words[${#words[@]} - 2]}
 
-  # The command is the first word that is neither an option nor the value of an option. The operands follow it.
+  # The command is the first word that is neither an option nor the value of an option. The operands follow it. Behind --, all words
+  # are operands.
   for ((index = 1; index < ${#words[@]} - 1; index++)); do
     _feedclient_unquote "${words[index]}"
+    if [[ -n $ended || $plain != -?* ]]; then
+      if [ -z "$command" ]; then
+        command=$plain
+      else
+        [ "$position" -eq 0 ] && feed=$plain
+        ((position++))
+      fi
+      continue
+    fi
     case $plain in
+      --) ended=1 ;;
       --socket)
         ((index++))
         _feedclient_unquote "${words[index]}"
@@ -166,20 +179,13 @@ _feedclient() {
       --rows | --section | --section-order | --separator | --since-file | --sort | --state | --template | \
       --throttle | --timeout | --type | --types | --where) ((index++)) ;;
       --socket=*) socket=${plain#*=} ;;
-      -?*) ;;
-      *)
-        if [ -z "$command" ]; then
-          command=$plain
-        else
-          [ "$position" -eq 0 ] && feed=$plain
-          ((position++))
-        fi
-        ;;
     esac
   done
 
   # Where nothing is offered, readline completes names of files, and quotes what it inserts.
-  if [[ $previous == -* ]] && _feedclient_value "$previous"; then
+  if [[ -n $ended ]]; then
+    _feedclient_operand "$position"
+  elif [[ $previous == -* ]] && _feedclient_value "$previous"; then
     return
   elif [[ $word == -* ]]; then
     _feedclient_offer "$word" < <(_feedclient_options "$command")

@@ -1,11 +1,15 @@
 # Completion of feedclient for fish. Commands, options, feeds, sections and identities are read from feedclient at run time.
 
-# Prints the command and its operands: the words that are neither options nor their values.
+# Prints the command and its operands: the words that are neither options nor their values. Behind --, all words are operands.
 function __feedclient_words
     set -l skip 0
     for word in (commandline -opc)[2..]
         if test $skip -eq 1
             set skip 0
+        else if test $skip -eq 2
+            echo $word
+        else if test "$word" = --
+            set skip 2
         else if contains -- $word \
             --socket --after --animation --at --before --bin --child --content --count --current --default --filter \
             --fixed --header --id --if --interval --jobs --kind --limit --of --offset --on --only --pattern --print \
@@ -59,6 +63,21 @@ function __feedclient_needs
     end
 end
 
+# Whether the words are behind --.
+function __feedclient_has_ended
+    contains -- -- (commandline -opc)
+end
+
+# Whether the word belongs to the command that trigger runs.
+function __feedclient_runs
+    __feedclient_has_ended; and __feedclient_needs + trigger
+end
+
+# Completes the words of that command like a line of their own.
+function __feedclient_program
+    complete -C (string join ' ' -- (string escape -- (__feedclient_words)[3..]) (commandline -ct))
+end
+
 function __feedclient_commands
     feedclient --help 2>/dev/null | string replace -rf '^  ([a-z][A-Za-z-]*)  +(.*)' '$1\t$2'
 end
@@ -94,7 +113,8 @@ complete -c feedclient -n 'contains kick (__feedclient_words)[1]' -a '(__feedcli
 complete -c feedclient -n 'contains log-level (__feedclient_words)[1]' -a 'error warning notice info debug'
 complete -c feedclient -n 'contains group (__feedclient_words)[1]' -a 'status leave join image'
 complete -c feedclient -n 'contains (__feedclient_words)[1] import backup restore' -F
-complete -c feedclient -n 'string match -q -- "-*" (commandline -ct)' -a '(__feedclient_options)'
+complete -c feedclient -n 'not __feedclient_has_ended; and string match -q -- "-*" (commandline -ct)' -a '(__feedclient_options)'
+complete -c feedclient -n __feedclient_runs -a '(__feedclient_program)'
 complete -c feedclient -n '__feedclient_needs 0 call' -a '(__feedclient_methods)'
 complete -c feedclient -n '__feedclient_needs 0 completion' -a 'bash zsh fish'
 complete -c feedclient -n '__feedclient_needs 1 range' -a '(__feedclient_sections)'

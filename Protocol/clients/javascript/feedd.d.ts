@@ -172,6 +172,9 @@ export interface Description {
   count: number;
   revision: number;
   watchers: number;
+  /** In a group: its name, and how the daemon reaches the log of the group. */
+  group?: string;
+  log?: string;
   [member: string]: unknown;
 }
 
@@ -182,6 +185,9 @@ export interface Hello {
   revision: number;
   limits: Record<string, number>;
   capabilities: { methods: string[]; kinds: string[]; durability: string };
+  /** In a group: its name, and how the daemon reaches the log of the group. */
+  group?: string;
+  log?: string;
 }
 
 type Value = Encodable | object;
@@ -196,7 +202,7 @@ export interface Selected {
 
 /** The parameters and results of the methods. A daemon may take more than these: cast such parameters. */
 export interface Methods {
-  hello: One<{ protocol?: 1; client?: string }, Hello>;
+  hello: One<{ protocol?: 1; client?: string | { name: string } }, Hello>;
   ping: One<{}, {}>;
   sync: One<{}, { revision: number }>;
   define: One<Definition & Options & { replace?: boolean }, { revision: number }>;

@@ -170,9 +170,15 @@ extension Invocation {
 }
 
 extension Failure {
+  /// The daemon's error response; nil for any other failure.
+  var refusal: RemoteError? {
+    guard case .client(.refused(let error)) = self else { return nil }
+    return error
+  }
+
   /// Whether the daemon refused the request because of one of these limits.
   func exceeds(_ limits: Set<String>) -> Bool {
-    guard case .client(.refused(let error)) = self, error.code == RemoteError.limitExceeded else { return false }
+    guard let error = refusal, error.code == RemoteError.limitExceeded else { return false }
     return error.data?.readJSON { $0.member("limit")?.string }.map(limits.contains) ?? false
   }
 }

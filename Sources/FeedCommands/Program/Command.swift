@@ -42,7 +42,7 @@ struct Command: Sendable {
       defaultText: "$FEEDD_SOCKET, $XDG_RUNTIME_DIR/feedd.sock if it was ever there, or /run/feedd/feedd.sock"),
     OptionDescription(
       "timeout", value: .duration(.milliseconds(1)...(.seconds(31_536_000))),
-      help: "give up after this time and exit with status 4", defaultText: "30s; none for watch and push"),
+      help: "give up after this time and exit with status 4", defaultText: "30s; none for push, top, trigger and watch"),
     OptionDescription(
       "json", help: "print JSON, one value a line (default when standard output is not a terminal)"),
     OptionDescription("quiet", letter: "q", help: "print nothing but errors"),

@@ -112,10 +112,9 @@ final class PushStream {
 
   private func fail(_ error: ClientError) -> Failure {
     if progress != nil { console.sayRaw("\r\u{1B}[K") }
-    if pusher.unanswered > 0 {
-      console.say(
-        "\(counted(pusher.pushed, "element")) acknowledged; \(grouped(pusher.unanswered)) sent but unacknowledged"
-      )
+    if pusher.pushed + pusher.unanswered > 0 {
+      let rest = pusher.unanswered > 0 ? "; \(grouped(pusher.unanswered)) sent but unacknowledged" : ""
+      console.say("\(counted(pusher.pushed, "element")) acknowledged\(rest)")
     }
     return invocation.failure(error)
   }

@@ -51,17 +51,20 @@ struct RowChange {
 }
 
 /// What tells the rows of a feed apart. Identities are unique in each feed whose rows are shown, which the names of sections
-/// begin with. Slots and views can have rows of several feeds in their one section: such rows may share an identity.
+/// begin with. Slots and views can have rows of several feeds in their one section (see ``IdentityPaths/areShared(in:)``): of
+/// those, rows of different types are different rows.
 struct RowIdentity: Hashable {
   private let feed: String?
   private let id: [UInt8]
+  private let type: UInt64?
 
   /// - Parameters:
   ///   - id: the identity as JSON text; the result is nil without one.
   ///   - section: the name of the section; nil if unknown.
-  init?(_ id: [UInt8]?, in section: String?) {
+  ///   - type: the digest of the type, in a section with rows of several feeds.
+  init?(_ id: [UInt8]?, in section: String?, type: UInt64? = nil) {
     guard let id else { return nil }
-    (feed, self.id) = (section.map(SectionWord.feed), RowPrint.canonical(id))
+    (feed, self.id, self.type) = (section.map(SectionWord.feed), RowPrint.canonical(id), type)
   }
 }
 
@@ -171,8 +174,9 @@ struct ChangeFilter {
 
 /// Compares the rows of a new snapshot with those known before it, by identity and digest.
 ///
-/// A row with an identity is compared with one of the same identity and feed, if there are several with one of the same section.
-/// A row without one is the same as any with the same digest.
+/// A row with an identity is compared with one of the same identity and feed: if there are several with one of the same section,
+/// and of those with one of the same digest, because a view may show rows of several feeds that have one identity. A row without
+/// one is the same as any with the same digest.
 struct ResetComparison {
   private struct Known {
     var place: RowChange.Place
@@ -195,10 +199,11 @@ struct ResetComparison {
       }
     }
     for index in known.indices.reversed() {
-      if let identity = RowIdentity(known[index].print.id, in: known[index].place.section) {
+      let print = known[index].print
+      if let identity = RowIdentity(print.id, in: known[index].place.section, type: print.type) {
         byID[identity, default: []].append(index)
       } else {
-        byDigest[known[index].print.digest, default: []].append(index)
+        byDigest[print.digest, default: []].append(index)
       }
     }
   }
@@ -212,16 +217,22 @@ struct ResetComparison {
   }
 
   private mutating func take(_ print: RowPrint, _ section: String?) -> Int? {
-    guard let identity = RowIdentity(print.id, in: section) else {
-      return Self.take(from: &byDigest[print.digest], section, known)
+    guard let identity = RowIdentity(print.id, in: section, type: print.type) else {
+      return Self.take(from: &byDigest[print.digest], print, section, known)
     }
-    return Self.take(from: &byID[identity], section, known)
+    if let found = Self.take(from: &byID[identity], print, section, known) { return found }
+    // Rows that were saved before their feed became one with rows of several feeds have no type.
+    guard print.type != nil, let untyped = RowIdentity(print.id, in: section) else { return nil }
+    return Self.take(from: &byID[untyped], print, section, known)
   }
 
-  private static func take(from list: inout [Int]?, _ section: String?, _ known: [Known]) -> Int? {
-    guard let place = list?.lastIndex(where: { known[$0].place.isIn(section) }) ?? list?.indices.last else {
-      return nil
-    }
+  private static func take(from list: inout [Int]?, _ print: RowPrint, _ section: String?, _ known: [Known]) -> Int? {
+    let isIn = { known[$0].place.isIn(section) }
+    guard
+      let place = list?.lastIndex(where: { known[$0].print.digest == print.digest && isIn($0) })
+        ?? list?.lastIndex(where: isIn) ?? list?.lastIndex(where: { known[$0].print.digest == print.digest })
+        ?? list?.indices.last
+    else { return nil }
     return list?.remove(at: place)
   }
 

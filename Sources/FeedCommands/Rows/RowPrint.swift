@@ -7,10 +7,13 @@ import FeedSystem
 /// What a command remembers of a row instead of its element: a digest, the identity, and whether the filter of `--where`
 /// accepted the element.
 ///
-/// Its text is a JSON array such as `["9ae16a3b2f90404f",17]`, with a third entry `false` if the filter did not accept.
+/// Its text is a JSON array such as `["9ae16a3b2f90404f",17]`, with a third entry `false` if the filter did not accept. A hyphen and
+/// the digest of the type follow the first digest if there is one.
 struct RowPrint: Equatable {
   /// The digest of the element and of the row's type.
   var digest: UInt64
+  /// The digest of the type, in a section with rows of several feeds: the types of a slots feed tell them apart.
+  var type: UInt64?
   /// The identity as JSON text; nil if the element has none.
   var id: [UInt8]?
   var isAccepted = true
@@ -19,23 +22,34 @@ struct RowPrint: Equatable {
   private static let (prefix, digits) = (20, 16)
   private static let refused = Array(",false]".utf8)
 
-  init(digest: UInt64, id: [UInt8]?, isAccepted: Bool = true) {
-    (self.digest, self.id, self.isAccepted) = (digest, id, isAccepted)
+  init(digest: UInt64, type: UInt64? = nil, id: [UInt8]?, isAccepted: Bool = true) {
+    (self.digest, self.type, self.id, self.isAccepted) = (digest, type, id, isAccepted)
   }
 
   /// Reads a text that ``text`` returned; nil if it is malformed.
   init?(_ text: [UInt8]) {
-    guard text.count > Self.prefix, text.starts(with: Array("[\"".utf8)),
-      let digest = UInt64(String(decoding: text[2..<2 + Self.digits], as: UTF8.self), radix: 16)
-    else { return nil }
+    guard text.starts(with: Array("[\"".utf8)), let digest = Self.number(in: text, at: 2) else { return nil }
     self.digest = digest
+    var prefix = Self.prefix
+    if text.dropFirst(prefix - 2).first == UInt8(ascii: "-") {
+      type = Self.number(in: text, at: prefix - 1)
+      prefix += 1 + Self.digits
+    }
+    guard text.count > prefix else { return nil }
     isAccepted = text.suffix(Self.refused.count) != Self.refused[...]
-    let id = text[Self.prefix...].dropLast(isAccepted ? 1 : Self.refused.count)
+    let id = text[prefix...].dropLast(isAccepted ? 1 : Self.refused.count)
     self.id = id.elementsEqual("null".utf8) ? nil : Array(id)
   }
 
+  /// The number of ``digits`` hexadecimal digits at a place; nil if there is none.
+  private static func number(in text: [UInt8], at place: Int) -> UInt64? {
+    guard text.count > place + digits else { return nil }
+    return UInt64(String(decoding: text[place..<place + digits], as: UTF8.self), radix: 16)
+  }
+
   var text: [UInt8] {
-    let text = Array("[\"\(padded(digest, to: Self.digits, radix: 16))\",".utf8)
+    let ofType = type.map { "-\(padded($0, to: Self.digits, radix: 16))" } ?? ""
+    let text = Array("[\"\(padded(digest, to: Self.digits, radix: 16))\(ofType)\",".utf8)
     return text + (id ?? Array("null".utf8)) + (isAccepted ? [UInt8(ascii: "]")] : Self.refused)
   }
 }
@@ -65,14 +79,16 @@ struct RowPrinter {
   func print(_ element: JSONView, type: String?, section: String? = nil) -> RowPrint {
     let values = identities.paths(in: section).lazy.compactMap { $0.resolve(element) }
     let id = values.first { $0.kind == .string || $0.kind == .number }?.compactText
-    return RowPrint(digest: Self.digest(element, type), id: id, isAccepted: filter?.accepts(element) ?? true)
+    return RowPrint(
+      digest: Self.digest(element, type), type: identities.areShared(in: section) ? Self.digest(nil, type) : nil,
+      id: id, isAccepted: filter?.accepts(element) ?? true)
   }
 
   /// FNV-1a of the compact text, a zero byte and the type.
-  private static func digest(_ element: JSONView, _ type: String?) -> UInt64 {
+  private static func digest(_ element: JSONView?, _ type: String?) -> UInt64 {
     var digest: UInt64 = 0xCBF2_9CE4_8422_2325
     func add(_ byte: UInt8) { digest = (digest ^ UInt64(byte)) &* 0x100_0000_01B3 }
-    if element.isCompact { element.text.forEach(add) } else { element.compactText.forEach(add) }
+    if let element { if element.isCompact { element.text.forEach(add) } else { element.compactText.forEach(add) } }
     if let type {
       add(0)
       type.utf8.forEach(add)
@@ -81,11 +97,14 @@ struct RowPrinter {
   }
 }
 
-/// Where the elements of a feed have their identities: at the `id` path of the feed that they are in.
+/// Where the elements of a feed have their identities: at the `id` path of the feed that they are in. An identity is unique in
+/// that feed only: rows of different feeds in one section may share it.
 struct IdentityPaths {
   /// The paths of the feeds whose rows are shown, each once.
   private var paths: [SingularPath] = []
   private var byFeed: [String: SingularPath] = [:]
+  /// The slots feeds and views that show rows of several feeds in their one section.
+  private var mixtures: Set<String> = []
 
   static let id = IdentityPaths()
   private static let fallback = [SingularPath.id]
@@ -93,6 +112,28 @@ struct IdentityPaths {
   mutating func add(_ path: SingularPath, of feed: String) {
     byFeed[feed] = path
     if !paths.contains(where: { $0.text == path.text }) { paths.append(path) }
+  }
+
+  /// Adds what feeds show. A slots feed or a view mixes the rows of all feeds below it that show no others.
+  /// - Parameter shown: the feeds that each feed shows.
+  mutating func addMixtures(_ kinds: [String: String], _ shown: [String: [String]]) {
+    for (feed, kind) in kinds where kind == "slots" || kind == "view" {
+      var (names, next, sources) = ([feed], 0, 0)
+      while next < names.count {
+        let below = shown[names[next]] ?? []
+        next += 1
+        if below.isEmpty { sources += 1 }
+        for name in below where !names.contains(name) { names.append(name) }
+      }
+      if sources > 1 { mixtures.insert(feed) }
+    }
+  }
+
+  /// Whether two rows of a section may have one identity and be rows of different feeds.
+  /// - Parameter section: the name of the section; nil if unknown.
+  func areShared(in section: String?) -> Bool {
+    guard let section, !mixtures.isEmpty else { return !mixtures.isEmpty }
+    return mixtures.contains(SectionWord.feed(of: section))
   }
 
   /// The paths of the identities of the rows in a section; several if the section has rows of several feeds.
@@ -125,24 +166,29 @@ extension IdentityPaths {
     guard let connection = try? Connection.open(path: invocation.socketPath, timeout: .seconds(1)),
       (try? connection.hello(client: "feedclient/\(invocation.command.name)", deadline: deadline)) != nil
     else { return }
-    var (names, next) = ([feed], 0)
+    var (names, next) = ([SectionWord.feed(of: feed)], 0)
+    var (kinds, shown): ([String: String], [String: [String]]) = ([:], [:])
     while next < min(names.count, Self.maxFeeds) {
-      // A bin has no definition of its own.
-      let name = String(names[next].prefix { $0 != "/" })
+      let name = names[next]
       next += 1
       let text = ParameterWriter(feed: name).finish()
       let found = try? connection.call("describe", params: { $0.append(string: text) }, deadline: deadline) {
-        (path: $0.member("id")?.string, shown: Self.shown(by: $0))
+        (path: $0.member("id")?.string, kind: $0.member("kind")?.string, shown: Self.shown(by: $0))
       }
-      if let path = found?.path.flatMap({ try? SingularPath(parsing: $0) }) { add(path, of: name) }
-      for name in found?.shown ?? [] where !names.contains(name) { names.append(name) }
+      guard let found else { continue }
+      if let path = found.path.flatMap({ try? SingularPath(parsing: $0) }) { add(path, of: name) }
+      (kinds[name], shown[name]) = (found.kind, found.shown)
+      for name in found.shown where !names.contains(name) { names.append(name) }
     }
+    addMixtures(kinds, shown)
   }
 
-  /// The feeds whose rows a feed with this description shows.
+  /// The feeds whose rows a feed with this description shows. A bin has no definition of its own: its collection stands for it.
   private static func shown(by description: JSONView) -> [String] {
     let contents = description.member("contents")?.members.map(\.value) ?? []
     let children = description.member("children")?.elements.map { $0 } ?? []
-    return ([description.member("of")].compactMap(\.self) + children + contents).compactMap(\.string)
+    return ([description.member("of")].compactMap(\.self) + children + contents).compactMap {
+      $0.string.map(SectionWord.feed)
+    }
   }
 }

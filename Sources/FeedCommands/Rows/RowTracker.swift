@@ -190,7 +190,7 @@ extension RowTracker {
       }
       rows.append(row)
     }
-    if !change.sectionsDeleted.isEmpty { Self.pairRowsOfDeletedSections(&rows, prints: prints) }
+    if !change.sectionsDeleted.isEmpty { Self.pairRowsOfDeletedSections(&rows, printer.identities) }
     do throws(FeedFault) { try mirror?.apply(delta) } catch { mirror = nil }
     if let count = mirror?.count, count > Self.maxRows { mirror = nil }
     return RowNews(rows: rows, identities: printer.identities, delta: delta, hasAllDeleted: hasAllDeleted)
@@ -251,17 +251,18 @@ extension RowTracker {
 
   /// Makes one row of an added row and of a deleted row of the same identity and feed, if it was in a section that is deleted.
   /// The protocol cannot pair them.
-  private static func pairRowsOfDeletedSections(_ rows: inout [RowChange], prints: [RowPrint]) {
+  private static func pairRowsOfDeletedSections(_ rows: inout [RowChange], _ identities: IdentityPaths) {
     var gone: [RowIdentity: [Int]] = [:]
     for (index, row) in rows.enumerated() where row.kind == .deleted && row.deletedNumber == nil {
       if let identity = RowIdentity(row.id, in: row.before?.section) { gone[identity, default: []].append(index) }
     }
     var paired: Set<Int> = []
     for index in rows.indices where rows[index].kind == .added {
+      if identities.areShared(in: rows[index].after?.section) { continue }
       // The names of sections that were deleted while nobody followed the feed are not known.
-      let identities = [rows[index].after?.section, nil].compactMap { RowIdentity(rows[index].id, in: $0) }
+      let candidates = [rows[index].after?.section, nil].compactMap { RowIdentity(rows[index].id, in: $0) }
       var found: Int?
-      for identity in identities where found == nil { found = gone[identity]?.popLast() }
+      for identity in candidates where found == nil { found = gone[identity]?.popLast() }
       guard let source = found else { continue }
       paired.insert(source)
       rows[index].before = rows[source].before

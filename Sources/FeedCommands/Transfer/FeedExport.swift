@@ -26,10 +26,12 @@ final class FeedExport {
     let all = try definitions(connection)
     let feeds = try ExportedFeed.ordered(names ?? all.map(\.name), of: all)
     for feed in feeds where feed.kind == "managed" {
-      console.say("'\(feed.name)' is left out: only the daemon's configuration can define a managed feed")
+      let reason = "only the daemon's configuration can define a managed feed"
+      if let names, names.contains(feed.name) { throw .usage("export: '\(feed.name)' cannot be exported: \(reason)") }
+      console.say("'\(feed.name)' is left out: \(reason)")
     }
     let exported = feeds.filter { $0.kind != "managed" }
-    if exported.isEmpty { console.say("nothing is exported: there are no feeds") }
+    if feeds.isEmpty { console.say("nothing is exported: there are no feeds") }
     let full = exported.filter(\.hasElements)
     do throws(Failure) {
       if full.count == 1, !full[0].overlaps {

@@ -16,6 +16,23 @@ final class FeedImport {
   /// The limits that a smaller request respects.
   private static let limits: Set = ["maxFrame", "maxRequestRows", "maxRequestSteps"]
 
+  /// The parameters that define a feed, and the line of the file that they come from.
+  private struct Definition {
+    let line: Int
+    let text: String
+
+    /// Returns the daemon's refusal with the line in place of the operation of a transaction and of the word "parameter".
+    func placing(_ failure: Failure) -> Failure {
+      guard var error = failure.refusal else { return failure }
+      var reason = error.message[...]
+      if reason.hasPrefix("operation "), let end = reason.firstRange(of: ": ") { reason = reason[end.upperBound...] }
+      let parameter = "parameter "
+      if reason.hasPrefix(parameter) { reason = reason.dropFirst(parameter.count) }
+      error.message = "line \(line): \(reason)"
+      return .client(.refused(error))
+    }
+  }
+
   private let invocation: Invocation
   private let connection: Connection
   private let policy: Policy
@@ -44,10 +61,11 @@ final class FeedImport {
   /// Imports an export. Validates all of it before the first change.
   func run(_ export: borrowing ExportLines) throws(Failure) -> ExitStatus {
     var filled: [String] = []
-    var definitions: [String] = []
+    var definitions: [Definition] = []
     try export.read { line throws(Failure) in
       guard case .feed(let heading) = line else { return }
-      definitions.append(heading.feed.parameters(replace: policy == .replace, animation: animation))
+      let text = heading.feed.parameters(replace: policy == .replace, animation: animation)
+      definitions.append(Definition(line: heading.line, text: text))
       if heading.count != nil { filled.append(heading.feed.name) }
     }
     if policy == .refuse {
@@ -109,9 +127,9 @@ final class FeedImport {
 
   /// Defines all feeds in one commit, so that none is defined if the daemon refuses one; or one after another if they are too
   /// many for a request.
-  private func define(_ definitions: [String]) throws(Failure) {
+  private func define(_ definitions: [Definition]) throws(Failure) {
     feeds = definitions.count
-    let operations = definitions.map { "{\"method\":\"define\",\"params\":\($0)}" }
+    let operations = definitions.map { "{\"method\":\"define\",\"params\":\($0.text)}" }
     var params = ParameterWriter()
     params.add("ops", json: "[\(operations.joined(separator: ","))]")
     let all = params.finish()
@@ -120,10 +138,15 @@ final class FeedImport {
       do throws(Failure) {
         return try invocation.call(connection, "transaction", all, deadline: invocation.deadline()) { _ in }
       } catch {
-        guard error.exceeds(Self.limits) else { throw error }
+        guard error.exceeds(Self.limits) else {
+          let number = error.refusal?.data?.readJSON { $0.member("op")?.int }
+          throw number.flatMap { definitions.indices.contains($0) ? definitions[$0].placing(error) : nil } ?? error
+        }
       }
     }
-    for definition in definitions { try redefine(definition) }
+    for definition in definitions {
+      do throws(Failure) { try redefine(definition.text) } catch { throw definition.placing(error) }
+    }
   }
 
   private func redefine(_ definition: String) throws(Failure) {

@@ -120,6 +120,8 @@ struct TriggerItem: Equatable {
 ///
 /// Invariant: the places of the rows are those of the last change, and `before` those at the start of the batch.
 struct TriggerBatch {
+  /// What tells whether a row that was deleted and one that was added are one row.
+  var identities = IdentityPaths.id
   /// The rows that were added, updated or moved, by their present path.
   private var rows: [IndexPath: TriggerChange] = [:]
   /// The rows that were there at the start of the batch and are deleted.
@@ -130,6 +132,8 @@ struct TriggerBatch {
   private(set) var deltas: [String] = []
   /// The revision before the batch, and the position after its last delta; nil if there is none.
   private(set) var span: (start: UInt64, end: FeedPosition)?
+
+  init(_ identities: IdentityPaths = .id) { self.identities = identities }
 
   var count: Int { rows.count + gone.count }
 
@@ -187,7 +191,10 @@ struct TriggerBatch {
   /// The changes in order: those of deleted rows, then the others by their places.
   var changes: [TriggerChange] {
     var (left, came): ([RowIdentity: Int], [RowIdentity: Int]) = ([:], [:])
-    func identity(_ row: TriggerChange) -> RowIdentity? { RowIdentity(row.id, in: (row.after ?? row.before)?.section) }
+    func identity(_ row: TriggerChange) -> RowIdentity? {
+      let section = (row.after ?? row.before)?.section
+      return identities.areShared(in: section) ? nil : RowIdentity(row.id, in: section)
+    }
     for row in gone { if let id = identity(row) { left[id, default: 0] += 1 } }
     for row in rows.values where row.kind == .added { if let id = identity(row) { came[id, default: 0] += 1 } }
     // An element that was deleted and came back is updated.

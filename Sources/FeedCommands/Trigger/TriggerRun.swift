@@ -186,7 +186,8 @@ extension TriggerRun {
     case .waiting(let reason): remarks.complain(reason)
     case .started(let start):
       snapshot.changes = []
-      tracker.printer.identities = IdentityPaths(of: settings.feed, invocation)
+      let identities = IdentityPaths(of: settings.feed, invocation)
+      (tracker.printer.identities, batch.identities) = (identities, identities)
       tracker.started(start, asked: position, hasSnapshot: follower.asksForSnapshot)
       try remarks.started(start, settings.section)
     case .response: return
@@ -256,7 +257,7 @@ extension TriggerRun {
     guard let (start, end) = batch.span else { return }
     let item = TriggerInput(settings, end).item(of: batch.changes, from: start, number: state.takeNumber)
     try state.append(item.map { [$0] } ?? [], batch.deltas, end)
-    batch = TriggerBatch()
+    batch = TriggerBatch(batch.identities)
     if let item { queue.add(item) }
   }
 }

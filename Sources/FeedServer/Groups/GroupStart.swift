@@ -162,7 +162,7 @@ enum GroupStart {
     guard let settings = try settings(options, configuration?.group, member: try memberName(in: path)) else {
       return nil
     }
-    let images = "\(path)/group-\(settings.name)"
+    let images = StateImages.directory(ofGroup: settings.name, in: path)
     try PrivateDirectory.make(images)
     var cached: GroupLog.Cached?
     var isDamaged = false

@@ -22,6 +22,8 @@ public final class StateImages {
   /// Nanoseconds that a turn spends on an image.
   private static let step: UInt64 = 2_000_000
 
+  private static let prefix = "group-"
+
   public let directory: String
   private let notices: LogNotices
   private let thread: ImageThread
@@ -49,6 +51,12 @@ public final class StateImages {
   }
 
   deinit { thread.stop(until: MonotonicClock.now &+ 1_000_000_000) }
+
+  /// Returns the directory of the images of a group, inside the state directory of its member.
+  public static func directory(ofGroup name: String, in state: String) -> String { "\(state)/\(prefix)\(name)" }
+
+  /// Whether an entry of a state directory has the name of such a directory.
+  static func isDirectoryOfGroup(_ name: String) -> Bool { name.hasPrefix(prefix) }
 
   /// The epoch and the note of the image in a directory; nil if there is none.
   public static func note(in directory: String) throws(StorageError) -> (epoch: String, note: String)? {

@@ -1,6 +1,6 @@
 import { digest } from "./digest.js";
 import { FeedError } from "./errors.js";
-import { Rows } from "./rows.js";
+import { insertItems, removeItems, Rows } from "./rows.js";
 import { decode, encode, JSONText, NumberText } from "./text.js";
 
 /** A row of a mirror. It stays the same object, with the same `key`, when it moves and when its element is replaced. */
@@ -110,6 +110,22 @@ class Members {
       before = added.at;
     }
     return sections;
+  }
+
+  /** Removes the sections at these places from a list. Returns them. */
+  delete(places, list) {
+    const fits = places.length === 0 || places[places.length - 1] < list.length;
+    this.expect(fits, "a deleted section out of range");
+    const gone = places.map((place) => list[place]);
+    removeItems(list, places);
+    return gone;
+  }
+
+  /** Inserts new sections into a list. */
+  add(added, list, make) {
+    const fits = added.length === 0 || added[added.length - 1].at < list.length + added.length;
+    this.expect(fits, "a new section out of range");
+    insertItems(list, added.map(({ at }) => at), added.map(make));
   }
 
   /** The elements, and their types or null. */
@@ -321,10 +337,7 @@ export class Mirror {
     this.since = null;
     this.revision = null;
     const { gone, removed } = this.#remove(members, deleted, structure.deleted);
-    for (const { at, name, key } of structure.added) {
-      members.expect(at <= this.sections.length, "a new section out of range");
-      this.sections.splice(at, 0, { name, key, rows: new Rows() });
-    }
+    members.add(structure.added, this.sections, ({ name, key }) => ({ name, key, rows: new Rows() }));
     const moved = new Map(moves.map(([from, to]) => [to, gone[from]]));
     const rows = added.map(([section, place], index) => {
       const target = this.sections[section]?.rows;
@@ -373,11 +386,8 @@ export class Mirror {
     }
     gone.reverse();
     const removed = [...gone];
-    for (let index = sections.length - 1; index >= 0; index -= 1) {
-      members.expect(sections[index] < this.sections.length, "a deleted section out of range");
-      for (const { rows } of this.sections.splice(sections[index], 1)) {
-        for (const row of rows) removed.push(row);
-      }
+    for (const { rows } of members.delete(sections, this.sections)) {
+      for (const row of rows) removed.push(row);
     }
     return { gone, removed };
   }
@@ -405,7 +415,9 @@ export class Mirror {
   }
 
   #selection(members) {
-    members.expect(members.params.revision === this.revision, "a selection of another revision");
+    // A copy that was resumed from the `current` of a bookmark is of a later revision than the last change of the feed.
+    const revision = members.number(members.params.revision, "revision");
+    members.expect(this.isWhole && revision <= this.revision, "a selection of a later revision");
     this.selected = members.paths("selected");
     return { kind: "selection", feed: this.feed, revision: this.revision, selected: this.selected, mirror: this };
   }
@@ -464,14 +476,8 @@ export class Counts {
     const revision = follows(members, this.revision);
     const names = [...this.names];
     const structure = members.structure();
-    for (const at of [...structure.deleted].reverse()) {
-      members.expect(at < names.length, "a deleted section out of range");
-      names.splice(at, 1);
-    }
-    for (const { at, name } of structure.added) {
-      members.expect(at <= names.length, "a new section out of range");
-      names.splice(at, 0, name);
-    }
+    members.delete(structure.deleted, names);
+    members.add(structure.added, names, ({ name }) => name);
     const counts = members.list(params.counts, "counts").map((count) => members.number(count, "counts"));
     members.expect(counts.length === names.length, "another number of counts than sections");
     this.#arrive(names.map((name, index) => ({ name, count: counts[index] })), revision, this.since.epoch);

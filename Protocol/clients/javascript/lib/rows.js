@@ -2,14 +2,17 @@
 const CAPACITY = 256;
 
 /**
- * The rows of a section: a list in chunks. Finding a row sums the lengths of chunks, for a million rows some thousand numbers.
- * Iterate with `for … of`; `at` is for single rows.
+ * The rows of a section: a list in chunks. Finding a row sums the lengths of the chunks from the one that was found last, for a
+ * million rows at most some thousand numbers. Iterate with `for … of`; `at` is for single rows.
  */
 export class Rows {
   // No chunk is empty or longer than CAPACITY; `#counts` has their lengths.
   #chunks = [];
   #counts = [];
   #length = 0;
+  // The chunk that was found last, and the place of its first row. Changes are lists of ascending places: the next one is near.
+  #found = 0;
+  #start = 0;
 
   get length() {
     return this.#length;
@@ -75,12 +78,17 @@ export class Rows {
   /** The chunk that has the row at that place, and the place of its first row. */
   #find(place) {
     const counts = this.#counts;
-    let chunk = 0;
-    let start = 0;
+    let [chunk, start] = place < this.#start / 2 ? [0, 0] : [this.#found, this.#start];
+    while (place < start) {
+      chunk -= 1;
+      start -= counts[chunk];
+    }
     while (start + counts[chunk] <= place) {
       start += counts[chunk];
       chunk += 1;
     }
+    this.#found = chunk;
+    this.#start = start;
     return [chunk, start];
   }
 
@@ -97,5 +105,43 @@ export class Rows {
     const half = this.#chunks[chunk].splice(CAPACITY / 2);
     this.#chunks.splice(chunk + 1, 0, half);
     this.#counts.splice(chunk, 1, CAPACITY / 2, half.length);
+  }
+}
+
+/** Up to so many items are removed or inserted one by one, which moves those behind each time, but natively. */
+const FEW = 16;
+
+/** Removes the items at ascending places, which are in the list. O(items), however many are removed. */
+export function removeItems(list, places) {
+  if (places.length <= FEW) {
+    for (let index = places.length - 1; index >= 0; index -= 1) list.splice(places[index], 1);
+    return;
+  }
+  let next = 0;
+  let kept = 0;
+  list.forEach((item, place) => {
+    if (place === places[next]) {
+      next += 1;
+    } else {
+      list[kept] = item;
+      kept += 1;
+    }
+  });
+  list.length = kept;
+}
+
+/** Inserts items at ascending places, counted after the insertion; the last one is in the list then. O(items), however many. */
+export function insertItems(list, places, items) {
+  if (places.length <= FEW) {
+    places.forEach((place, index) => list.splice(place, 0, items[index]));
+    return;
+  }
+  let from = list.length - 1;
+  for (const item of items) list.push(item);
+  let to = list.length - 1;
+  for (let index = places.length - 1; index >= 0; index -= 1) {
+    for (; to > places[index]; to -= 1, from -= 1) list[to] = list[from];
+    list[to] = items[index];
+    to -= 1;
   }
 }

@@ -242,6 +242,44 @@ test("bookmarks and selections of another revision are gaps", () => {
   }
 });
 
+test("a selection of a copy that was resumed from a bookmark is of the feed's last change", () => {
+  const mirror = whole();
+  mirror.apply({ method: "bookmark", params: { epoch: "e", revision: 7, current: 9 } });
+  mirror.restart({ ...LIST, revision: 9, resumed: true });
+  mirror.apply({ method: "selection", params: { revision: 7, selected: [[0, 1]] } });
+  assert.deepEqual([mirror.selected, mirror.revision], [[[0, 1]], 9]);
+});
+
+test("deltas of few and of many sections", () => {
+  for (const [count, step] of [[20, 3], [100, 3], [100, 1]]) {
+    const names = Array.from({ length: count }, (_, place) => `s${place}`);
+    const sections = names.map((name) => ({ name, count: 1 }));
+    const mirror = new Mirror({ ...LIST, sections });
+    mirror.apply({ method: "snapshot", params: { ...PART, elements: texts(...names) } });
+    const counts = new Counts({ ...LIST, sections });
+    const deleted = names.map((_, place) => place).filter((place) => place % step === 0);
+    const added = deleted.map((_, place) => ({ at: step * place, name: `new${place}` }));
+    const expected = names.map((name) => [name, [JSON.stringify(name)]]);
+    for (const place of [...deleted].reverse()) expected.splice(place, 1);
+    for (const { at, name } of added) expected.splice(at, 0, [name, []]);
+    const change = { from: 7, revision: 8, sections: { deleted, added } };
+    const { removed } = mirror.apply({ method: "delta", params: { ...DELTA, ...change } });
+    counts.apply({ method: "delta", params: { ...change, counts: expected.map(([, rows]) => rows.length) } });
+    assert.deepEqual(shown(mirror), expected);
+    assert.deepEqual(counts.names, expected.map(([name]) => name));
+    assert.deepEqual(removed.map(({ value }) => value), deleted.map((place) => names[place]));
+    for (
+      const wrong of [
+        { deleted: [...deleted, count], added: [] },
+        { deleted: [], added: [...added, { at: count + added.length + 1, name: "x" }] },
+      ]
+    ) {
+      const beyond = { ...DELTA, from: 8, revision: 9, sections: wrong };
+      assert.throws(() => Mirror.load(mirror.save()).apply({ method: "delta", params: beyond }), { code: "GAP" });
+    }
+  }
+});
+
 test("a watch begins with nothing selected, and a reset keeps the selection", () => {
   const selected = [[0, 1]];
   const selecting = () => {

@@ -26,6 +26,25 @@ test("the methods that have types are those of the protocol", () => {
   assert.deepEqual(typed.filter((method) => !methods.has(method)), []);
 });
 
+test("the interfaces have the members of the specification", () => {
+  const { methods, components } = JSON.parse(source("../../openrpc.json"));
+  const { schemas } = components;
+  const result = (name) => methods.find((method) => method.name === name).result.schema;
+  const specified = {
+    Condition: schemas.condition,
+    SectionCount: schemas.sectionCounts.items,
+    ChangeLists: schemas.changeMembers,
+    Hello: result("hello"),
+    Selected: result("selected"),
+    WatchResult: result("watch"),
+  };
+  for (const [name, { properties }] of Object.entries(specified)) {
+    const [, body] = source("feedd.d.ts").match(new RegExp(`^export interface ${name} \\{(.*?)^\\}`, "ms"));
+    const members = [...body.matchAll(/^ {2}(\w+)\??:/gm)].map(([, member]) => member);
+    assert.deepEqual(members.sort(), Object.keys(properties).sort(), name);
+  }
+});
+
 test("a program compiles with strict types", { skip: hasCompiler ? false : "tsc is not installed" }, () => {
   const options = [
     "--noEmit",

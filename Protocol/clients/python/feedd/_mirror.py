@@ -150,12 +150,14 @@ class Counts:
         if message.method != "delta" or _number(params["revision"]) <= self.revision:
             return False
         names, structure = list(self.names), params.get("sections", {})
-        for at in reversed(_ascending(structure.get("deleted", []))):
-            del names[at]
-        for addition in structure.get("added", []):
-            if _number(addition["at"]) > len(names):
-                raise Gap(f"section {addition['at']} of {len(names)}")
-            names.insert(addition["at"], _text(addition["name"]))
+        gone, fresh = _ascending(structure.get("deleted", [])), structure.get("added", [])
+        if any(at >= len(names) for at in gone[-1:]):
+            raise Gap(f"section {gone[-1]} of {len(names)}")
+        _remove(names, gone)
+        places = _ascending([addition["at"] for addition in fresh])
+        if any(at >= len(names) + len(places) for at in places[-1:]):
+            raise Gap(f"new section {places[-1]} of {len(names) + len(places)}")
+        _insert(names, places, [_text(addition["name"]) for addition in fresh])
         counts = [_number(count) for count in params["counts"]]
         if len(counts) != len(names):
             raise Gap(f"{len(counts)} counts of {len(names)} sections")
@@ -275,20 +277,20 @@ class Mirror:
         for at, rows in _by_section(delta["deleted"]):
             _remove(sections[at].elements, rows)
             _remove(sections[at].types, rows)
-        for at in reversed(_ascending(structure.get("deleted", []))):
-            self._expect(at < len(sections), "section out of range")
-            del sections[at]
-        for addition in structure.get("added", []):
-            self._expect(_number(addition["at"]) <= len(sections), "new section out of range")
-            sections.insert(addition["at"], Section(_text(addition["name"]), key=addition.get("key")))
+        gone, fresh = _ascending(structure.get("deleted", [])), structure.get("added", [])
+        self._expect(all(at < len(sections) for at in gone[-1:]), "section out of range")
+        _remove(sections, gone)
+        places = _ascending([addition["at"] for addition in fresh])
+        self._expect(all(at < len(sections) + len(places) for at in places[-1:]), "new section out of range")
+        _insert(sections, places, [Section(_text(addition["name"]), key=addition.get("key")) for addition in fresh])
         taken = 0
         for at, rows in _by_section(added):
             count = len(sections[at].elements) if at < len(sections) else -1
             self._expect(all(row <= count + before for before, row in enumerate(rows)), "new row out of range")
-            fresh = content[taken : taken + len(rows)]
+            new = content[taken : taken + len(rows)]
             taken += len(rows)
-            _insert(sections[at].elements, rows, [element for element, _ in fresh])
-            _insert(sections[at].types, rows, [type for _, type in fresh])
+            _insert(sections[at].elements, rows, [element for element, _ in new])
+            _insert(sections[at].types, rows, [type for _, type in new])
         for (at, row), (element, type) in zip(updated, content[len(added) :]):
             self._expect(at < len(sections) and row < len(sections[at].elements), "updated row out of range")
             sections[at].elements[row], sections[at].types[row] = element, type

@@ -3,7 +3,7 @@
 import unittest
 
 import support
-from feedd import Gap, Mirror, Notification
+from feedd import Counts, Gap, Mirror, Notification
 from support import raw
 from reference import texts
 
@@ -171,6 +171,35 @@ class Courses(unittest.TestCase):
                 change = {"deleted": [], "added": beyond, "updated": [], "elements": [b"1"] * len(beyond)}
                 with self.assertRaises(Gap):
                     mirror.apply(Notification("delta", {"feed": "f", "from": 2, "revision": 3, **change}))
+
+    def test_deltas_of_few_and_of_many_sections(self):
+        head = {"feed": "f", "epoch": "e", "revision": 1, "resumed": False}
+        for count, step in ((20, 3), (100, 3), (100, 1)):
+            with self.subTest((count, step)):
+                names = [f"s{place}" for place in range(count)]
+                result = {**head, "sections": [{"name": name, "count": 1} for name in names]}
+                mirror, counts = Mirror(result), Counts(result)
+                elements = [b'"%s"' % name.encode() for name in names]
+                mirror.apply(Notification("snapshot", {"revision": 1, "at": [0, 0], "elements": elements, "last": True}))
+                deleted = list(range(0, count, step))
+                added = [{"at": step * place, "name": f"new{place}"} for place in range(len(deleted))]
+                expected = [[name, [element]] for name, element in zip(names, elements)]
+                for place in reversed(deleted):
+                    del expected[place]
+                for addition in added:
+                    expected.insert(addition["at"], [addition["name"], []])
+                change = {"feed": "f", "from": 1, "revision": 2, "sections": {"deleted": deleted, "added": added}}
+                rows = {"deleted": [], "added": [], "updated": [], "elements": []}
+                mirror.apply(Notification("delta", {**change, **rows}))
+                counts.apply(Notification("delta", {**change, "counts": [len(rows) for _, rows in expected]}))
+                self.assertEqual(shown(mirror), expected)
+                self.assertEqual(counts.names, [name for name, _ in expected])
+                beyond = [{"at": count + place, "name": "x"} for place in range(1, 40)]
+                for wrong in ({"deleted": [*deleted, count], "added": []}, {"deleted": [], "added": beyond}):
+                    later = {**change, "from": 2, "revision": 3, "sections": wrong}
+                    for copy, more in ((mirror, rows), (counts, {"counts": []})):
+                        with self.assertRaises(Gap):
+                            copy.apply(Notification("delta", {**later, **more}))
 
     def test_a_bookmark_moves_the_place_to_resume_from(self):
         mirror = started(LIST)
