@@ -3,6 +3,7 @@ import FeedJSON
 import FeedModel
 import FeedStorage
 import FeedSystem
+import Glibc
 
 /// The directory with the state of one daemon, locked against other daemons.
 ///
@@ -64,6 +65,8 @@ enum StateDirectoryError: Error, Equatable, CustomStringConvertible {
 
   var description: String {
     switch self {
+    case .system(let error, _) where error.code == EISDIR:
+      "\(error); move that directory away, which feedd did not create"
     case .system(let error, let path):
       "\(error); make \(path) a directory that this user may write, name another with --state, "
         + "or keep nothing with --durability memory"
