@@ -196,6 +196,8 @@ extension Daemon {
         throw StateDirectoryError.withoutImage(failure ?? "there is no segment to continue it", path: storage.directory)
       }
     }
+    // Each start from the present image would give these rows another revision, and their watchers a snapshot.
+    if engine.catalog.hasReplacedRows { storage.requestImage() }
     if let news = storage.beginning.news { log.write(.warning, "\(storage.directory): \(news)") }
     let recovered = recovered(engine.catalog, elements: found.elements, batches: found.batches, since: start)
     log.write(.notice, "\(storage.directory): \(recovered)")
