@@ -176,6 +176,19 @@ struct ConfigureTests {
     expectEqual(report?["defined"]?.text, #"["b"]"#)
   }
 
+  @Test("feeds that wait for the log of a group are not in effect, and are no other reading when they are")
+  func waitingFeeds() throws {
+    let harness = EngineHarness(isDurable: true)
+    let operators = harness.connect(uid: 0)
+    func report() -> Value? { harness.ask(operators, "stats").first?.json?["result"]?["configuration"] }
+    let access = ConfigurationChanges(access: true)
+    harness.engine.report(ConfigurationReport(file: "f", time: "t", changes: access, feedsWait: true))
+    expectEqual(report()?["status"]?.string, "storing")
+    expectEqual(report()?["text"]?.string, "replaced the access rules; the feeds wait for the log of the group")
+    harness.engine.report(ConfigurationReport(file: "f", time: "t", changes: access), isOfLastReading: true)
+    #expect(report()?["status"]?.string == "applied" && report()?["reads"]?.int == 1)
+  }
+
   @Test("the ranges of character classes in filters are bounded for clients only", arguments: [false, true])
   func ranges(isDurable: Bool) throws {
     let harness = EngineHarness(isDurable: isDurable)
