@@ -371,6 +371,19 @@ class Configurations(GroupTest):
         report = a.call("stats")["configuration"]
         self.assertEqual((report["status"], report["reads"]), ("applied", reads + 1))
 
+    def test_a_start_keeps_the_feeds_of_the_group_if_the_file_does_not_fit_them(self):
+        _, a = self.start("a")
+        a.call("define", feed="c", kind="array")
+        path, = self.files("@.n < 1")
+        daemon, b = self.start("b", "--config", path)
+        report = b.call("stats")["configuration"]
+        self.assertEqual(report["status"], "refused")
+        self.assertIn("its kind is array", report["text"])
+        # The host defines no feed of the group.
+        with open(path, "w") as file:
+            json.dump({"feeds": [{"feed": "d", "kind": "array"}]}, file)
+        self.assertEqual(self.reload(daemon, b)["defined"], ["d"])
+
     def test_a_reload_that_is_refused_after_an_outage_says_that_it_replaced_access_rules(self):
         path, = self.files("@.n < 1")
         (daemon, a), _ = self.start("a", "--config", path), self.start("b", "--config", self.other_list())

@@ -38,8 +38,11 @@ struct LiveConfiguration {
   }
 
   /// Applies a configuration of the file at the start: definitions and access rules. Without one, tells the group so.
+  ///
+  /// Stored feeds that the definitions do not fit may be those of clients, who must not be able to prevent a start: then all feeds stay
+  /// as they are stored.
   /// - Returns: why the feeds of the file are not in effect; nil if they are.
-  /// - Throws: if the file is refused.
+  /// - Throws: if the file is refused, and no feed is stored.
   mutating func begin(
     _ configuration: Configuration?, _ engine: Engine, now: Instant
   ) throws(ConfigurationFileError) -> String? {
@@ -55,8 +58,17 @@ struct LiveConfiguration {
         ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, feedsWait: true), engine
       ).text
     }
-    _ = tell(try apply(configuration, file, engine, restart: [], now: now), engine)
-    return nil
+    do throws(ConfigurationFileError) {
+      _ = tell(try apply(configuration, file, engine, restart: [], now: now), engine)
+      return nil
+    } catch {
+      if engine.catalog.feeds.isEmpty { throw error }
+      if group != nil { announceFeedsInUse(engine) }
+      let changes = ConfigurationChanges(access: engine.useAccess(of: configuration))
+      return tell(
+        ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, error: "\(error)"), engine
+      ).text
+    }
   }
 
   /// Reads the file again and applies it, or announces it. An invalid file changes nothing. Returns what was done; nil if there
