@@ -3,6 +3,7 @@ import Testing
 
 @testable import FeedEngine
 @testable import FeedModel
+@testable import FeedStorage
 
 /// A start with other limits than those under which the state was made.
 @Suite struct ChangedLimitsTests {
