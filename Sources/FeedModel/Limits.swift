@@ -176,13 +176,20 @@ extension Limits {
   /// requests of a journal from before `maxRequestRows` existed, which did not count them.
   var countsAllWork: Bool { maxRequestRows < .max }
 
+  /// The limits by which the definitions of a configuration are read. The ranges of character classes are bounded for clients only,
+  /// because other clients would wait: a file that was in use before they were bounded stays valid.
+  public var ofConfiguration: Limits {
+    var limits = self
+    limits.filterRanges = .max
+    return limits
+  }
+
   /// The limits by which a stored definition is read again: it was accepted, maybe under others.
   public var ofStoredDefinitions: Limits {
-    var limits = self
+    var limits = ofConfiguration
     limits.maxBins = .max
     // The largest value would change what definitions count for.
     if countsMemory { limits.maxFilterBytes = .max - 1 }
-    limits.filterRanges = .max
     return limits
   }
 

@@ -101,10 +101,10 @@ public enum Daemon {
       log: log, openFiles: openFiles, drainTimeout: options.drainTimeout, configurationFile: file,
       socket: options.socket,
       metricsPath: options.metricsPath)
-    try loop.begin(configuration)
+    let news = try loop.begin(configuration)
     guardian.stop()
     SocketPath.leaveMark(ofListenerAt: listener.path, environment)
-    loop.reportReady(socket: listener.path)
+    loop.reportReady(socket: listener.path, news)
     log.write(
       .notice,
       "feedd \(ProgramVersion.text) listens at \(listener.path)\(listener.isInherited ? " (handed over)" : ""), "

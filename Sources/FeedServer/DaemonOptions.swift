@@ -125,6 +125,10 @@ extension DaemonOptions {
     if group != nil && durability == .memory {
       throw UsageError("--group needs a state directory; remove --durability memory")
     }
+    if let name = ["skip-batch", "skip-damaged"].first(where: parsed.contains) {
+      if group != nil { throw UsageError("--\(name) is for a log in the state directory; remove --group") }
+      if durability == .memory { throw UsageError("--\(name) needs a state directory; remove --durability memory") }
+    }
     metricsPath = parsed.text("metrics-file")
     logLevel = parsed.text("log-level").flatMap(LogLevel.init(name:)) ?? logLevel
     for limit in Limits.all {

@@ -51,6 +51,8 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case linked
     /// The file is a symbolic link to a file that another daemon may use.
     case redirected
+    /// A directory has the name of the file.
+    case obstructed
     /// The backup to be restored is damaged.
     case badBackup
     /// There is a state that would be replaced.
@@ -113,6 +115,7 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case .linked:
       "nothing was changed; remove its other names (find DIRECTORY -samefile \(path)), or give --state a copy of the files"
     case .redirected: "nothing was changed; give --state the directory that holds the file itself"
+    case .obstructed: "move that directory away, which feedd did not create"
     case .badBackup: "nothing was changed; restore another backup"
     case .occupied: "give --replace to replace it"
     case .other: "run '\(check)'"
@@ -134,6 +137,7 @@ extension StorageError {
       case EACCES, EPERM, EROFS: .forbidden
       case ENOENT, ENOTDIR: .vanished
       case ELOOP: .redirected
+      case EISDIR: .obstructed
       default: .inputOutput
       }
     let file = error.path.map { " \(FilePath.name(of: $0))" } ?? ""

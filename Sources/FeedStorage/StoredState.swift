@@ -138,6 +138,9 @@ struct StoredState {
   private static func openImage(
     _ path: String, _ access: JournalDatabase.Access, boot: String, vfs: String?
   ) throws(StorageError) -> Image {
+    if (try? FileIdentity(following: path))?.isDirectory == true {
+      throw StorageError(.obstructed, path: path, reason: "the database file is a directory")
+    }
     if access == .write { try StateFile.refuseLinked(path, "the database file") }
     guard let (database, version) = try StateFile.open(path, vfs: vfs), version > 0 else {
       try JournalDatabase.refuseEmptied(path, boot: boot)

@@ -57,6 +57,12 @@ struct DaemonOptionsTests {
     (["--max-frame", "0"], "--max-frame '0': expected a number of bytes from 4KiB to 1GiB, such as 4096, 64K or 16M"),
     (["--check", "--check-config", "a.json"], "--check and --check-config exclude each other"),
     (["--check-reload", "7", "--reload", "7"], "--reload and --check-reload exclude each other"),
+    (["--group", "g", "--skip-damaged"], "--skip-damaged is for a log in the state directory; remove --group"),
+    (["--skip-batch", "3", "--group", "g"], "--skip-batch is for a log in the state directory; remove --group"),
+    (
+      ["--durability", "memory", "--skip-damaged"],
+      "--skip-damaged needs a state directory; remove --durability memory"
+    ),
     (["--max-connections", "many"], "--max-connections 'many': expected an integer from 1 to 1,000,000"),
   ])
   func wrongCommandLinesAreRefused(arguments: [String], message: String) {

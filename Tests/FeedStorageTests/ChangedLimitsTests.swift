@@ -3,6 +3,7 @@ import Testing
 
 @testable import FeedEngine
 @testable import FeedModel
+@testable import FeedStorage
 
 /// A start with other limits than those under which the state was made.
 @Suite struct ChangedLimitsTests {
@@ -167,6 +168,26 @@ import Testing
     again.ask("insert", #"{"feed":"a","element":0}"#)
     let told = again.resume("v", from: revision, epoch: again.log.epoch)
     #expect(told.contains { $0.contains(#""resumed":false"#) }, "\(told)")
+  }
+
+  /// A start under other limits writes an image soon, so that watches resume across the next start under the same limits.
+  @Test func watchesOfReplacedRowsResumeAfterAnImage() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state")
+    try Self.storeLongElement(path)
+    var policy = ImagePolicy()
+    policy.idle = 3_600_000_000_000
+    let few = Self.limits { $0.maxViewSteps = 1000 }
+    let daemon = try DurableEngine(path, policy: policy, limits: few)
+    daemon.settle()
+    #expect(daemon.log.wantsImage)
+    #expect(daemon.writeImage())
+    let revision = try daemon.catalog.feed(named: "v").revision
+    let again = try DurableEngine(path, policy: policy, limits: few)
+    again.settle()
+    #expect(!again.log.wantsImage)
+    let told = again.resume("v", from: revision, epoch: again.log.epoch)
+    #expect(told.contains { $0.contains(#""resumed":true"#) }, "\(told)")
   }
 
   /// The steps of views that are limited together are those of the present limits, as they are after an image.

@@ -144,6 +144,23 @@ import Testing
   }
 
   @Test(
+    "a directory in the place of a file is named, with what to do",
+    arguments: ["log-spare", "log-reserve", "log-new", "log-000001", "feedd.sqlite"])
+  func directoriesInTheWay(name: String) throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("state")
+    let daemon = try DurableEngine(path)
+    daemon.ask("define", #"{"feed":"a","kind":"array"}"#)
+    daemon.stop()
+    _ = unlink("\(path)/\(name)")
+    expectEqual(mkdir("\(path)/\(name)", 0o700), 0)
+    let error = #expect(throws: StorageError.self) { try DurableEngine(path) }
+    expectEqual(error?.kind, .obstructed)
+    expectEqual(error?.description.contains("is a directory; move that directory away"), true, "\(error as Any)")
+    expectEqual(error?.description.contains(name), true, "\(error as Any)")
+  }
+
+  @Test(
     arguments: [
       "UPDATE element SET text = replace(text, '1', '2') "
         + "WHERE id = (SELECT max(id) FROM element WHERE instr(CAST(text AS TEXT), '1') > 0)",

@@ -40,6 +40,7 @@ final class DurableEngine {
     found = try log.recover(into: filler)
     engine.endReplay(limits)
     try log.start(limits)
+    if engine.catalog.hasReplacedRows { log.requestImage() }
     self.now = max(now, Instant(nanoseconds: found.newestMoment + 1))
     loop = Turn(engine, log: log, now: self.now)
     link.connect(Peer(uid: 1, gid: 1, pid: 1))

@@ -4,10 +4,11 @@ import json
 import os
 import signal
 import sqlite3
+import subprocess
 import time
 import unittest
 
-from group_processes import request, wait_for
+from group_processes import program, request, wait_for
 from group_testing import GroupTest
 
 
@@ -309,9 +310,10 @@ class Configurations(GroupTest):
     def reload_access_rules(self, daemon, path, seconds):
         """Gives the daemon other access rules while the log is away, and waits at most so long until they apply."""
         self.write_access_rules(path, os.getuid() + 1)
-        daemon.signal(signal.SIGHUP)
         line = f"{path}: replaced the access rules; the feeds wait for the log of the group"
-        wait_for(lambda: line in daemon.text(), seconds, "access rules")
+        before = daemon.text().count(line)
+        daemon.signal(signal.SIGHUP)
+        wait_for(lambda: daemon.text().count(line) > before, seconds, "access rules")
 
     def test_access_rules_hold_while_the_feeds_wait_for_the_log(self):
         path, = self.files("@.n < 1")
@@ -347,6 +349,40 @@ class Configurations(GroupTest):
         wait_for(lambda: a.call("describe", feed="d"), 20, "feed that waited")
         report = a.call("stats")["configuration"]
         self.assertEqual((report["defined"], report["access"]), (["d"], True))
+
+    def test_a_reload_answers_while_the_feeds_wait_for_the_log(self):
+        path, = self.files("@.n < 1")
+        daemon, a = self.start("a", "--config", path)
+        wait_for(lambda: a.call("describe", feed="c"), 10, "feed")
+        reads = a.call("stats")["configuration"]["reads"]
+        self.servers.processes[0].stop()
+        try:
+            self.write_access_rules(path, os.getuid() + 1)
+            found = subprocess.run([program("feedd"), "--reload", str(daemon.process.pid)], capture_output=True, text=True, timeout=50)
+            self.assertEqual((found.returncode, found.stdout), (1, ""))
+            self.assertEqual(
+                found.stderr,
+                "feedd: timed out after 10 s; the file takes effect as soon as the log stores its feeds: replaced the access rules; "
+                "the feeds wait for the log of the group\n")
+            self.assertEqual(a.call("stats")["configuration"]["status"], "storing")
+        finally:
+            self.servers.processes[0].resume()
+        wait_for(lambda: a.call("describe", feed="d"), 20, "feed that waited")
+        report = a.call("stats")["configuration"]
+        self.assertEqual((report["status"], report["reads"]), ("applied", reads + 1))
+
+    def test_a_start_keeps_the_feeds_of_the_group_if_the_file_does_not_fit_them(self):
+        _, a = self.start("a")
+        a.call("define", feed="c", kind="array")
+        path, = self.files("@.n < 1")
+        daemon, b = self.start("b", "--config", path)
+        report = b.call("stats")["configuration"]
+        self.assertEqual(report["status"], "refused")
+        self.assertIn("its kind is array", report["text"])
+        # The host defines no feed of the group.
+        with open(path, "w") as file:
+            json.dump({"feeds": [{"feed": "d", "kind": "array"}]}, file)
+        self.assertEqual(self.reload(daemon, b)["defined"], ["d"])
 
     def test_a_reload_that_is_refused_after_an_outage_says_that_it_replaced_access_rules(self):
         path, = self.files("@.n < 1")

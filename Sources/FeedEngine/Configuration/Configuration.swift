@@ -19,7 +19,7 @@ public struct Configuration: Sendable {
     }
   }
 
-  public private(set) var entries: [Entry]
+  public let entries: [Entry]
   /// The limits that the file sets, by name.
   public let limits: [String: Int]
   /// The access rules; nil if the file has none, so that every client may do everything.
@@ -38,13 +38,6 @@ public struct Configuration: Sendable {
     entries.count { entry in
       if case .managed = entry.definition.content { true } else { false }
     }
-  }
-
-  /// The same configuration without definitions of feeds.
-  public var withoutFeeds: Configuration {
-    var copy = self
-    copy.entries = []
-    return copy
   }
 
   /// Sorts the definitions so that each follows those whose feeds it shows, and otherwise keeps their order.

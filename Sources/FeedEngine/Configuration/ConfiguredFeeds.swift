@@ -236,12 +236,15 @@ public struct ConfigurationReport: Equatable, Sendable {
   public let restart: [String]
   /// Why no feed changed; nil if the file is in effect.
   public internal(set) var error: String?
+  /// Whether the feeds of the file wait for the log of the group. Then `changes` has only those of the access rules.
+  public let feedsWait: Bool
 
   public init(
     file: String?, time: String, changes: ConfigurationChanges = ConfigurationChanges(), restart: [String] = [],
-    error: String? = nil
+    error: String? = nil, feedsWait: Bool = false
   ) {
-    (self.file, self.time, self.changes, self.restart, self.error) = (file, time, changes, restart, error)
+    (self.file, self.time, self.changes, self.restart) = (file, time, changes, restart)
+    (self.error, self.feedsWait) = (error, feedsWait)
   }
 
   /// One line: the changes, and what needs a new start, or why nothing changed.
@@ -249,8 +252,11 @@ public struct ConfigurationReport: Equatable, Sendable {
     if let error {
       return "\(error); \(changes.access ? "only the access rules were replaced" : "nothing was changed")"
     }
+    let news =
+      feedsWait
+      ? "\(changes.access ? "\(changes.text); " : "")the feeds wait for the log of the group" : changes.text
     return restart.isEmpty
-      ? changes.text : "\(changes.text); takes effect when feedd is started again: \(restart.joined(separator: ", "))"
+      ? news : "\(news); takes effect when feedd is started again: \(restart.joined(separator: ", "))"
   }
 }
 
@@ -262,8 +268,8 @@ struct ConfigurationReports {
   /// The number of `$configure` requests that are submitted or in flight.
   private var waiting = 0
 
-  mutating func add(_ report: ConfigurationReport) {
-    reads += 1
+  mutating func add(_ report: ConfigurationReport, isOfLastReading: Bool) {
+    if !isOfLastReading { reads += 1 }
     last = report
   }
 
@@ -283,7 +289,7 @@ struct ConfigurationReports {
     guard let last else { return }
     out.append(",\"configuration\":{\"reads\":", integer: reads)
     out.append(",\"status\":")
-    out.append(last.error != nil ? "\"refused\"" : waiting > 0 ? "\"storing\"" : "\"applied\"")
+    out.append(last.error != nil ? "\"refused\"" : waiting > 0 || last.feedsWait ? "\"storing\"" : "\"applied\"")
     out.append(",\"time\":", quoted: last.time)
     if let file = last.file { out.append(",\"file\":", quoted: file) }
     out.append(",\"text\":", quoted: last.text)
@@ -304,5 +310,8 @@ struct ConfigurationReports {
 
 extension Engine {
   /// Records what reading the configuration did. Call it after ``configure(_:now:)``.
-  public func report(_ report: ConfigurationReport) { ownWork.reports.add(report) }
+  /// - Parameter isOfLastReading: whether this reading has a report already, which said that its feeds wait.
+  public func report(_ report: ConfigurationReport, isOfLastReading: Bool = false) {
+    ownWork.reports.add(report, isOfLastReading: isOfLastReading)
+  }
 }

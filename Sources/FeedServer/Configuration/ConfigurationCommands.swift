@@ -66,6 +66,10 @@ private struct RunningDaemon {
     let before = try statistics.configuration()
     try signal()
     let report = try statistics.configuration(after: before.reads)
+    if report.status == "storing" {
+      throw ReloadError(
+        "timed out after 10 s; the file takes effect as soon as the log stores its feeds: \(report.text)")
+    }
     guard report.status == "applied" else { throw ReloadError(report.text) }
     return "feedd (pid \(pid)) read \(report.file ?? "its databases; it has no configuration file"): \(report.text)"
   }
@@ -105,8 +109,10 @@ private final class DaemonStatistics {
     }
   }
 
-  /// The maximum time to wait for an answer, and for a configuration to take effect.
+  /// The maximum time to wait for an answer, and for a configuration to be read.
   private static let patience = Duration.seconds(60)
+  /// Nanoseconds to wait until the log stores what a configuration changes.
+  private static let storingPatience: UInt64 = 10_000_000_000
   /// Nanoseconds between two questions.
   private static let pause: UInt64 = 10_000_000
 
@@ -132,15 +138,17 @@ private final class DaemonStatistics {
     }
   }
 
-  /// Waits for the report of a later reading, until its changes are stored.
+  /// Waits for the report of a later reading, until its changes are stored, but not long for the log.
   func configuration(after reads: Int) throws -> Report {
+    let start = MonotonicClock.now
     let end = Self.deadline
     while MonotonicClock.now < end {
       let report = try configuration()
-      if report.reads > reads && report.status != "storing" { return report }
+      let mayWait = report.status == "storing" && MonotonicClock.now - start < Self.storingPatience
+      if report.reads > reads && !mayWait { return report }
       _ = try connection.wait(until: MonotonicClock.now + Self.pause)
     }
-    throw ReloadError("timed out after 60 s; see the log of the daemon")
+    throw ReloadError("timed out after 60 s: the daemon has not read the file yet; see its log")
   }
 }
 

@@ -43,7 +43,7 @@ extension Configuration {
     let limits = try Self.limits(file, text)
     let merged = Self.merge(limits, surroundings)
     let effective = surroundings.present.map(merged.lowered(to:)) ?? merged
-    let entries = try Self.entries(file, text, effective, surroundings.directory)
+    let entries = try Self.entries(file, text, effective.ofConfiguration, surroundings.directory)
     let access = try AccessRules(reading: file, text, surroundings.accounts)
     try self.init(
       entries: entries, limits: limits, access: access,

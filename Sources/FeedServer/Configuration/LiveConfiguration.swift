@@ -27,7 +27,7 @@ struct LiveConfiguration {
   private struct Announced {
     let configuration: Configuration
     let restart: [String]
-    /// When its access rules are applied without its feeds; nil if they were.
+    /// When its access rules are applied without its feeds; nil if they were, and a report says so.
     var accessDueAt: Instant?
     /// Whether that replaced the former ones.
     var hasReplacedAccess = false
@@ -38,24 +38,37 @@ struct LiveConfiguration {
   }
 
   /// Applies a configuration of the file at the start: definitions and access rules. Without one, tells the group so.
+  ///
+  /// Stored feeds that the definitions do not fit may be those of clients, who must not be able to prevent a start: then all feeds stay
+  /// as they are stored.
+  /// - Returns: why the feeds of the file are not in effect; nil if they are.
+  /// - Throws: if the file is refused, and no feed is stored.
   mutating func begin(
     _ configuration: Configuration?, _ engine: Engine, now: Instant
-  ) throws(ConfigurationFileError) {
+  ) throws(ConfigurationFileError) -> String? {
     guard let file, let configuration else {
       group?.announce([:])
-      return
+      return nil
     }
     groupAtStart = file.group(configuration)
-    var report: ConfigurationReport
-    if try isAccepted(configuration, file) {
-      report = try apply(configuration, file, engine, restart: [], now: now)
-    } else {
+    guard try isAccepted(configuration, file) else {
       announced = Announced(configuration: configuration, restart: [])
-      report = try apply(configuration.withoutFeeds, file, engine, restart: [], now: now)
-      log.write(.warning, "\(file.path): the feeds wait for the log of the group")
+      let changes = ConfigurationChanges(access: engine.useAccess(of: configuration))
+      return tell(
+        ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, feedsWait: true), engine
+      ).text
     }
-    engine.report(report)
-    log.write(.notice, "\(file.path): \(report.text)")
+    do throws(ConfigurationFileError) {
+      _ = tell(try apply(configuration, file, engine, restart: [], now: now), engine)
+      return nil
+    } catch {
+      if engine.catalog.feeds.isEmpty { throw error }
+      if group != nil { announceFeedsInUse(engine) }
+      let changes = ConfigurationChanges(access: engine.useAccess(of: configuration))
+      return tell(
+        ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, error: "\(error)"), engine
+      ).text
+    }
   }
 
   /// Reads the file again and applies it, or announces it. An invalid file changes nothing. Returns what was done; nil if there
@@ -94,17 +107,19 @@ struct LiveConfiguration {
       return nil
     }
     self.announced = nil
+    let isReported = announced.accessDueAt == nil
     do throws(ConfigurationFileError) {
       if case .refused(let reason) = outcome { throw .group(file.path, .configuration(reason)) }
       return tell(
         try apply(
           announced.configuration, file, engine, restart: announced.restart,
-          hasReplacedAccess: announced.hasReplacedAccess, now: now), engine)
+          hasReplacedAccess: announced.hasReplacedAccess, now: now), engine, isOfLastReading: isReported)
     } catch {
       announceFeedsInUse(engine)
       let changes = ConfigurationChanges(access: announced.hasReplacedAccess)
       return tell(
-        ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, error: "\(error)"), engine)
+        ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, error: "\(error)"), engine,
+        isOfLastReading: isReported)
     }
   }
 
@@ -126,8 +141,10 @@ struct LiveConfiguration {
     self.announced?.accessDueAt = nil
     let isOther = engine.useAccess(of: announced.configuration)
     self.announced?.hasReplacedAccess = isOther
-    log.write(
-      .warning, "\(file.path): \(isOther ? "replaced the access rules; " : "")the feeds wait for the log of the group")
+    _ = tell(
+      ConfigurationReport(
+        file: file.path, time: WallClock.text, changes: ConfigurationChanges(access: isOther),
+        restart: announced.restart, feedsWait: true), engine)
   }
 
   /// Tells the group which feeds a configuration defines, at the start. Returns false if the log has not got this yet.
@@ -162,10 +179,13 @@ struct LiveConfiguration {
     log.write(.warning, shortage ?? "maxConnections is \(grouped(allowed)) again")
   }
 
-  /// Tells clients and the log what reading the file again did.
-  private func tell(_ report: ConfigurationReport, _ engine: Engine) -> ConfigurationReport {
-    engine.report(report)
-    let level: LogLevel = report.error != nil ? .error : report.restart.isEmpty ? .notice : .warning
+  /// Tells clients and the log what reading the file did.
+  private func tell(
+    _ report: ConfigurationReport, _ engine: Engine, isOfLastReading: Bool = false
+  ) -> ConfigurationReport {
+    engine.report(report, isOfLastReading: isOfLastReading)
+    let isComplete = report.restart.isEmpty && !report.feedsWait
+    let level: LogLevel = report.error != nil ? .error : isComplete ? .notice : .warning
     let file = report.file ?? ""
     log.write(level, report.error == nil ? "\(file): \(report.text)" : report.text)
     return report

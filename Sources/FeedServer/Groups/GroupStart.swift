@@ -153,6 +153,11 @@ enum GroupStart {
       if !options.logServers.isEmpty { throw GroupError.configuration("--log is for groups; pass --group NAME too") }
       return nil
     }
+    if options.skippedBatch != nil || options.skipsDamaged {
+      throw GroupError.configuration(
+        "--skip-batch and --skip-damaged are for a log in the state directory; remove them, or \"group\" in the configuration"
+      )
+    }
     // Refused before anything is locked or created.
     _ = try settings(options, configuration?.group, member: "")
     guard options.durability != .memory, let path = options.stateDirectory ?? StatePath.standard(environment) else {

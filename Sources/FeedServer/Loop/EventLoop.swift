@@ -78,8 +78,10 @@ package struct EventLoop: ~Copyable {
   // MARK: Cycles
 
   /// Tells the service manager that the daemon listens.
-  mutating func reportReady(socket path: String) {
-    service.tell(.ready, .status("listening at \(path)"), .mainPID(ProcessIdentity.pid))
+  /// - Parameter news: why the feeds of the configuration are not in effect; nil if they are.
+  mutating func reportReady(socket path: String, _ news: String?) {
+    let status = "listening at \(path)\(news.map { "; \($0)" } ?? "")".inLine
+    service.tell(.ready, .status(status), .mainPID(ProcessIdentity.pid))
   }
 
   /// Runs until a signal requests the end and the connections are drained.
@@ -275,15 +277,18 @@ package struct EventLoop: ~Copyable {
   // MARK: Configuration
 
   /// Applies the configuration of the file at the start, and reads the databases that it names; nil for no file.
-  mutating func begin(_ configuration: Configuration?) throws(ConfigurationFileError) {
+  /// - Returns: why its feeds are not in effect; nil if they are.
+  mutating func begin(_ configuration: Configuration?) throws(ConfigurationFileError) -> String? {
+    let news: String?
     do throws(ConfigurationFileError) {
-      try self.configuration.begin(configuration, engine, now: time.now)
+      news = try self.configuration.begin(configuration, engine, now: time.now)
     } catch {
       // Otherwise the group would count this host as a member, whose feeds other hosts may not define differently.
       member?.close(within: 1_000_000_000)
       throw error
     }
     arrangeSources()
+    return news
   }
 
   /// Reads the configuration again if that was asked for. While a batch is executed in part this waits: a configuration is tried in a

@@ -3,6 +3,7 @@ import FeedJSON
 import FeedModel
 import FeedStorage
 import FeedSystem
+import Glibc
 
 /// The directory with the state of one daemon, locked against other daemons.
 ///
@@ -64,6 +65,8 @@ enum StateDirectoryError: Error, Equatable, CustomStringConvertible {
 
   var description: String {
     switch self {
+    case .system(let error, _) where error.code == EISDIR:
+      "\(error); move that directory away, which feedd did not create"
     case .system(let error, let path):
       "\(error); make \(path) a directory that this user may write, name another with --state, "
         + "or keep nothing with --durability memory"
@@ -193,6 +196,8 @@ extension Daemon {
         throw StateDirectoryError.withoutImage(failure ?? "there is no segment to continue it", path: storage.directory)
       }
     }
+    // Each start from the present image would give these rows another revision, and their watchers a snapshot.
+    if engine.catalog.hasReplacedRows { storage.requestImage() }
     if let news = storage.beginning.news { log.write(.warning, "\(storage.directory): \(news)") }
     let recovered = recovered(engine.catalog, elements: found.elements, batches: found.batches, since: start)
     log.write(.notice, "\(storage.directory): \(recovered)")

@@ -48,7 +48,7 @@ struct ImageSchedule {
   private var isUrgent = false
   /// Whether little space is free.
   private var isTight = false
-  /// Whether a batch waits for the room that an image gains.
+  /// Whether a batch waits for the room that an image gains, or an image was requested.
   private var isAwaited = false
   /// Whether no segment would continue an image. A start would miss that segment and refuse the state.
   private(set) var isHeld = false
@@ -71,6 +71,9 @@ struct ImageSchedule {
     self.imageBytes = imageBytes
     isUrgent = needsImage
   }
+
+  /// Lets an image begin as soon as there is log to cover, whatever its length.
+  mutating func request() { isAwaited = true }
 
   /// Begins no image before a batch is stored, because there is no segment that continues an image.
   mutating func hold() { isHeld = true }

@@ -103,8 +103,11 @@ public final class SystemDirectory: LogDirectory {
     let number = retryingInterrupts { clinux_open(path, access | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0) }
     guard number >= 0 else { throw .last("open", path) }
     let file = SystemFile(Descriptor(owning: number), path, in: self.path)
-    guard FileIdentity(of: number)?.isRegularFile == true else {
-      throw SystemError(code: EINVAL, operation: "open", path: path, advice: "it must be a regular file")
+    let identity = FileIdentity(of: number)
+    guard identity?.isRegularFile == true else {
+      throw SystemError(
+        code: identity?.isDirectory == true ? EISDIR : EINVAL, operation: "open", path: path,
+        advice: "it must be a regular file")
     }
     return file
   }

@@ -176,6 +176,32 @@ struct ConfigureTests {
     expectEqual(report?["defined"]?.text, #"["b"]"#)
   }
 
+  @Test("feeds that wait for the log of a group are not in effect, and are no other reading when they are")
+  func waitingFeeds() throws {
+    let harness = EngineHarness(isDurable: true)
+    let operators = harness.connect(uid: 0)
+    func report() -> Value? { harness.ask(operators, "stats").first?.json?["result"]?["configuration"] }
+    let access = ConfigurationChanges(access: true)
+    harness.engine.report(ConfigurationReport(file: "f", time: "t", changes: access, feedsWait: true))
+    expectEqual(report()?["status"]?.string, "storing")
+    expectEqual(report()?["text"]?.string, "replaced the access rules; the feeds wait for the log of the group")
+    harness.engine.report(ConfigurationReport(file: "f", time: "t", changes: access), isOfLastReading: true)
+    #expect(report()?["status"]?.string == "applied" && report()?["reads"]?.int == 1)
+  }
+
+  @Test("the ranges of character classes in filters are bounded for clients only", arguments: [false, true])
+  func ranges(isDurable: Bool) throws {
+    let harness = EngineHarness(isDurable: isDurable)
+    let classes = String(repeating: #"\\\\p{L}"#, count: 200)
+    let bins = #""bins": [{"name": "b", "filter": "match(@.a, '[\#(classes)]')"}]"#
+    try expectEqual(harness.configure(#"{"feeds": [{"feed": "c", \#(bins)}]}"#).defined, ["c"])
+    let client = harness.connect()
+    let described = harness.ask(client, "describe", #"{"feed":"c"}"#).first?.json?["result"]
+    expectEqual(described?["bins"]?.items.count, 1)
+    let refused = harness.ask(client, "define", #"{"feed":"d","kind":"collection",\#(bins)}"#).first?.json
+    expectEqual(refused?.errorCode, -32004)
+  }
+
   @Test("of a configuration that could not be stored, the feeds that have its definitions are in use")
   func feedsInUse() throws {
     let harness = EngineHarness(isDurable: true)

@@ -58,6 +58,30 @@ struct ConfigurationFileTests {
     }
   }
 
+  @Test("a start keeps the stored feeds if those of the file do not fit them, and applies the access rules")
+  func clientsCannotPreventAStart() throws {
+    let set = try ConfiguredDaemon(
+      #"{"feeds": [{"feed": "inbox", "bins": [{"name": "rest"}]}], "access": [{"allow": "read"}]}"#, isKept: true)
+    for definition in [
+      #"{"feed":"inbox","kind":"collection","bins":[{"name":"extra"},{"name":"rest"}],"replace":true}"#,
+      #"{"feed":"mine","kind":"composed","children":["inbox/extra"]}"#,
+    ] { #expect(try set.ask("define", definition).has("result")) }
+    try set.restart(signal: SIGKILL)
+    func report() throws -> JSONValue { try set.ask("stats", "{}")["result"]["configuration"] }
+    let refused = try report()
+    #expect(refused["status"].string == "refused" && refused["access"].bool == true)
+    expectEqual(
+      refused["text"].string,
+      set.directory.file("feedd.json")
+        + #":1:12: feeds[0]: "mine" shows it; remove it there or undefine that feed first; "#
+        + "only the access rules were replaced")
+    try expectEqual(set.ask("describe", #"{"feed":"inbox"}"#)["result"]["bins"].elements.count, 2)
+    #expect(try set.ask("undefine", #"{"feed":"mine"}"#).has("result"))
+    try set.reload(#"{"feeds": [{"feed": "inbox", "bins": [{"name": "rest"}]}], "access": [{"allow": "read"}]}"#)
+    try expectEqual(set.ask("describe", #"{"feed":"inbox"}"#)["result"]["bins"].elements.count, 1)
+    try expectEqual(report()["redefined"].text, #"["inbox"]"#)
+  }
+
   @Test("names that control a terminal are replaced in the messages of feedd")
   func hostileNames() throws {
     let directory = try TemporaryDirectory()
