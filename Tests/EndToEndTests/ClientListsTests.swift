@@ -68,7 +68,7 @@ struct ClientListsTests {
     try expectEqual(client.run("define", "days", "--section", "$.day").code, 0)
     try expectEqual(client.run("push", "days", "{\"id\":1,\"day\":\"mon\"}").code, 0)
     let tree = try client.run("feeds", "--tree").output
-    #expect(tree.hasPrefix("days  collection  1\ntabs  segmented  1\n"), "\(tree)")
+    expect(tree.hasPrefix("days  collection  1\ntabs  segmented  1\n"), "\(tree)")
     try expectEqual(client.run("activate", "tabs", "none").code, 0)
     try expectEqual(elements(client, "tabs"), [])
     try expectEqual(client.run("activate", "tabs", "nobody").code, 1)

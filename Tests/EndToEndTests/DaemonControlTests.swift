@@ -19,9 +19,9 @@ import Testing
     try expectEqual(client.run("ping").code, 0)
     try daemon.stop()
     let lines = daemon.log.split(separator: "\n")
-    #expect(lines.contains { $0.contains("changed the log level from warning to debug") })
+    expect(lines.contains { $0.contains("changed the log level from warning to debug") })
     expectEqual(lines.count { $0.contains("feedclient/ping") && $0.contains(" closed after ") }, 1)
-    #expect(lines.contains { $0.contains(" opened") })
+    expect(lines.contains { $0.contains(" opened") })
   }
 
   @Test("metrics are written to a file that every user can read") func metricsFile() throws {
@@ -36,11 +36,11 @@ import Testing
     let printed = try client.run("stats", "--prometheus").output
     func names(_ text: String) -> [Substring] { text.split(separator: "\n").filter { $0.hasPrefix("# TYPE feedd_") } }
     expectEqual(names(text), names(printed))
-    #expect(names(text).contains("# TYPE feedd_memory_bytes gauge"))
-    #expect(text.hasPrefix("# HELP feedd_revision "))
+    expect(names(text).contains("# TYPE feedd_memory_bytes gauge"))
+    expect(text.hasPrefix("# HELP feedd_revision "))
     let attributes = try FileManager.default.attributesOfItem(atPath: path)
-    #expect(attributes[.posixPermissions] as? Int == 0o644)
-    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).allSatisfy { !$0.hasSuffix(".new") })
+    expect(attributes[.posixPermissions] as? Int == 0o644)
+    try expect(FileManager.default.contentsOfDirectory(atPath: directory.path).allSatisfy { !$0.hasSuffix(".new") })
     try daemon.stop()
   }
 

@@ -89,6 +89,6 @@ struct FeedSequenceTests {
     let daemon = try DaemonProcess()
     var updates = Feed("absent", socket: daemon.socketPath, waits: false).makeAsyncIterator()
     await #expect(throws: ClientError.self) { try await updates.next() }
-    #expect(try await updates.next() == nil)
+    try expect(await updates.next() == nil)
   }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import EngineTesting
@@ -28,7 +29,7 @@ import Testing
       harness.supply(one, Self.pings(64))
       harness.turnOnce()
       if harness.halfFrame(of: one) == 0 { harness.turnOnce() }
-      #expect(harness.take(one).count == 1)
+      expectEqual(harness.take(one).count, 1)
       for client in many { _ = harness.take(client) }
     }
   }
@@ -41,7 +42,7 @@ import Testing
       for (place, client) in many.enumerated() where !harness.take(client).isEmpty { turns[place] += 1 }
     }
     // A turn takes the input of two or three connections.
-    #expect(turns.allSatisfy { (2...5).contains($0) }, "\(turns)")
+    expect(turns.allSatisfy { (2...5).contains($0) }, "\(turns)")
   }
 
   /// The whole turn is used for a connection whose frames are long: the rest of a frame is not read by a turn of its own.
@@ -55,8 +56,8 @@ import Testing
       harness.turnOnce()
       answers.append(harness.take(client).count)
     }
-    #expect(answers.count <= 10, "\(answers)")
-    #expect(answers.allSatisfy { $0 <= Intake.turnCapacity / frame.count }, "\(answers)")
+    expect(answers.count <= 10, "\(answers)")
+    expect(answers.allSatisfy { $0 <= Intake.turnCapacity / frame.count }, "\(answers)")
   }
 
   @Test func inputOfAClosedConnectionIsForgotten() {
@@ -64,9 +65,9 @@ import Testing
     harness.turnOnce()
     for client in many { harness.drop(client) }
     harness.turn()
-    #expect(harness.engine.sessions.count == 1)
+    expectEqual(harness.engine.sessions.count, 1)
     harness.deliver(one, Self.pings(64))
-    #expect(harness.take(one).count == 1)
+    expectEqual(harness.take(one).count, 1)
   }
 
   /// Whole frames that could not be taken, and a frame of which the rest follows, are taken when it is their turn.
@@ -89,7 +90,7 @@ import Testing
     harness.turn()
     for (place, client) in clients.enumerated() {
       let ids = (answers[place] + harness.take(client)).map { Value($0)?["id"]?.int ?? -1 }
-      #expect(ids == Array(0..<1000), "connection \(place)")
+      expectEqual(ids, Array(0..<1000), "connection \(place)")
     }
   }
 }

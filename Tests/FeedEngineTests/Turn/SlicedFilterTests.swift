@@ -35,11 +35,11 @@ extension SlicedRequestTests {
     let params = request.params.replacing("ELEMENT", with: element(1)).replacing("FILTER", with: filter)
     harness.supply(client, Self.request(request.method, params))
     let turns = Self.turns(harness, until: client) { _ in }
-    #expect(turns > 5)
-    #expect(Self.value(harness.take(client))?["result"] != nil)
+    expect(turns > 5)
+    expect(Self.value(harness.take(client))?["result"] != nil)
     // Short elements are judged at once.
     harness.supply(client, Self.request("update", #"{"feed":"slow","element":{"id":2,"a":[1]}}"#))
-    #expect(Self.turns(harness, until: client) { _ in } <= 2)
+    expect(Self.turns(harness, until: client) { _ in } <= 2)
   }
 
   /// A view that nobody watches runs its filter when a feed above counts its rows, and stops for others, who may ask for the same.
@@ -70,7 +70,7 @@ extension SlicedRequestTests {
           harness.supply(reader, Self.request("describe", #"{"feed":"p"}"#))
         }
         harness.turn()
-        #expect(Self.value(harness.take(client))?["result"] != nil)
+        expect(Self.value(harness.take(client))?["result"] != nil)
       }
       return ["v", "p", "w"].flatMap { harness.ask(client, "snapshot", #"{"feed":"\#($0)"}"#) }
     }
@@ -90,7 +90,7 @@ extension SlicedRequestTests {
       harness.turnOnce()
       turns += 1
       let more = harness.take(client)
-      #expect(more.count <= 16)
+      expect(more.count <= 16)
       answers += more
     }
     expectEqual(answers.map { Value($0)?["id"]?.int ?? -1 }, Array(0..<100))
@@ -121,7 +121,7 @@ extension SlicedRequestTests {
       harness.supply(other, Self.request("ping"))
       pings += harness.take(other).count
     }
-    #expect(turns > 5 && pings > 3)
+    expect(turns > 5 && pings > 3)
     harness.turn()
     expectEqual(harness.take(watcher).count, 60)
   }
@@ -139,7 +139,7 @@ extension SlicedRequestTests {
     }
     harness.supply(client, Self.request("transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#))
     // A turn continues the work twice, and a slice judges about four elements.
-    #expect(Self.turns(harness, until: client) { _ in } > 8)
+    expect(Self.turns(harness, until: client) { _ in } > 8)
     harness.turn()
     expectEqual(Self.value(harness.take(client))?["result"]?["results"]?.items.count, 100)
   }
@@ -160,7 +160,7 @@ extension SlicedRequestTests {
       harness.supply(other, Self.request("get", #"{"feed":"c","id":7}"#))
       reads += harness.take(other).count
     }
-    #expect(turns > 6 && reads > 2)
+    expect(turns > 6 && reads > 2)
     harness.turn()
     _ = (harness.take(writer), harness.take(other))
     let found = Self.value(harness.ask(other, "get", #"{"feed":"c","id":5}"#))?["result"]?["element"]
@@ -187,12 +187,12 @@ extension SlicedRequestTests {
         harness.supply(other, Self.request("ping"))
         pings += harness.take(other).count
       }
-      #expect(turns > 6 && pings > 4, "\(method)")
+      expect(turns > 6 && pings > 4, "\(method)")
       harness.turn()
       _ = (harness.take(writer), harness.take(other))
     }
     let found = Self.value(harness.ask(other, "get", #"{"feed":"c","id":5}"#))?["result"]?["element"]
-    #expect(found?["n"]?.int == 1 && found?["v"]?.items.count == 80_000)
+    expect(found?["n"]?.int == 1 && found?["v"]?.items.count == 80_000)
     let rows = Self.value(harness.ask(other, "range", #"{"feed":"a","from":0,"count":80000}"#))?["result"]?["elements"]
     expectEqual(rows?.items.map(\.int), (0..<80_000).reversed().map { $0 })
   }
@@ -209,6 +209,6 @@ extension SlicedRequestTests {
     }
     harness.supply(client, Self.request("transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#))
     let turns = Self.turns(harness, until: client) { _ in }
-    #expect(turns > 40)
+    expect(turns > 40)
   }
 }

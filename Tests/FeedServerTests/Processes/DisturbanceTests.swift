@@ -20,9 +20,9 @@ struct DisturbanceTests {
     bad = []
     try good.ping(1000)
     try expectEqual(daemon.stop(), 0, "seed \(seed)")
-    let found = try #require(daemon.log.firstMatch(of: /(\d+) turns of the loop/))
-    let turns = try #require(Int(found.1))
-    #expect(turns < 2000, "seed \(seed)")
+    let found = try require(daemon.log.firstMatch(of: /(\d+) turns of the loop/))
+    let turns = try require(Int(found.1))
+    expect(turns < 2000, "seed \(seed)")
   }
 
   /// Does something wrong; returns whether the client stays connected. The daemon may have closed the connection before.

@@ -44,7 +44,7 @@ import Testing
   }
 
   private static func fill(_ harness: EngineHarness, _ client: ConnectionID) {
-    for definition in definitions { #expect(harness.ask(client, "define", definition).first?.json?["result"] != nil) }
+    for definition in definitions { expect(harness.ask(client, "define", definition).first?.json?["result"] != nil) }
     for feed in ["a", "c", "k"] { harness.deliver(client, update(feed, 0)) }
     _ = harness.take(client)
   }
@@ -94,9 +94,9 @@ import Testing
     expectEqual(received[0].map(\.count), received[1].map(\.count))
     for (place, (direct, sliced)) in zip(received[0], received[1]).enumerated() {
       let isSame = direct == sliced
-      #expect(isSame, "watcher \(place)")
+      expect(isSame, "watcher \(place)")
     }
-    #expect(received[0].allSatisfy { !$0.isEmpty })
+    expect(received[0].allSatisfy { !$0.isEmpty })
   }
 
   /// Requests are executed while a delta is made. It shows the state at its revision, and the next one the later changes.
@@ -123,13 +123,13 @@ import Testing
       changes += 1
     }
     harness.turn()
-    #expect(changes > 0 && changes < 1000)
+    expect(changes > 0 && changes < 1000)
     let frames = harness.take(watcher)
     let isSame = frames.first == expected
-    #expect(isSame, "\(name)")
+    expect(isSame, "\(name)")
     let revisions = frames.compactMap { Value($0)?["params"] }
       .map { (from: $0["from"]?.int, to: $0["revision"]?.int) }
-    for (delta, next) in zip(revisions, revisions.dropFirst()) { #expect(next.from == nil || delta.to == next.from) }
+    for (delta, next) in zip(revisions, revisions.dropFirst()) { expect(next.from == nil || delta.to == next.from) }
     let feed = try? harness.engine.catalog.feed(named: name)
     expectEqual(revisions.last?.to, feed.map { Int($0.revision) })
   }
@@ -147,7 +147,7 @@ import Testing
     harness.turn()
     let last = harness.take(watcher).last.flatMap { Value($0) }
     expectEqual(last?["params"]?["ended"]?.bool, true)
-    #expect(!harness.hasWork)
+    expect(!harness.hasWork)
   }
 
   @Test func watchesShareADeltaAndMayEndMeanwhile() {
@@ -190,7 +190,7 @@ import Testing
     harness.turnOnce()
     expectEqual(harness.take(one).count, 2)
     let served = many.count { harness.take($0).count == 2 }
-    #expect(served < 10)
+    expect(served < 10)
     harness.turn()
     expectEqual(many.count { harness.take($0).count == 1 }, 100 - served)
   }
@@ -215,8 +215,8 @@ import Testing
     harness.turnOnce()
     expectEqual(reached(), [true, false, false, false, false, feed == "c"])
     harness.turn()
-    #expect(reached().allSatisfy { $0 })
-    #expect(!harness.hasWork)
+    expect(reached().allSatisfy { $0 })
+    expect(!harness.hasWork)
   }
 
   @Test func deltaThatDoesNotFitAFrameIsASnapshot() {
@@ -232,7 +232,7 @@ import Testing
     }
     harness.deliver(watcher, Self.watch("c", since: revision))
     let messages = Self.messages(harness, watcher)
-    #expect(messages.count > 2 && messages.dropFirst().allSatisfy { $0.hasPrefix("\"snapshot\"") })
+    expect(messages.count > 2 && messages.dropFirst().allSatisfy { $0.hasPrefix("\"snapshot\"") })
   }
 
   /// What was begun is finished with the daemon.
@@ -244,6 +244,6 @@ import Testing
     harness.deliver(writer, Self.update("c", 1))
     harness.supply(watcher, Self.watch("c", since: revision))
     harness.turnOnce()
-    #expect(harness.engine.watches.catchUps.hasWork)
+    expect(harness.engine.watches.catchUps.hasWork)
   }
 }
