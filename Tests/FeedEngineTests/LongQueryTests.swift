@@ -14,7 +14,7 @@ import Testing
 
   private static func query(_ path: String, places: Bool = false, id: Int = 1) -> [UInt8] {
     let params = #"{"feed":"list","path":"\#(path)","places":\#(places)}"#
-    return EngineHarness.frame(#"{"jsonrpc":"2.0","id":\#(id),"method":"query","params":\#(params)}"#)
+    return EngineHarness.request("query", params, id: id)
   }
 
   /// Fills a list with `count` elements of about 100 bytes.
@@ -63,7 +63,7 @@ import Testing
     harness.supply(client, Self.query(path))
     var pings = 0
     let turns = Self.turns(harness, until: client) { turn in
-      harness.supply(other, EngineHarness.frame(#"{"jsonrpc":"2.0","id":\#(turn),"method":"ping"}"#))
+      harness.supply(other, "ping", id: turn)
       pings += harness.take(other).count
     }
     expect(turns > 5 && pings >= turns - 3)

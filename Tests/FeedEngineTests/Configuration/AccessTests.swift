@@ -261,16 +261,14 @@ struct AccessTests {
       #"{"method":"update","params":{"feed":"c","elements":\#(SlicedRequestTests.elements(0..<60, 1))}}"#,
       #"{"method":"removeChild","params":{"feed":"home","child":"none"}}"#,
     ].joined(separator: ",")
-    harness.supply(owner, SlicedRequestTests.request("transaction", #"{"ops":[\#(operations)]}"#))
+    harness.supply(owner, "transaction", #"{"ops":[\#(operations)]}"#)
     var exclusiveTurns = 0
     _ = SlicedRequestTests.turns(harness, until: owner) { _ in
       guard harness.isExclusive else { return }
       exclusiveTurns += 1
       guard exclusiveTurns == 5 else { return }
-      harness.supply(reader, SlicedRequestTests.request("get", #"{"feed":"home","at":[0,0]}"#))
-      harness.supply(
-        reader,
-        SlicedRequestTests.request("put", #"{"feed":"own","element":1,"if":{"feed":"home","revision":99}}"#, id: 2))
+      harness.supply(reader, "get", #"{"feed":"home","at":[0,0]}"#)
+      harness.supply(reader, "put", #"{"feed":"own","element":1,"if":{"feed":"home","revision":99}}"#, id: 2)
     }
     harness.turn()
     expect(exclusiveTurns > 5)
@@ -292,7 +290,7 @@ struct AccessTests {
       #"{"method":"update","params":{"feed":"c","elements":\#(SlicedRequestTests.elements(0..<60, 1))}}"#,
       #"{"method":"removeChild","params":{"feed":"home","child":"none"}}"#,
     ].joined(separator: ",")
-    harness.supply(owner, SlicedRequestTests.request("transaction", #"{"ops":[\#(operations)]}"#))
+    harness.supply(owner, "transaction", #"{"ops":[\#(operations)]}"#)
     let text = String(repeating: "x", count: 300 << 10)
     var (exclusiveTurns, turnsWithText) = (0, 0)
     _ = SlicedRequestTests.turns(harness, until: owner) { _ in
@@ -300,9 +298,7 @@ struct AccessTests {
       exclusiveTurns += 1
       if harness.engine.hasLongTextToScan { turnsWithText += 1 }
       guard exclusiveTurns == 5 else { return }
-      harness.supply(
-        reader,
-        SlicedRequestTests.request("put", #"{"feed":"own","element":"\#(text)","if":{"feed":"home","revision":99}}"#))
+      harness.supply(reader, "put", #"{"feed":"own","element":"\#(text)","if":{"feed":"home","revision":99}}"#)
     }
     harness.turn()
     expect(turnsWithText > 2)

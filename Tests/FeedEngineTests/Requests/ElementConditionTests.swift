@@ -205,8 +205,7 @@ struct ElementConditionTests {
     _ = harness.ask(clients[0], "update", #"{"feed":"c","element":{"id":1}}"#)
     for (owner, client) in clients.enumerated() {
       let params = #"{"feed":"c","id":1,"patch":{"owner":\#(owner)},"where":"!@.owner"}"#
-      harness.supply(
-        client, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"patch","params":\#(params)}"#))
+      harness.supply(client, "patch", params)
     }
     harness.turn()
     let codes = clients.map { Value(harness.take($0).last ?? "")?.errorCode }

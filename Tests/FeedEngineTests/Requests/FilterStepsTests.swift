@@ -41,8 +41,7 @@ import Testing
     let before = digest(harness, client, "all")
     let refused = update(harness, client, "all", element)
     expect(refused.json?.errorCode == -32007 && refused.json?.errorData?["limit"]?.string == "maxQuerySteps")
-    let several = harness.ask(
-      client, "update", #"{"feed":"all","elements":[{"id":2,"v":["x1"]},\#(element)]}"#)
+    let several = harness.ask(client, "update", #"{"feed":"all","elements":[{"id":2,"v":["x1"]},\#(element)]}"#)
     expectEqual(several.first?.json?.errorCode, -32007)
     expectEqual(digest(harness, client, "all"), before)
     // Redefining a collection with so many bins is refused too.

@@ -88,8 +88,7 @@ import Testing
     let elements = (0..<6000).map { #"{"id":\#($0),"t":"\#(filler)"}"# }.joined(separator: ",")
     _ = harness.ask(observer, "insert", #"{"feed":"a","elements":[\#(elements)]}"#)
     let client = harness.connect(uid: 7)
-    harness.supply(
-      client, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"query","params":{"feed":"a","path":"$..id"}}"#))
+    harness.supply(client, "query", #"{"feed":"a","path":"$..id"}"#)
     harness.turnOnce()
     expect(harness.engine.sessions.quotas.bytes(of: 7) > 100_000)
     harness.hangUp(client)

@@ -118,7 +118,7 @@ import Testing
     harness.supply(
       client,
       EngineHarness.frame(#"{"jsonrpc":"2.0","method":"snapshot","params":{"feed":"all"}}"#)
-        + EngineHarness.frame(#"{"jsonrpc":"2.0","id":2,"method":"range","params":{"feed":"a","count":0}}"#))
+        + EngineHarness.request("range", #"{"feed":"a","count":0}"#, id: 2))
     harness.turn()
     expectEqual(harness.take(client), [#"{"jsonrpc":"2.0","id":2,"result":{"revision":10,"elements":[],"types":[]}}"#])
   }
@@ -160,9 +160,7 @@ import Testing
     for _ in 0..<count { _ = harness.ask(client, "insert", #"{"feed":"a","element":\#(element)}"#) }
     for feed in ["a", "v", "s"] {
       for method in ["range", "snapshot"] {
-        harness.supply(
-          client,
-          EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":{"feed":"\#(feed)"}}"#))
+        harness.supply(client, method, #"{"feed":"\#(feed)"}"#)
         harness.turnOnce()
         expectEqual(harness.engine.sessions[client]?.line.isAnswering, isInParts, "\(method) \(feed)")
         harness.turn()
@@ -242,7 +240,7 @@ import Testing
   }
 
   private static func request(_ id: Int, _ method: String, _ params: String = #"{"feed":"list"}"#) -> [UInt8] {
-    EngineHarness.frame(#"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(params)}"#)
+    EngineHarness.request(method, params, id: id)
   }
 
   @Test func othersAreAnsweredMeanwhile() {

@@ -25,7 +25,7 @@ import Testing
   }
 
   private func request(_ id: Int, _ method: String, _ params: String = #"{"feed":"c"}"#) -> [UInt8] {
-    EngineHarness.frame(#"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(params)}"#)
+    EngineHarness.request(method, params, id: id)
   }
 
   private func ids(_ frames: [String]) -> [Int] { frames.compactMap { Value($0)?["id"]?.int } }

@@ -30,14 +30,14 @@ import Testing
   func request(isDurable: Bool) {
     let (harness, client, other) = harness(isDurable: isDurable)
     harness.supply(client, EngineHarness.frame(insert(1, Self.numbers(150_000))))
-    harness.supply(client, EngineHarness.frame(#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#))
+    harness.supply(client, "ping", id: 2)
     var turns = 0
     while harness.engine.sessions.longTexts.isEmpty && turns < 100 {
       harness.turnOnce()
       turns += 1
     }
     expect(!harness.engine.sessions.longTexts.isEmpty, "the text is scanned in part")
-    harness.supply(other, EngineHarness.frame(#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#))
+    harness.supply(other, "ping", id: 9)
     harness.turnOnce()
     expectEqual(harness.take(other).count, 1)
     harness.turn()

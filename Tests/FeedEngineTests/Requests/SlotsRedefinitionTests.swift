@@ -56,9 +56,7 @@ import Testing
       _ = ask("insert", #"{"feed":"b","elements":[\#((0..<20).map(String.init).joined(separator: ","))]}"#)
     }
     func define(_ members: String) -> Value? {
-      ask(
-        "define",
-        #"{"feed":"s","kind":"slots","contents":{"A":"a","B":"b"},"replace":true,\#(members)}"#)
+      ask("define", #"{"feed":"s","kind":"slots","contents":{"A":"a","B":"b"},"replace":true,\#(members)}"#)
     }
     _ = define(#""pattern":["A"]"#)
     _ = ask("define", #"{"feed":"v","kind":"view","of":"s","sort":[{"by":"$.n"}]}"#)

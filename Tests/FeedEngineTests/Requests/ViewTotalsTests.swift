@@ -173,8 +173,7 @@ import Testing
     expectEqual(view(daemon, daemon.ann, "w", of: "c/x", sort), nil)
     expectEqual(viewRows(daemon), [4, 0, 4])
     let revision = daemon.harness.engine.catalog.revision
-    expectEqual(
-      ask("define", bins("c", [#"{"name":"x"}"#, #"{"name":"y"}"#, #"{"name":"z"}"#])), "maxTotalViewRows")
+    expectEqual(ask("define", bins("c", [#"{"name":"x"}"#, #"{"name":"y"}"#, #"{"name":"z"}"#])), "maxTotalViewRows")
     expectEqual(viewRows(daemon), [4, 0, 4])
     expectEqual(daemon.harness.engine.catalog.revision, revision)
     expectEqual(ask("define", bins("c", [#"{"name":"y"}"#, #"{"name":"x"}"#])), nil)
@@ -253,8 +252,7 @@ import Testing
       return daemon
     }
     let daemon = run(100)
-    expectEqual(
-      daemon.limit(daemon.ann, "transaction", #"{"ops":[\#(ops.joined(separator: ","))]}"#), nil)
+    expectEqual(daemon.limit(daemon.ann, "transaction", #"{"ops":[\#(ops.joined(separator: ","))]}"#), nil)
     for (rules, rows) in [(2, 8), (ExecutionRules.current, 0)] {
       let again = TotalsDaemon(isDurable: true) { $0.maxTotalViewRows = 6 }
       for batch in daemon.harness.stored { try? again.harness.engine.replay(batch, rules: rules) }

@@ -11,10 +11,6 @@ import Testing
 @Suite struct BatchWorkTests {
   private let harness = EngineHarness(isDurable: true)
 
-  private static func request(_ method: String, _ params: String, id: Int) -> [UInt8] {
-    EngineHarness.frame(#"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(params)}"#)
-  }
-
   /// Defines `c` with 20,000 elements, and an array `mine`.
   private func fill() {
     let client = harness.connect()
@@ -37,9 +33,9 @@ import Testing
     fill()
     let (many, one) = (harness.connect(uid: 1), harness.connect(uid: 2))
     harness.log?.isHeld = true
-    harness.supply(many, (0..<200).flatMap { Self.request(method, params, id: $0) })
+    harness.supply(many, (0..<200).flatMap { EngineHarness.request(method, params, id: $0) })
     harness.turn()
-    harness.supply(one, Self.request("insert", #"{"feed":"mine","element":1}"#, id: 0))
+    harness.supply(one, "insert", #"{"feed":"mine","element":1}"#, id: 0)
     harness.turn()
     // The batch in flight, and the next one.
     var answered = 0
@@ -62,7 +58,7 @@ import Testing
     let client = harness.connect()
     harness.log?.isHeld = true
     harness.supply(
-      client, (0..<400).flatMap { Self.request("update", #"{"feed":"c","element":{"id":\#($0)}}"#, id: $0) })
+      client, (0..<400).flatMap { EngineHarness.request("update", #"{"feed":"c","element":{"id":\#($0)}}"#, id: $0) })
     harness.turn()
     harness.log?.store()
     harness.turn()

@@ -22,7 +22,7 @@ import Testing
       var (method, params) = ("update", #"{"feed":"c","element":\#(element(number, step))}"#)
       if step % 11 == 7 { (method, params) = ("delete", #"{"feed":"c","id":\#(id(number))}"#) }
       if step % 97 == 50 { (method, params) = ("get", #"{"feed":"d","at":[0,0]}"#) }
-      bytes += EngineHarness.frame(#"{"jsonrpc":"2.0","id":\#(step),"method":"\#(method)","params":\#(params)}"#)
+      bytes += EngineHarness.request(method, params, id: step)
     }
     return bytes
   }

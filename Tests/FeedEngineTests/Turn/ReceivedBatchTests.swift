@@ -43,8 +43,7 @@ import Testing
     let there = EngineHarness(isDurable: true)
     let writer = there.connect()
     for (method, params) in Self.requests { _ = there.ask(writer, method, params) }
-    let here = EngineHarness(
-      isDurable: true, slices: isSliced ? SlicedWork("slices", slice: 0, isEager: true) : nil)
+    let here = EngineHarness(isDurable: true, slices: isSliced ? SlicedWork("slices", slice: 0, isEager: true) : nil)
     let reader = here.connect()
     var turns = 0
     for batch in there.log!.stored {
@@ -70,7 +69,7 @@ import Testing
     here.log!.receive(there.log!.stored[0])
     here.turn()
     here.log!.isHeld = true
-    here.deliver(client, SlicedRequestTests.request("insert", #"{"feed":"list","elements":["first"]}"#, id: 1))
+    here.deliver(client, "insert", #"{"feed":"list","elements":["first"]}"#, id: 1)
     here.log!.receive(there.log!.stored[1])
     here.log!.store()
     here.turn()

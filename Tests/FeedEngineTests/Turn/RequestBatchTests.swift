@@ -111,7 +111,7 @@ import Testing
 
   @Test("a frame is taken without a copy", arguments: [true, false])
   func takenFrames(isLogged: Bool) throws {
-    let frame = EngineHarness.frame(#"{"jsonrpc":"2.0","id":7,"method":"update","params":{"feed":"c","element":{}}}"#)
+    let frame = EngineHarness.request("update", #"{"feed":"c","element":{}}"#, id: 7)
     var input = InputBuffer()
     defer { input.removeAll() }
     (frame + [1, 2, 3, 4, 5]).withUnsafeBytes { input.replace($0) }
@@ -142,10 +142,9 @@ import Testing
   func longRequests(isDurable: Bool) {
     func update(_ id: Int, _ count: Int) -> [UInt8] {
       let element = #"{"id":\#(id),"text":"\#(String(repeating: "x", count: count))"}"#
-      return EngineHarness.frame(
-        #"{"jsonrpc":"2.0","id":\#(id),"method":"update","params":{"feed":"c","element":\#(element)}}"#)
+      return EngineHarness.request("update", #"{"feed":"c","element":\#(element)}"#, id: id)
     }
-    let ping = EngineHarness.frame(#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#)
+    let ping = EngineHarness.request("ping", id: 2)
     let (first, short, last) = (update(1, 300_000), update(3, 10), update(4, 270_000))
     let input = first + ping + short + last
     let end = first.count

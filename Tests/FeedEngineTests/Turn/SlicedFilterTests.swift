@@ -33,12 +33,12 @@ extension SlicedRequestTests {
     _ = harness.ask(client, "update", #"{"feed":"slow","element":\#(element(0))}"#)
     for id in 0..<8 { _ = harness.ask(client, "update", #"{"feed":"plain","element":\#(element(id))}"#) }
     let params = request.params.replacing("ELEMENT", with: element(1)).replacing("FILTER", with: filter)
-    harness.supply(client, Self.request(request.method, params))
+    harness.supply(client, request.method, params)
     let turns = Self.turns(harness, until: client) { _ in }
     expect(turns > 5)
     expect(Self.value(harness.take(client))?["result"] != nil)
     // Short elements are judged at once.
-    harness.supply(client, Self.request("update", #"{"feed":"slow","element":{"id":2,"a":[1]}}"#))
+    harness.supply(client, "update", #"{"feed":"slow","element":{"id":2,"a":[1]}}"#)
     expect(Self.turns(harness, until: client) { _ in } <= 2)
   }
 
@@ -65,9 +65,9 @@ extension SlicedRequestTests {
           #"{"method":"define","params":\#(view("v", of: "a", 3 + round))}"#,
           #"{"method":"define","params":\#(view("w", of: "p", 4 + round))}"#,
         ]
-        harness.supply(client, Self.request("transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#))
+        harness.supply(client, "transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#)
         _ = Self.turns(harness, until: client) { _ in
-          harness.supply(reader, Self.request("describe", #"{"feed":"p"}"#))
+          harness.supply(reader, "describe", #"{"feed":"p"}"#)
         }
         harness.turn()
         expect(Self.value(harness.take(client))?["result"] != nil)
@@ -83,7 +83,8 @@ extension SlicedRequestTests {
     let client = harness.connect()
     _ = harness.ask(client, "define", #"{"feed":"a","kind":"array"}"#)
     harness.supply(
-      client, (0..<100).flatMap { Self.request("insert", #"{"feed":"a","at":\#($0),"element":\#($0)}"#, id: $0) })
+      client,
+      (0..<100).flatMap { EngineHarness.request("insert", #"{"feed":"a","at":\#($0),"element":\#($0)}"#, id: $0) })
     var answers: [String] = []
     var turns = 0
     while answers.count < 100 && turns < 1000 {
@@ -114,11 +115,10 @@ extension SlicedRequestTests {
     Self.fill(harness, writer, count: 2)
     Self.addViews(harness, 60, watchedBy: watcher)
     let list = (0..<30).map(String.init).joined(separator: ",")
-    harness.supply(
-      writer, Self.request("update", #"{"feed":"c","element":{"id":1,"k":1,"v":[[\#(list)],[\#(list)]]}}"#))
+    harness.supply(writer, "update", #"{"feed":"c","element":{"id":1,"k":1,"v":[[\#(list)],[\#(list)]]}}"#)
     var pings = 0
     let turns = Self.turns(harness, until: writer) { _ in
-      harness.supply(other, Self.request("ping"))
+      harness.supply(other, "ping")
       pings += harness.take(other).count
     }
     expect(turns > 5 && pings > 3)
@@ -137,7 +137,7 @@ extension SlicedRequestTests {
     let operations = (0..<100).map {
       #"{"method":"update","params":{"feed":"c","element":{"id":\#($0),"k":11,"t":"\#(text)"}}}"#
     }
-    harness.supply(client, Self.request("transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#))
+    harness.supply(client, "transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#)
     // A turn continues the work twice, and a slice judges about four elements.
     expect(Self.turns(harness, until: client) { _ in } > 8)
     harness.turn()
@@ -154,10 +154,10 @@ extension SlicedRequestTests {
     )
     _ = harness.ask(writer, "update", #"{"feed":"c","elements":\#(Self.elements(0..<10))}"#)
     let list = Array(repeating: "1", count: 40_000).joined(separator: ", ")
-    harness.supply(writer, Self.request("update", #"{"feed":"c","element":{"id":5,"v":[\#(list)]}}"#))
+    harness.supply(writer, "update", #"{"feed":"c","element":{"id":5,"v":[\#(list)]}}"#)
     var reads = 0
     let turns = Self.turns(harness, until: writer) { _ in
-      harness.supply(other, Self.request("get", #"{"feed":"c","id":7}"#))
+      harness.supply(other, "get", #"{"feed":"c","id":7}"#)
       reads += harness.take(other).count
     }
     expect(turns > 6 && reads > 2)
@@ -181,10 +181,10 @@ extension SlicedRequestTests {
     for (method, params) in [
       ("patch", #"{"feed":"c","id":5,"patch":{"n":1}}"#), ("set", #"{"feed":"a","elements":[\#(reversed)]}"#),
     ] {
-      harness.supply(writer, Self.request(method, params))
+      harness.supply(writer, method, params)
       var pings = 0
       let turns = Self.turns(harness, until: writer) { _ in
-        harness.supply(other, Self.request("ping"))
+        harness.supply(other, "ping")
         pings += harness.take(other).count
       }
       expect(turns > 6 && pings > 4, "\(method)")
@@ -207,7 +207,7 @@ extension SlicedRequestTests {
     let operations = (0..<40).map {
       #"{"method":"define","params":{"feed":"s\#($0)","kind":"slots","contents":{"x":"a"},"pattern":[\#(types)]}}"#
     }
-    harness.supply(client, Self.request("transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#))
+    harness.supply(client, "transaction", #"{"ops":[\#(operations.joined(separator: ","))]}"#)
     let turns = Self.turns(harness, until: client) { _ in }
     expect(turns > 40)
   }

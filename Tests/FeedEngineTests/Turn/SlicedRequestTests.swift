@@ -21,10 +21,6 @@ import Testing
     EngineHarness(limits: limits, isDurable: log == .array, slices: SlicedWork("slices", slice: 0, isEager: true))
   }
 
-  static func request(_ method: String, _ params: String = "{}", id: Int = 1) -> [UInt8] {
-    EngineHarness.frame(#"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(params)}"#)
-  }
-
   /// Elements of which each ninth is hidden by the filter of ``rebinned``.
   static func elements(_ ids: some Sequence<Int>, _ value: Int = 0) -> String {
     "[" + ids.map { #"{"id":\#($0),"k":\#(($0 * 7) % 9),"v":\#(value)}"# }.joined(separator: ",") + "]"
@@ -75,10 +71,10 @@ import Testing
       _ = harness.ask(writer, "define", #"{"feed":"v\#(view)","kind":"view","of":"c",\#(filter)}"#)
     }
     _ = harness.ask(watcher, "watch", #"{"feed":"v2","initial":false}"#)
-    harness.supply(writer, Self.request("update", #"{"feed":"c","elements":\#(Self.elements(30..<90, 5))}"#))
+    harness.supply(writer, "update", #"{"feed":"c","elements":\#(Self.elements(30..<90, 5))}"#)
     var (pings, waiting) = (0, 0)
     let turns = Self.turns(harness, until: writer) { _ in
-      harness.supply(reader, Self.request("ping"))
+      harness.supply(reader, "ping")
       pings += harness.take(reader).count
       if harness.isExclusive { waiting += 1 }
     }
@@ -107,10 +103,10 @@ import Testing
     _ = harness.ask(writer, "define", #"{"feed":"list","kind":"array","id":"$.id"}"#)
     _ = harness.ask(writer, "update", #"{"feed":"list","elements":\#(Self.elements(0..<5))}"#)
     let ids = ([3, 1, 3] + (100..<160)).map(String.init).joined(separator: ",")
-    harness.supply(writer, Self.request("delete", #"{"feed":"list","ids":[\#(ids)]}"#))
+    harness.supply(writer, "delete", #"{"feed":"list","ids":[\#(ids)]}"#)
     var pings = 0
     let turns = Self.turns(harness, until: writer) { _ in
-      harness.supply(reader, Self.request("ping"))
+      harness.supply(reader, "ping")
       pings += harness.take(reader).count
     }
     expect(turns > 60 && pings > 60)
@@ -135,13 +131,13 @@ import Testing
     let removed = names.map { Removed(feed: harness.engine.catalog.feeds[$0]) }
     func left() -> Int { removed.count { $0.feed != nil } }
     expectEqual(left(), names.count)
-    harness.supply(writer, Self.request("transaction", operations("undefine")))
+    harness.supply(writer, "transaction", operations("undefine"))
     var (partly, answers) = (0, [Value]())
     _ = Self.turns(harness, until: writer) { _ in
       answers += harness.take(reader).compactMap { Value($0) }
       guard (1..<names.count).contains(left()) else { return }
       partly += 1
-      harness.supply(reader, Self.request("describe", #"{"feed":"c"}"#))
+      harness.supply(reader, "describe", #"{"feed":"c"}"#)
     }
     expect(partly > names.count / 2 && answers.count > names.count / 2)
     expect(answers.allSatisfy { $0["result"]?["count"]?.int == 60 })
@@ -157,7 +153,7 @@ import Testing
     _ = harness.ask(client, "define", #"{"feed":"list","kind":"array"}"#)
     let count = 20
     for id in 1...count {
-      harness.supply(client, Self.request("insert", #"{"feed":"list","elements":[\#(id)]}"#, id: id))
+      harness.supply(client, "insert", #"{"feed":"list","elements":[\#(id)]}"#, id: id)
     }
     for _ in 0..<1000 where harness.hasWork || harness.waitingInput(of: client) > 0 { harness.turnOnce() }
     expectEqual(harness.take(client).compactMap { Value($0)?["id"]?.int }, Array(1...count))
@@ -171,7 +167,7 @@ import Testing
     let (writer, reader) = (harness.connect(), harness.connect())
     Self.fill(harness, writer)
     let before = Self.value(harness.ask(reader, "snapshot", #"{"feed":"c"}"#))
-    harness.supply(writer, Self.request("define", Self.rebinned))
+    harness.supply(writer, "define", Self.rebinned)
     expect(Self.turns(harness, until: writer) { _ in } > 20)
     expectEqual(Self.value(harness.take(writer))?["error"]?["code"]?.int, -32007)
     harness.turn()
@@ -183,7 +179,7 @@ import Testing
     let harness = Self.harness(log)
     let writer = harness.connect()
     Self.fill(harness, writer)
-    harness.supply(writer, Self.request("define", Self.rebinned))
+    harness.supply(writer, "define", Self.rebinned)
     for _ in 0..<5 { harness.turnOnce() }
     harness.drain()
     let frames = harness.take(writer).compactMap { Value($0) }
@@ -208,7 +204,7 @@ import Testing
     harness.supply(writer, EngineHarness.frame("[" + array.joined(separator: ",") + "]"))
     var pings = 0
     let turns = Self.turns(harness, until: writer) { _ in
-      harness.supply(other, Self.request("ping"))
+      harness.supply(other, "ping")
       pings += harness.take(other).count
     }
     expect(turns > 20 && pings > 20)
@@ -221,7 +217,7 @@ import Testing
     let engine = EngineHarness(isDurable: true, slices: SlicedWork("slices", slice: 0, isEager: true))
     let writer = engine.connect()
     Self.fill(engine, writer)
-    engine.supply(writer, Self.request("define", Self.rebinned))
+    engine.supply(writer, "define", Self.rebinned)
     let turns = Self.turns(engine, until: writer) { _ in expect(engine.isWithinBatch) }
     expect(turns > 20)
     expect(!engine.isWithinBatch)
@@ -238,12 +234,12 @@ import Testing
       Self.fill(harness, writer, count: 30)
       Self.addViews(harness, 5, watchedBy: watcher)
       let revision = harness.engine.catalog.revision
-      harness.supply(writer, Self.request("update", #"{"feed":"c","elements":\#(Self.elements(20..<50, 1))}"#))
+      harness.supply(writer, "update", #"{"feed":"c","elements":\#(Self.elements(20..<50, 1))}"#)
       let turns = Self.turns(harness, until: writer) { _ in
         guard harness.isExclusive, harness.engine.catalog.revision > revision else { return }
         stops += 1
-        harness.supply(other, Self.request("ping"))
-        harness.supply(reader, Self.request("get", #"{"feed":"c","at":[0,0]}"#))
+        harness.supply(other, "ping")
+        harness.supply(reader, "get", #"{"feed":"c","at":[0,0]}"#)
         pings += harness.take(other).count
         reads += harness.take(reader).count
       }

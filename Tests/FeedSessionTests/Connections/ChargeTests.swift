@@ -217,10 +217,7 @@ import Testing
     let observer = fill(harness, count: 1)
     let sender = harness.connect(uid: Self.user)
     let same = (0..<20_000).map { #"{"id":1,"v":\#($0)}"# }.joined(separator: ",")
-    harness.supply(
-      sender,
-      EngineHarness.frame(
-        #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"c","elements":[\#(same)]}}"#))
+    harness.supply(sender, "update", #"{"feed":"c","elements":[\#(same)]}"#)
     while !harness.isWithinBatch { harness.turnOnce() }
     let first = charged(harness)
     if isClosed {
@@ -250,7 +247,7 @@ import Testing
     try harness.configure(#"{"feeds":[{"feed":"c","kind":"array","type":"$.v"}]}"#)
     expectEqual(charged(harness), 0)
     let params = #"{"feed":"c","elements":[\#(elements(0..<5000, value: 1))]}"#
-    harness.supply(sender, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"set","params":\#(params)}"#))
+    harness.supply(sender, "set", params)
     while !harness.isWithinBatch { harness.turnOnce() }
     let first = charged(harness)
     expect(first > params.utf8.count)
@@ -271,8 +268,7 @@ import Testing
     _ = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
     harness.log?.isHeld = true
     let pushed = elements(0..<60_000, value: 1)
-    harness.send(
-      sender, #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"c","elements":[\#(pushed)]}}"#)
+    harness.send(sender, #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"c","elements":[\#(pushed)]}}"#)
     harness.engine.limits.maxQueuePerUser = charged(harness) + 50_000
     let frame = EngineHarness.frame("\"" + String(repeating: "x", count: 100_000) + "\"")
     harness.deliver(other, Array(frame.dropLast()))

@@ -86,14 +86,11 @@ import Testing
     for number in 0..<12 {
       let update = { (feed: String) in
         let filler = String(repeating: "x", count: feed == "a" ? 10 : 900)
-        return EngineHarness.frame(
-          #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"\#(feed)","element":{"id":\#(number),"f":"\#(filler)"}}}"#
-        )
+        return EngineHarness.request("update", #"{"feed":"\#(feed)","element":{"id":\#(number),"f":"\#(filler)"}}"#)
       }
       // The deltas of the turn that enforces the quota follow those that it drops.
       harness.supply(pusher, update("a") + update("b"))
-      harness.supply(
-        large, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"get","params":{"feed":"b","id":0}}"#))
+      harness.supply(large, "get", #"{"feed":"b","id":0}"#)
       harness.turnOnce()
     }
     harness.stopped = []
@@ -122,10 +119,7 @@ import Testing
     _ = harness.ask(watcher, "watch", #"{"feed":"a"}"#)
     harness.stopped = [watcher]
     let filler = String(repeating: "x", count: 6000)
-    harness.supply(
-      pusher,
-      EngineHarness.frame(
-        #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"a","element":{"id":1,"f":"\#(filler)"}}}"#))
+    harness.supply(pusher, "update", #"{"feed":"a","element":{"id":1,"f":"\#(filler)"}}"#)
     harness.turnOnce()
     harness.drop(watcher)
     harness.turnOnce()

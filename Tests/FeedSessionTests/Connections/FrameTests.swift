@@ -55,7 +55,7 @@ import Testing
     let harness = EngineHarness { $0.maxFrame = 4096 }
     let (bad, good) = (harness.connect(), harness.connect())
     let header = withUnsafeBytes(of: length.bigEndian) { Array($0) }
-    let ping = EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)
+    let ping = EngineHarness.request("ping")
     harness.deliver(bad, ping + header + ping)
     let frames = harness.take(bad).compactMap { Value($0) }
     expectEqual(frames.map(\.errorCode), [nil, -32600, nil])
@@ -135,10 +135,7 @@ import Testing
     harness.log?.isHeld = true
     let filler = String(repeating: " ", count: 300 << 10)
     let array = EngineHarness.frame(#"[{"jsonrpc":"2.0","id":2,"method":"ping"}\#(filler)]"#)
-    harness.deliver(
-      id,
-      EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"c","element":{"id":1}}}"#)
-        + array[..<1000])
+    harness.deliver(id, EngineHarness.request("update", #"{"feed":"c","element":{"id":1}}"#) + array[..<1000])
     harness.deliver(id, Array(array[1000...]))
     harness.advance(seconds: 60)
     expect(harness.isOpen(id))
@@ -155,7 +152,7 @@ import Testing
     _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection"}"#)
     _ = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
     harness.stopped = [watcher]
-    let ping = EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)
+    let ping = EngineHarness.request("ping")
     harness.deliver(watcher, Array(ping[..<20]))
     let filler = String(repeating: "x", count: 3000)
     for number in 0..<4 {

@@ -93,9 +93,7 @@ import Testing
     _ = harness.ask(watcher, "watch", #"{"feed":"a"}"#)
     for number in 0..<10 {
       let filler = String(repeating: "x", count: 7000)
-      let update = EngineHarness.frame(
-        #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"a","element":{"id":\#(number),"f":"\#(filler)"}}}"#
-      )
+      let update = EngineHarness.request("update", #"{"feed":"a","element":{"id":\#(number),"f":"\#(filler)"}}"#)
       harness.deliver(pusher, Array(update.prefix(6000)))
       expectEqual(gauge(harness, observer, "heldBytes"), 6000 + Watch.memory)
       harness.stopped = [watcher]

@@ -23,8 +23,7 @@ import Testing
     let kept = (0..<8).map { (try? harness.engine.catalog.feed(named: "f\($0)"))?.history?.bytes ?? 0 }
     expect(kept.reduce(0, +) <= 8192)
     expect(kept.allSatisfy { $0 > 0 })
-    let answer = harness.ask(
-      client, "watch", #"{"feed":"f0","since":{"epoch":"test","revision":\#(first)}}"#)
+    let answer = harness.ask(client, "watch", #"{"feed":"f0","since":{"epoch":"test","revision":\#(first)}}"#)
     expectEqual(answer.first?.json?["result"]?["resumed"]?.bool, false)
   }
 

@@ -187,8 +187,7 @@ import Testing
       expectEqual(answer?.errorCode, -32000)
     }
     expect(harness.stored.isEmpty)
-    harness.deliver(
-      id, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"define","params":{"feed":"a","kind":"array"}}"#))
+    harness.deliver(id, "define", #"{"feed":"a","kind":"array"}"#)
     expect(!harness.stored.isEmpty)
   }
 }

@@ -46,10 +46,7 @@ struct DeletedIdentityTests {
       _ = harness.ask(writer, "set", #"{"feed":"\#(name)","elements":[\#(elements)]}"#)
     }
     for name in names {
-      harness.supply(
-        client,
-        EngineHarness.frame(
-          #"{"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"\#(name)","ids":true,"initial":false}}"#))
+      harness.supply(client, "watch", #"{"feed":"\#(name)","ids":true,"initial":false}"#)
     }
     harness.turnOnce()
     let first = harness.take(client).count
@@ -312,8 +309,7 @@ struct DeletedIdentityTests {
     // The identities stop after each thousand rows, and a turn continues them twice before it closes connections.
     let elements = (0..<5100).map { #"{"id":\#($0)}"# }.joined(separator: ",")
     let params = #"{"feed":"list","elements":[\#(elements)]}"#
-    harness.supply(
-      writer, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"update","params":\#(params)}"#))
+    harness.supply(writer, "update", params)
     for _ in 0..<200_000 where identities.isReady { harness.turnOnce() }
     expect(harness.isExclusive && !identities.isReady && !identities.isForgotten)
     harness.disconnect(watcher)

@@ -38,9 +38,7 @@ import Testing
   /// Gives all rows of a feed other values.
   private static func update(_ feed: String, _ value: Int, count: Int = Self.count) -> [UInt8] {
     let method = feed == "a" && count == Self.count ? "set" : "update"
-    return EngineHarness.frame(
-      #"{"jsonrpc":"2.0","id":9,"method":"\#(method)","params":{"feed":"\#(feed)","elements":\#(elements(count, value))}}"#
-    )
+    return EngineHarness.request(method, #"{"feed":"\#(feed)","elements":\#(elements(count, value))}"#, id: 9)
   }
 
   private static func fill(_ harness: EngineHarness, _ client: ConnectionID) {
@@ -51,15 +49,7 @@ import Testing
 
   private static func watch(_ feed: String, since revision: Int? = nil) -> [UInt8] {
     let since = revision.map { #","since":{"epoch":"test","revision":\#($0)}"# } ?? #","initial":false"#
-    return EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"\#(feed)"\#(since)}}"#)
-  }
-
-  /// The deltas and snapshots of a client, and the revision that each leads to.
-  private static func messages(_ harness: EngineHarness, _ client: ConnectionID) -> [String] {
-    harness.take(client).compactMap { Value($0) }.map { message in
-      let params = message["params"]
-      return "\(message["method"]?.text ?? "answer") \(params?["from"]?.int ?? -1) \(params?["revision"]?.int ?? -1)"
-    }
+    return EngineHarness.request("watch", #"{"feed":"\#(feed)"\#(since)}"#)
   }
 
   @Test func equalsTheDeltaThatIsComposedAtOnce() {
@@ -116,8 +106,7 @@ import Testing
     var changes = 0
     while harness.halfFrame(of: watcher) == 0 && changes < 1000 {
       for feed in ["a", "c", "k"] { harness.supply(writer, Self.update(feed, 2 + changes % 2, count: 20)) }
-      harness.supply(
-        writer, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"remove","params":{"feed":"a","at":3}}"#))
+      harness.supply(writer, "remove", #"{"feed":"a","at":3}"#)
       harness.turnOnce()
       expectEqual(harness.take(writer).count, 4)
       changes += 1
@@ -134,16 +123,22 @@ import Testing
     expectEqual(revisions.last?.to, feed.map { Int($0.revision) })
   }
 
-  @Test func feedMayEndMeanwhile() {
+  /// Begins a delta of the feed `c` for a watcher.
+  private static func begin() -> (harness: EngineHarness, writer: ConnectionID, watcher: ConnectionID) {
     let harness = Self.harness()
     let (writer, watcher) = (harness.connect(), harness.connect())
-    Self.fill(harness, writer)
+    fill(harness, writer)
     let revision = Int(harness.engine.catalog.revision)
-    harness.deliver(writer, Self.update("c", 1))
-    harness.supply(watcher, Self.watch("c", since: revision))
+    harness.deliver(writer, update("c", 1))
+    harness.supply(watcher, watch("c", since: revision))
     harness.turnOnce()
+    return (harness, writer, watcher)
+  }
+
+  @Test func feedMayEndMeanwhile() {
+    let (harness, writer, watcher) = Self.begin()
     for feed in ["tail", "own", "slots", "all"] { _ = harness.ask(writer, "undefine", #"{"feed":"\#(feed)"}"#) }
-    harness.supply(writer, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"undefine","params":{"feed":"c"}}"#))
+    harness.supply(writer, "undefine", #"{"feed":"c"}"#)
     harness.turn()
     let last = harness.take(watcher).last.flatMap { Value($0) }
     expectEqual(last?["params"]?["ended"]?.bool, true)
@@ -162,18 +157,17 @@ import Testing
     expectEqual(harness.engine.watches.catchUps.deltas.count, 1)
     harness.supply(watchers[4], Self.watch("c", since: revision))
     harness.drop(watchers[0])
-    harness.supply(
-      watchers[1], EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"unwatch","params":{"feed":"c"}}"#))
+    harness.supply(watchers[1], "unwatch", #"{"feed":"c"}"#)
     harness.turnOnce()
     // The second one waits: the first is being made.
     expectEqual(harness.engine.watches.catchUps.deltas.map(\.receivers.count), [2, 1])
     harness.turn()
     let delta = "\"delta\" \(revision) \(revision + 1)"
-    expectEqual(Self.messages(harness, watchers[1]), ["answer -1 -1", "answer -1 -1"])
-    for watcher in watchers[2...] { expectEqual(Self.messages(harness, watcher), ["answer -1 -1", delta]) }
+    expectEqual(harness.messages(watchers[1]), ["answer -1 -1", "answer -1 -1"])
+    for watcher in watchers[2...] { expectEqual(harness.messages(watcher), ["answer -1 -1", delta]) }
     harness.deliver(writer, Self.update("c", 2))
     let next = "\"delta\" \(revision + 1) \(revision + 2)"
-    expectEqual(watchers[1...].map { Self.messages(harness, $0) }, [[], [next], [next], [next]])
+    expectEqual(watchers[1...].map { harness.messages($0) }, [[], [next], [next], [next]])
   }
 
   /// The watches of one user that can be advanced now do not hold up that of another.
@@ -231,19 +225,13 @@ import Testing
       _ = harness.ask(writer, "update", #"{"feed":"c","elements":[\#(list.joined(separator: ","))]}"#)
     }
     harness.deliver(watcher, Self.watch("c", since: revision))
-    let messages = Self.messages(harness, watcher)
+    let messages = harness.messages(watcher)
     expect(messages.count > 2 && messages.dropFirst().allSatisfy { $0.hasPrefix("\"snapshot\"") })
   }
 
   /// What was begun is finished with the daemon.
   @Test func daemonMayEndMeanwhile() {
-    let harness = Self.harness()
-    let (writer, watcher) = (harness.connect(), harness.connect())
-    Self.fill(harness, writer)
-    let revision = Int(harness.engine.catalog.revision)
-    harness.deliver(writer, Self.update("c", 1))
-    harness.supply(watcher, Self.watch("c", since: revision))
-    harness.turnOnce()
+    let harness = Self.begin().harness
     expect(harness.engine.watches.catchUps.hasWork)
   }
 }

@@ -136,8 +136,7 @@ import Testing
     let watchers = (0..<8).map { _ in harness.connect() }
     _ = harness.ask(pusher, "define", #"{"feed":"a","kind":"array"}"#)
     let rows = 5000
-    _ = harness.ask(
-      pusher, "set", #"{"feed":"a","elements":[\#((0..<rows).map(String.init).joined(separator: ","))]}"#)
+    _ = harness.ask(pusher, "set", #"{"feed":"a","elements":[\#((0..<rows).map(String.init).joined(separator: ","))]}"#)
     for (place, watcher) in watchers.enumerated() {
       let throttle = place % 2 == 0 ? 0 : 60_000
       _ = harness.ask(watcher, "watch", #"{"feed":"a","initial":false,"throttle":\#(throttle)}"#)

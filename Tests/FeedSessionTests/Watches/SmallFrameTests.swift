@@ -135,11 +135,9 @@ import Testing
     _ = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
     let filler = String(repeating: "x", count: 1000)
     let update = { (number: Int) in
-      EngineHarness.frame(
-        #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"c","element":{"id":\#(number % 3),"f":"\#(filler)\#(number)"}}}"#
-      )
+      EngineHarness.request("update", #"{"feed":"c","element":{"id":\#(number % 3),"f":"\#(filler)\#(number)"}}"#)
     }
-    let snapshot = EngineHarness.frame(#"{"jsonrpc":"2.0","id":2,"method":"snapshot","params":{"feed":"c"}}"#)
+    let snapshot = EngineHarness.request("snapshot", #"{"feed":"c"}"#, id: 2)
     harness.deliver(pusher, (0..<40).flatMap { update($0) + snapshot })
     let answers = harness.take(pusher).compactMap { Value($0) }.filter { $0["id"]?.int == 2 }
     expectEqual(answers.count, 40)
@@ -214,10 +212,7 @@ import Testing
     for watcher in watchers { _ = harness.ask(watcher, "watch", #"{"feed":"c","initial":false}"#) }
     let ops = (0..<3).map { #"{"method":"patch","params":{"feed":"c","id":\#($0),"patch":{"q":1}}}"# }
       .joined(separator: ",")
-    harness.supply(
-      writer,
-      EngineHarness.frame(
-        #"{"jsonrpc":"2.0","id":1,"method":"transaction","params":{"result":"counts","ops":[\#(ops)]}}"#))
+    harness.supply(writer, "transaction", #"{"result":"counts","ops":[\#(ops)]}"#)
     for _ in 0..<10 where harness.engine.status.counters.resets == 0 { harness.turnOnce() }
     // Two lists use up the turn's bytes of snapshots.
     expect((1..<6).contains(harness.engine.status.counters.resets))

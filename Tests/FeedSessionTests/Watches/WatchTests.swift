@@ -128,8 +128,7 @@ import Testing
     expectEqual(harness.ask(watcher, "unwatch", #"{"feed":"c"}"#), [#"{"jsonrpc":"2.0","id":1,"result":{}}"#])
     push(1)
     expect(told().isEmpty)
-    expect(
-      harness.ask(watcher, "unwatch", #"{"feed":"c"}"#).first?.json?["result"] != nil, "a second unwatch succeeds")
+    expect(harness.ask(watcher, "unwatch", #"{"feed":"c"}"#).first?.json?["result"] != nil, "a second unwatch succeeds")
   }
 
   @Test func secondWatchOfAFeedStartsOver() {
