@@ -8,7 +8,7 @@ import Testing
 /// connections.
 @Suite struct GroupMachineTests {
   /// The histories of each of four parts; more with FEEDD_LONG.
-  private static let count = TestEffort.count(12, long: 1500, variable: "FEEDD_GROUP_HISTORIES")
+  private static let count = TestEffort.count(8, long: 1500, variable: "FEEDD_GROUP_HISTORIES")
 
   @Test(arguments: 0..<4) func membersExecuteTheSameBatchesOnce(part: Int) throws {
     if let seed = TestEffort.seed {

@@ -19,7 +19,7 @@ import Testing
 
   @Test func fixedNumbersAreOrdered() { Self.check(NumberSamples.fixed) }
 
-  @Test(arguments: 0..<6)
+  @Test(arguments: 0..<UInt64(TestEffort.count(3, long: 60)))
   func randomNumbersAreOrdered(_ seed: UInt64) { Self.check(NumberSamples.random(90, seed: seed), seed) }
 
   @Test func hugeExponentsAreOrdered() {

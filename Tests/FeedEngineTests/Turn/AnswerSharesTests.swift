@@ -153,10 +153,7 @@ import Testing
     _ = harness.ask(owner, "insert", #"{"feed":"a","elements":[\#(elements)]}"#)
     let (id, other) = (harness.connect(uid: 7), harness.connect(uid: 8))
     for number in 1...20 {
-      harness.supply(
-        id,
-        EngineHarness.frame(
-          #"{"jsonrpc":"2.0","id":\#(number),"method":"\#(method)","params":{"feed":"a","path":"$[?@.x < 0]"}}"#))
+      harness.supply(id, method, #"{"feed":"a","path":"$[?@.x < 0]"}"#, id: number)
     }
     let answered = answers(harness, id, beside: other, count: 20)
     expectEqual(answered.reduce(0, +), 20)
@@ -173,10 +170,7 @@ import Testing
     _ = harness.ask(owner, "define", #"{"feed":"a","kind":"composed","children":[\#(children)]}"#)
     let (id, other) = (harness.connect(uid: 7), harness.connect(uid: 8))
     for number in 1...6 {
-      harness.supply(
-        id,
-        EngineHarness.frame(
-          #"{"jsonrpc":"2.0","id":\#(number),"method":"query","params":{"feed":"a","path":"$[0]"}}"#))
+      harness.supply(id, "query", #"{"feed":"a","path":"$[0]"}"#, id: number)
     }
     let answered = answers(harness, id, beside: other, count: 6)
     expectEqual(answered.reduce(0, +), 6)
@@ -190,10 +184,7 @@ import Testing
     let (id, other) = (harness.connect(uid: 7), harness.connect(uid: 8))
     let path = "$[?" + (0..<1000).map { "@.y == \($0)" }.joined(separator: " || ") + end + "]"
     for number in 1...6 {
-      harness.supply(
-        id,
-        EngineHarness.frame(
-          #"{"jsonrpc":"2.0","id":\#(number),"method":"query","params":{"feed":"a","path":"\#(path)"}}"#))
+      harness.supply(id, "query", #"{"feed":"a","path":"\#(path)"}"#, id: number)
     }
     let answered = answers(harness, id, beside: other, count: 6)
     expectEqual(answered.reduce(0, +), 6)
@@ -241,9 +232,9 @@ import Testing
     let harness = harness()
     let (id, other) = (harness.connect(uid: 7), harness.connect(uid: 8))
     let pair =
-      EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"a","initial":false}}"#)
-      + EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"unwatch","params":{"feed":"a"}}"#)
-    harness.supply(id, Array(repeatElement(pair, count: 500).joined()))
+      EngineHarness.request("watch", #"{"feed":"a","initial":false}"#)
+      + EngineHarness.request("unwatch", #"{"feed":"a"}"#)
+    harness.supply(id, pair.repeated(500))
     supply(harness, other, "ping")
     var answered: [Int] = []
     repeat {
@@ -265,8 +256,7 @@ import Testing
       {"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"a","initial":false}},
       {"jsonrpc":"2.0","id":1,"method":"unwatch","params":{"feed":"a"}}
       """#
-    harness.supply(
-      id, EngineHarness.frame("[" + Array(repeating: pair, count: 300).joined(separator: ",") + "]"))
+    harness.supply(id, EngineHarness.frame("[" + Array(repeating: pair, count: 300).joined(separator: ",") + "]"))
     supply(harness, other, "ping")
     harness.turnOnce()
     expectEqual(harness.take(other).count, 1)

@@ -10,8 +10,8 @@ import Testing
   private let harness = EngineHarness()
 
   private static func pings(_ bytes: Int) -> [UInt8] {
-    let ping = EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)
-    return Array([[UInt8]](repeating: ping, count: bytes / ping.count).joined())
+    let ping = EngineHarness.request("ping")
+    return ping.repeated(bytes / ping.count)
   }
 
   /// Connects another user, and before that `count` connections of one user, each with a megabyte of requests.
@@ -49,8 +49,8 @@ import Testing
   @Test func longFramesShareTurns() {
     let client = harness.connect(uid: 1001)
     let pad = String(repeating: "x", count: 20_000)
-    let frame = EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"pad":"\#(pad)"}}"#)
-    harness.supply(client, Array([[UInt8]](repeating: frame, count: 60).joined()))
+    let frame = EngineHarness.request("ping", #"{"pad":"\#(pad)"}"#)
+    harness.supply(client, frame.repeated(60))
     var answers: [Int] = []
     while answers.reduce(0, +) < 60 {
       harness.turnOnce()
@@ -74,9 +74,7 @@ import Testing
   @Test func nothingIsLostOrReordered() {
     let clients = harness.connect((1...30).map { Peer(uid: UInt32($0 % 3), gid: 1, pid: Int32($0)) })
     let request = { (id: Int) in
-      EngineHarness.frame(
-        #"{"jsonrpc":"2.0","id":\#(id),"method":"ping","params":{"pad":"\#(String(repeating: "x", count: id % 700))"}}"#
-      )
+      EngineHarness.request("ping", #"{"pad":"\#(String(repeating: "x", count: id % 700))"}"#, id: id)
     }
     let stream = (0..<1000).flatMap(request)
     var answers = [[String]](repeating: [], count: 30)

@@ -65,7 +65,7 @@ struct ConnectionTests {
     try stopped.stream.setNonblocking(true)
     // Requests are sent until the daemon stops reading them, because its answers are not read.
     let request = RawClient.frame(Array("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}".utf8))
-    let many = Array((0..<1000).map { _ in request }.joined())
+    let many = request.repeated(1000)
     var unsent = many[...]
     while try stopped.stream.wait(for: .writable, timeout: .milliseconds(100)) == .writable {
       let count = try Array(unsent).withUnsafeBytes { try stopped.stream.write($0) } ?? 0

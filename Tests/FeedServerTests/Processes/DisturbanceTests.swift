@@ -39,7 +39,7 @@ struct DisturbanceTests {
     case 3:
       client.stream.shutDown([.reading, .writing, .both].randomElement(using: &random) ?? .both)
       return true
-    case 4: return send(client, Array((0..<200).map { _ in RawClient.frame(FrameTests.ping) }.joined()))
+    case 4: return send(client, RawClient.frame(FrameTests.ping).repeated(200))
     case 5:
       let open = String(repeating: "[", count: Int.random(in: 1...2000, using: &random))
       return send(client, RawClient.frame(Array(open.utf8)))

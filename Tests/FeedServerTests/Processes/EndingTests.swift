@@ -42,7 +42,7 @@ struct EndingTests {
     let count = 20_000
     let request = RawClient.frame(Array("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}".utf8))
     let other = try daemon.connect()
-    for _ in 0..<20 { try client.sendBytes(Array((0..<count / 20).map { _ in request }.joined())) }
+    for _ in 0..<20 { try client.sendBytes(request.repeated(count / 20)) }
     func requests() throws -> [Int] {
       try other.send("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"clients\"}")
       return try other.receiveJSON()["result"]["clients"].elements.compactMap { $0["requests"].int }
@@ -68,7 +68,7 @@ struct EndingTests {
   private func connectWithoutReading(_ daemon: DaemonProcess) throws -> RawClient {
     let client = try daemon.connect()
     let request = RawClient.frame(Array("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}".utf8))
-    for _ in 0..<20 { try client.sendBytes(Array((0..<1000).map { _ in request }.joined())) }
+    for _ in 0..<20 { try client.sendBytes(request.repeated(1000)) }
     return client
   }
 

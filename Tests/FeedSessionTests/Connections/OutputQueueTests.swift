@@ -70,13 +70,17 @@ import Testing
     }
   }
 
+  private static let noise: [UInt8] = {
+    var random = SeededRandom(seed: 0)
+    return (0..<20_000).map { _ in .random(in: 0...255, using: &random) }
+  }()
+
   /// Appends one to three frames. Returns their lengths.
   private static func write(_ buffer: TurnBuffer, longest: Int, _ random: inout SeededRandom) -> [Int] {
     (0..<Int.random(in: 1...3, using: &random)).map { _ in
       let frame = buffer.bytes.beginFrame()
-      for _ in 0..<Int.random(in: 1..<longest, using: &random) {
-        buffer.bytes.append(UInt8.random(in: 0...255, using: &random))
-      }
+      let start = Int.random(in: 0..<noise.count - longest, using: &random)
+      noise[start..<start + Int.random(in: 1..<longest, using: &random)].withUnsafeBytes { buffer.bytes.append($0) }
       return 4 + buffer.bytes.endFrame(at: frame)
     }
   }

@@ -210,7 +210,7 @@ import Testing
     let requests = (0..<30).map {
       EngineHarness.frame(Self.request("update", #"{"feed":"c","element":{"id":\#($0),"f":"\#(filler)"}}"#, id: $0))
     }
-    harness.deliver(client, Array(requests.joined()))
+    harness.deliver(client, requests.reduce([], +))
     expect(harness.waitingInput(of: client) > 3_000_000)
     let taken = harness.engine.sessions[client]?.line.bytes ?? 0
     expect(taken > 1 << 20 && taken <= 2 << 20)

@@ -125,30 +125,31 @@ import Testing
 
   /// Checks the parts of one snapshot against all rows.
   private func check(
-    _ parts: [Part], _ rows: [Row], reset: Bool, spanning: Bool, _ size: (target: Int, limit: Int), _ what: String
+    _ parts: [Part], _ rows: [Row], reset: Bool, spanning: Bool, _ size: (target: Int, limit: Int),
+    _ what: @autoclosure () -> String
   ) {
     var left = rows[...]
     for (place, part) in parts.enumerated() {
       let isLast = place == parts.count - 1
-      expectEqual(part.at, (left.first?.path ?? [0, 0]), "\(what)")
+      expectEqual(part.at, left.first?.path ?? [0, 0], "\(what())")
       let taken = left.prefix(part.rows.count)
       left = left.dropFirst(part.rows.count)
-      expectEqual(part.rows.map(\.text), taken.map(\.text), "\(what)")
-      expectEqual(part.rows.map(\.type), taken.map(\.type), "\(what)")
-      expectEqual(part.params["last"]?.bool, isLast, "\(what)")
-      expectEqual((part.params["reset"]?.bool == true), (reset && place == 0), "\(what)")
-      expectEqual((part.params["sections"] != nil), (reset && place == 0), "\(what)")
-      expect(part.rows.count > 0 || rows.isEmpty || reset && place == 0, "\(what)")
-      expect(part.bytes <= size.limit || part.rows.count <= 1, "\(what)")
-      if !spanning { expect(Set(taken.map(\.path[0])).count <= 1, "\(what)") }
+      expectEqual(part.rows.map(\.text), taken.map(\.text), "\(what())")
+      expectEqual(part.rows.map(\.type), taken.map(\.type), "\(what())")
+      expectEqual(part.params["last"]?.bool, isLast, "\(what())")
+      expectEqual(part.params["reset"]?.bool == true, reset && place == 0, "\(what())")
+      expectEqual(part.params["sections"] != nil, reset && place == 0, "\(what())")
+      expect(part.rows.count > 0 || rows.isEmpty || reset && place == 0, "\(what())")
+      expect(part.bytes <= size.limit || part.rows.count <= 1, "\(what())")
+      if !spanning { expect(Set(taken.map(\.path[0])).count <= 1, "\(what())") }
       // A part ends for a reason: its target, its limit or the end of a section.
       guard !isLast, let next = left.first else { continue }
       let isFull =
         taken.reduce(0) { $0 + $1.text.utf8.count + 1 } > size.target
         || part.bytes + next.text.utf8.count + next.type.utf8.count + 64 > size.limit
-      expect(isFull || !spanning && next.path[0] > taken.last?.path[0] ?? 0, "\(what)")
+      expect(isFull || !spanning && next.path[0] > taken.last?.path[0] ?? 0, "\(what())")
     }
-    expect(left.isEmpty, "\(what)")
+    expect(left.isEmpty, "\(what())")
   }
 
   @Test(arguments: 0...mostSections) func allSmallLayouts(sections: Int) throws {
@@ -228,8 +229,7 @@ import Testing
     _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection","section":"$.s"}"#)
     for spanning in [true, false, true] {
       let frames = harness.ask(watcher, "watch", #"{"feed":"c","spanning":\#(spanning)}"#).compactMap { Value($0) }
-      var mirror = try Mirror(
-        require(frames.first?["result"]), since: nil, initial: true, spanning: spanning)
+      var mirror = try Mirror(require(frames.first?["result"]), since: nil, initial: true, spanning: spanning)
       for frame in frames.dropFirst() { try mirror.take(snapshot: require(frame["params"])) }
       // What the watcher misses exceeds a frame.
       harness.stopped = [watcher]
