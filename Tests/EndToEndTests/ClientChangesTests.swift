@@ -11,7 +11,7 @@ import Testing
     let client = ClientCommand(daemon)
     let define = try ClientCommand.finish(client.start(["define", "f"] + definition))
     expectEqual(define.code, 0, "\(define.errors)")
-    for id in ids { try expectEqual(client.run("push", "f", "{\"id\":\"\(id)\",\"p\":1}").code, 0) }
+    for id in ids { try client.succeed("push", "f", "{\"id\":\"\(id)\",\"p\":1}") }
     return client
   }
 
@@ -61,8 +61,8 @@ import Testing
   {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    try expectEqual(client.run("define", #"{"feed":"f","kind":"collection","section":"$.s"}"#).code, 0)
-    try expectEqual(client.run("push", "f", #"{"id":1,"s":"a"}"#, #"{"id":2,"s":"b"}"#).code, 0)
+    try client.succeed("define", #"{"feed":"f","kind":"collection","section":"$.s"}"#)
+    try client.succeed("push", "f", #"{"id":1,"s":"a"}"#, #"{"id":2,"s":"b"}"#)
     let shown = try lines(
       client, daemon, "--template", "{id}{s|}", count: 3,
       [["push", "f", #"{"id":1,"s":"b"}"#], ["delete", "f", "1", "2"]])
@@ -82,7 +82,7 @@ import Testing
       try daemon.waitForWatcher(of: "f", client)
       for words in changes { try expectEqual(ClientCommand.finish(client.start(words)).code, 0, "\(words)") }
       // The end of the changes, if the count is not reached.
-      try expectEqual(client.run("undefine", "f").code, 0)
+      try client.succeed("undefine", "f")
       return try ClientCommand.finish(watcher).lines
     }
     let template = "{id} {p|}"
@@ -120,8 +120,8 @@ import Testing
   /// A feed with sections by value, `s/1` of the number and `s/"1"` of the text, and what happens there.
   private func sections(_ daemon: DaemonProcess) throws -> ClientCommand {
     let client = ClientCommand(daemon)
-    try expectEqual(client.run("define", #"{"feed":"s","kind":"collection","section":"$.k"}"#).code, 0)
-    try expectEqual(client.run("push", "s", #"{"id":1,"k":1}"#, #"{"id":2,"k":"1"}"#, #"{"id":3,"k":"1"}"#).code, 0)
+    try client.succeed("define", #"{"feed":"s","kind":"collection","section":"$.k"}"#)
+    try client.succeed("push", "s", #"{"id":1,"k":1}"#, #"{"id":2,"k":"1"}"#, #"{"id":3,"k":"1"}"#)
     return client
   }
 
@@ -166,9 +166,9 @@ import Testing
     try daemon.waitForWatcher(of: "s", client)
     for words in Self.passages { try expectEqual(ClientCommand.finish(client.start(words)).code, 0, "\(words)") }
     try expectEqual(ClientCommand.finish(left).lines, ["- [1,1] 3"])
-    try expectEqual(client.run("define", "t", "--bin", "x", "--bin", "y").code, 0)
-    try expectEqual(client.run("define", "u", "--bin", "x").code, 0)
-    try expectEqual(client.run("define", "both", "--kind", "composed", "--child", "t", "--child", "u").code, 0)
+    try client.succeed("define", "t", "--bin", "x", "--bin", "y")
+    try client.succeed("define", "u", "--bin", "x")
+    try client.succeed("define", "both", "--kind", "composed", "--child", "t", "--child", "u")
     let ambiguous = try client.run("watch", "both", "--section", "x", "--template", "{id}")
     expectEqual(ambiguous.code, 2)
     expect(ambiguous.errors.contains("section 'x' of 'both' is ambiguous: t/x, u/x; give the whole name"))
@@ -207,7 +207,7 @@ import Testing
     // A feed that does not fit a frame is put together by the client.
     let text = String(repeating: "x", count: 900)
     for id in 1...6 {
-      try expectEqual(client.run("push", "s", #"{"id":\#(id),"k":\#(id < 3 ? "1" : #""1""#),"t":"\#(text)"}"#).code, 0)
+      try client.succeed("push", "s", #"{"id":\#(id),"k":\#(id < 3 ? "1" : #""1""#),"t":"\#(text)"}"#)
     }
     try expectEqual(client.run("snapshot", "s").json["sections"].elements.map(\.["key"].text), ["1", #""1""#])
   }
@@ -263,7 +263,7 @@ extension ClientChangesTests {
         ["! reset: the daemon began a new history; signs compare with the rows shown before"] + old
           + ["+ [0,1] n 1", "~ [0,2] c 2", "- [0,0] a "])
       // The next run resumes.
-      try expectEqual(client.run("push", "f", "{\"id\":\"m\",\"p\":1}").code, 0)
+      try client.succeed("push", "f", "{\"id\":\"m\",\"p\":1}")
       try expectEqual(ClientCommand.finish(client.start(words)).lines, ["+ [0,3] m 1"])
     }
   }
@@ -296,7 +296,7 @@ extension ClientChangesTests {
     for section in ["x", "y"] {
       let daemon = try DaemonProcess(directory: directory)
       let client = ClientCommand(daemon)
-      try expectEqual(client.run("define", "f", "--section", "$.s").code, 0)
+      try client.succeed("define", "f", "--section", "$.s")
       let elements = [#"{"id":1,"s":"x"}"#, "{\"id\":2,\"s\":\"\(section)\"}", #"{"id":3,"s":"z"}"#]
       try expectEqual(ClientCommand.finish(client.start(["push", "f"] + elements)).code, 0)
       lines = try ClientCommand.finish(client.start(words)).lines
@@ -332,12 +332,12 @@ extension ClientChangesTests {
     let client = try list(first, "--bin", "all")
     let watcher = try client.start("watch", "f", "--reconnect", "--template", "{id}", "--count", "3")
     try watcher.output.wait(lines: 3)
-    try expectEqual(client.run("push", "f", "{\"id\":\"d\",\"p\":1}").code, 0)
+    try client.succeed("push", "f", "{\"id\":\"d\",\"p\":1}")
     try watcher.output.wait(lines: 4)
     try expectEqual(first.stop(), 0)
     let second = try DaemonProcess(directory: directory)
     try watcher.errors.wait(for: "waiting for the feed f")
-    try expectEqual(client.run("define", #"{"feed":"f","kind":"collection","bins":[{"name":"all"}]}"#).code, 0)
+    try client.succeed("define", #"{"feed":"f","kind":"collection","bins":[{"name":"all"}]}"#)
     let lines = try ClientCommand.finish(watcher).lines
     expectEqual(
       lines.dropFirst(4),
@@ -361,7 +361,7 @@ extension ClientChangesTests {
     let pipeline = try client.startShell(script)
     try pipeline.output.wait(lines: 1)
     let start = try client.revision(of: "f")
-    for id in 1...10 { try expectEqual(client.run("push", "f", "{\"id\":\(id)}").code, 0) }
+    for id in 1...10 { try client.succeed("push", "f", "{\"id\":\(id)}") }
     try pipeline.write("go\n")
     let outcome = try ClientCommand.finish(pipeline)
     expectEqual(outcome.lines.count, 2)
@@ -396,7 +396,7 @@ extension ClientChangesTests {
     // The client looks again and again whether the line was taken, and saves its position then.
     try reader.wait(forFile: path)
     let start = try client.revision(of: "f")
-    try expectEqual(client.run("push", "f", "{\"id\":\"b\"}").code, 0)
+    try client.succeed("push", "f", "{\"id\":\"b\"}")
     try reader.write("go\n")
     try expectEqual(ClientCommand.finish(reader).code, 0)
     try expectEqual(JSONValue(SmallFile.read(path).text)["revision"].int, start)

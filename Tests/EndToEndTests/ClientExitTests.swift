@@ -49,7 +49,7 @@ struct ClientExitTests {
   @Test func exitStatusIs4AfterATimeout() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    try expectEqual(client.run("define", "f").code, 0)
+    try client.succeed("define", "f")
     let watcher = try client.run("watch", "f", "--timeout", "100ms")
     expectEqual(watcher.code, 4)
     expectEqual(watcher.lines.count, 1)
@@ -68,7 +68,7 @@ struct ClientExitTests {
     expectEqual(stats.code, 4)
     expectEqual(stats.errors, "feedclient: timed out after 100 ms\n")
     daemon.process.signal(SIGCONT)
-    try expectEqual(client.run("stats", "--timeout=30s").code, 0)
+    try client.succeed("stats", "--timeout=30s")
   }
 
   @Test(
@@ -95,7 +95,7 @@ struct ClientExitTests {
   @Test("closed standard streams are errors, and nothing else gets their numbers") func closedStreams() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    try expectEqual(client.run("push", "f", "--define", "{\"id\":1}").code, 0)
+    try client.succeed("push", "f", "--define", "{\"id\":1}")
     for command in ["feeds", "export f", "watch f", "help", "--version"] {
       let outcome = try ClientCommand.finish(client.startShell("$0 \(command) >&-"))
       expectEqual(outcome.code, 2, "\(command)")
@@ -166,14 +166,14 @@ struct ClientExitTests {
     expect(clients.contains("feedclient/clients"))
     try expectEqual(client.run("verify", "f").json["counts"], "[1]")
     try expectEqual(client.run("snapshot", "f").json["sections"][0]["elements"], #"[{"id":1}]"#)
-    try expectEqual(client.run("ping").code, 0)
-    try expectEqual(client.run("undefine", "f").code, 0)
+    try client.succeed("ping")
+    try client.succeed("undefine", "f")
   }
 
   @Test("names that resemble a feed, a bin or a section are suggested") func suggestions() throws {
     let client = ClientCommand(try DaemonProcess())
-    try expectEqual(client.run("define", "inbox", "--bin", "urgent=@.p > 5", "--bin", "rest").code, 0)
-    try expectEqual(client.run("push", "inbox", "{\"id\":1,\"p\":9}", "{\"id\":2,\"p\":8}").code, 0)
+    try client.succeed("define", "inbox", "--bin", "urgent=@.p > 5", "--bin", "rest")
+    try client.succeed("push", "inbox", "{\"id\":1,\"p\":9}", "{\"id\":2,\"p\":8}")
     try expect(client.run("watch", "inbx").errors.hasSuffix("; did you mean inbox?\n"))
     try expect(client.run("verify", "inbox/urgnt").errors.hasSuffix("; did you mean inbox/urgent?\n"))
     try expectEqual(client.run("range", "inbox", "urgent", "1", "5").lines, ["{\"id\":2,\"p\":8}"])
@@ -190,9 +190,9 @@ struct ClientExitTests {
 
   @Test("get exits with 1 if there is no such element") func absentElements() throws {
     let client = ClientCommand(try DaemonProcess())
-    try expectEqual(client.run("define", "a", "--kind", "array").code, 0)
-    try expectEqual(client.run("push", "a", "null").code, 0)
-    try expectEqual(client.run("define", "f").code, 0)
+    try client.succeed("define", "a", "--kind", "array")
+    try client.succeed("push", "a", "null")
+    try client.succeed("define", "f")
     let byIdentity = try client.run("get", "f", "17")
     expectEqual(byIdentity.code, 1)
     expectEqual(byIdentity.errors, "feedclient: 'f' has no element 17\n")
@@ -202,15 +202,15 @@ struct ClientExitTests {
     expectEqual(byPlace.errors, "feedclient: 'a' has no row 1,234 in section 0\n")
     try expectEqual(client.run("get", "f", "17", "--template", "{id|none}").output, "")
     // An element whose value is null exists.
-    try expectEqual(client.run("get", "a", "--at", "0,0").code, 0)
+    try client.succeed("get", "a", "--at", "0,0")
   }
 
   @Test("results larger than a frame are written in parts") func largeResults() throws {
     let client = ClientCommand(try DaemonProcess(["--max-frame", "64K", "--max-element-bytes", "60K"]))
-    try expectEqual(client.run("define", "f", "--bin", "some=@.id < 100", "--bin", "all", "--type", "$.k").code, 0)
+    try client.succeed("define", "f", "--bin", "some=@.id < 100", "--bin", "all", "--type", "$.k")
     let text = String(repeating: "x", count: 500)
     let input = (0..<400).map { "{\"id\":\($0),\"k\":\"t\",\"text\":\"\(text)\"}\n" }.joined()
-    try expectEqual(client.run("push", "f", input: input).code, 0)
+    try client.succeed("push", "f", input: input)
     let range = try client.run("range", "f", "all", "10", "300")
     expectEqual(range.code, 0)
     expectEqual(range.output, input.split(separator: "\n")[10..<310].map { $0 + "\n" }.joined())
@@ -231,8 +231,8 @@ struct ClientExitTests {
 
   @Test("messages are in the words of the command line and name the next step") func words() throws {
     let client = ClientCommand(try DaemonProcess())
-    try expectEqual(client.run("define", "inbox", "--bin", "urgent=@.p > 5", "--bin", "rest").code, 0)
-    try expectEqual(client.run("define", "todo", "--kind", "array").code, 0)
+    try client.succeed("define", "inbox", "--bin", "urgent=@.p > 5", "--bin", "rest")
+    try client.succeed("define", "todo", "--kind", "array")
     for (words, message) in [
       (["watch", "inbx"], "unknown feed \"inbx\"; did you mean inbox?"),
       (["watch", "zzz"], "unknown feed \"zzz\"; define it, or list the feeds with feedclient feeds"),
@@ -282,13 +282,11 @@ struct ClientExitTests {
       expectEqual(outcome.errors, "feedclient: \(message)\n")
       expect(outcome.code != 0)
     }
-    try expectEqual(client.run("range", "inbox/urgent", "urgent", "0", "5").code, 0)
-    try expectEqual(
-      client.run(
-        "define", "tabs", "--kind", "segmented", "--child", "todo", "--child", "inbox/rest", "--current", "inbox/rest"
-      ).code, 0)
+    try client.succeed("range", "inbox/urgent", "urgent", "0", "5")
+    try client.succeed(
+      "define", "tabs", "--kind", "segmented", "--child", "todo", "--child", "inbox/rest", "--current", "inbox/rest")
     try expectEqual(client.run("describe", "tabs").json["current"].int, 1)
-    try expectEqual(client.run("range", "tabs", "rest", "0", "5").code, 0)
+    try client.succeed("range", "tabs", "rest", "0", "5")
     let status = try client.run("help", "exit-status")
     expectEqual(status.code, 0)
     expect(status.output.hasPrefix("Exit status:\n  0  success\n"))
@@ -296,7 +294,7 @@ struct ClientExitTests {
 
   @Test("refused elements on standard input are named by line and column") func columns() throws {
     let client = ClientCommand(try DaemonProcess())
-    try expectEqual(client.run("define", "f").code, 0)
+    try client.succeed("define", "f")
     let refused = try client.run("push", "f", input: "[{\"id\":1}, {\"x\":2},\n {\"id\":3")
     expectEqual(
       refused.errors.split(separator: "\n").sorted(),

@@ -15,7 +15,7 @@ import Testing
 
   private func client(_ daemon: DaemonProcess, defining feeds: [String] = feeds) throws -> ClientCommand {
     let client = ClientCommand(daemon)
-    for feed in feeds { try expectEqual(client.run("define", feed).code, 0) }
+    for feed in feeds { try client.succeed("define", feed) }
     return client
   }
 

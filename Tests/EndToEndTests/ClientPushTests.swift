@@ -6,7 +6,7 @@ import Testing
 struct ClientPushTests {
   @Test func argumentsArePushedAsOneCommit() throws {
     let client = ClientCommand(try DaemonProcess())
-    try expectEqual(client.run("define", "f", "--bin", "big=@.n > 1", "--bin", "all").code, 0)
+    try client.succeed("define", "f", "--bin", "big=@.n > 1", "--bin", "all")
     let pushed = try client.run("push", "f", "{\"id\":1,\"n\":1}", "{\"id\":2, \"n\":2.50}")
     expectEqual(pushed.code, 0)
     expectEqual(pushed.errors, "")
@@ -22,7 +22,7 @@ struct ClientPushTests {
 
   @Test func singleKeepsTheLastOfSeveralElements() throws {
     let client = ClientCommand(try DaemonProcess())
-    try expectEqual(client.run("define", "s", "--kind", "single").code, 0)
+    try client.succeed("define", "s", "--kind", "single")
     let pushed = try client.run("push", "s", "1", "2", "3")
     expectEqual(pushed.output, "{\"revision\":2,\"deleted\":[],\"added\":[[0,0]],\"updated\":[]}\n")
     try expectEqual(client.run("get", "s", "--at", "0,0").json["element"].int, 3)
@@ -37,7 +37,7 @@ struct ClientPushTests {
 
   @Test func invalidJSONExitsWith2() throws {
     let client = ClientCommand(try DaemonProcess())
-    try expectEqual(client.run("define", "f").code, 0)
+    try client.succeed("define", "f")
     try expectEqual(client.run("push", "f", "{bad").code, 2)
     try expectEqual(client.run("set", "f", input: "{bad\n").code, 2)
     let lines = try client.run("push", "f", input: "{bad\n{\"id\":1}\n")
@@ -50,20 +50,20 @@ struct ClientPushTests {
 
   @Test func setWithoutInputRequiresADash() throws {
     let client = ClientCommand(try DaemonProcess())
-    try expectEqual(client.run("push", "f", "--define", "{\"id\":1}").code, 0)
+    try client.succeed("push", "f", "--define", "{\"id\":1}")
     let refused = try client.run("set", "f", input: " \n")
     expectEqual(refused.code, 2)
     expect(refused.errors.contains("to remove all elements, give '-'"))
     try expectEqual(client.run("snapshot", "f").json["sections"].elements.map { $0["count"].int }, [1])
-    try expectEqual(client.run("set", "f", "-").code, 0)
+    try client.succeed("set", "f", "-")
     try expectEqual(client.run("snapshot", "f").json["sections"].elements.map { $0["count"].int }, [0])
   }
 
   @Test("elements are pushed although the sections of their feed do not fit a frame") func manySections() throws {
     let client = ClientCommand(try DaemonProcess(["--max-frame", "4096", "--max-element-bytes", "1024"]))
-    try expectEqual(client.run("define", "f", "--section", "$.id").code, 0)
+    try client.succeed("define", "f", "--section", "$.id")
     let rows = (100..<300).map { "{\"id\":\($0)}" }.joined(separator: "\n")
-    try expectEqual(client.run("push", "f", input: rows).code, 0)
+    try client.succeed("push", "f", input: rows)
     try expectEqual(client.run("describe", "f").code, 1)
     try expectEqual(client.run("push", "f", "{\"id\":100,\"x\":1}").json["updated"], "[[0,0]]")
     let pushed = try client.run("push", "f", input: "{\"id\":101,\"x\":1}\n{\"x\":2}")
@@ -88,7 +88,7 @@ struct ClientPushTests {
 
   @Test func patchWithoutAPatchIsAUsageError() throws {
     let client = ClientCommand(try DaemonProcess())
-    try expectEqual(client.run("push", "f", "--define", "{\"id\":3}").code, 0)
+    try client.succeed("push", "f", "--define", "{\"id\":3}")
     let refused = try client.run("patch", "f", "3")
     expectEqual(refused.code, 2)
     expectEqual(refused.errors, "feedclient: patch: missing argument PATCH, a JSON object\n")
@@ -101,10 +101,10 @@ struct ClientPushTests {
       expectEqual(refused.code, 2)
       expectEqual(refused.errors, errors)
     }
-    try expectEqual(client.run("patch", "f", "3", "\n {\"a\":1}").code, 0)
-    try expectEqual(client.run("define", "s", "--kind", "single").code, 0)
-    try expectEqual(client.run("put", "s", "{\"a\":1}").code, 0)
-    try expectEqual(client.run("patch", "s", " {\"b\":2}").code, 0)
+    try client.succeed("patch", "f", "3", "\n {\"a\":1}")
+    try client.succeed("define", "s", "--kind", "single")
+    try client.succeed("put", "s", "{\"a\":1}")
+    try client.succeed("patch", "s", " {\"b\":2}")
     try expectEqual(client.run("snapshot", "s").json["sections"][0]["elements"], #"[{"a":1,"b":2}]"#)
   }
 
@@ -142,7 +142,7 @@ struct ClientPushTests {
 
   @Test func changesOfABinNameItsCollection() throws {
     let client = ClientCommand(try DaemonProcess())
-    try expectEqual(client.run("define", "f", "--bin", "urgent=@.p > 8").code, 0)
+    try client.succeed("define", "f", "--bin", "urgent=@.p > 8")
     for refused in [
       try client.run("push", "f/urgent", "{\"id\":1}"), try client.run("delete", "f/urgent", "--where", "@.p == 9"),
     ] {
@@ -155,7 +155,7 @@ struct ClientPushTests {
       expectEqual(refused.code, 1)
       expectEqual(refused.errors, "feedclient: there is no bin 'f/urgnt'; push to f, whose bins select its elements\n")
     }
-    try expectEqual(client.run("define", "list", "--kind", "array").code, 0)
+    try client.succeed("define", "list", "--kind", "array")
     let refused = try client.run("delete", "list", "--where", "@ == 1")
     expectEqual(refused.code, 1)
     expectEqual(
@@ -165,7 +165,7 @@ struct ClientPushTests {
 
   @Test func linesAreBatchedAndEachRefusedLineIsReported() throws {
     let client = ClientCommand(try DaemonProcess())
-    try expectEqual(client.run("define", "f").code, 0)
+    try client.succeed("define", "f")
     var input = ""
     for line in 1...3000 {
       switch line {
@@ -194,7 +194,7 @@ struct ClientPushTests {
   @Test func linesAreSentAsTheyArrive() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    try expectEqual(client.run("define", "f").code, 0)
+    try client.succeed("define", "f")
     let watcher = try client.start("watch", "f", "--no-initial")
     let pusher = try client.start("push", "f")
     try daemon.waitForWatcher(of: "f", client)
@@ -209,7 +209,7 @@ struct ClientPushTests {
   @Test func batchesOfLargeElementsStayWithinAFrame() throws {
     // Each element has a quarter of the size of a frame, so that a batch must end before it exceeds a frame.
     let client = ClientCommand(try DaemonProcess(["--max-frame", "64K", "--max-element-bytes", "60K"]))
-    try expectEqual(client.run("define", "f").code, 0)
+    try client.succeed("define", "f")
     let text = String(repeating: "x", count: 16 << 10)
     var input = (1...40).map { "{\"id\":\($0),\"text\":\"\(text)\"}\n" }.joined()
     input += "{\"id\":99,\"text\":\"\(String(repeating: "x", count: 70 << 10))\"}\n"
@@ -223,7 +223,7 @@ struct ClientPushTests {
   func refusals() throws {
     let daemon = try DaemonProcess(["--max-element-bytes", "2K", "--max-elements", "400", "--max-depth", "20"])
     let client = ClientCommand(daemon)
-    try expectEqual(client.run("define", "f").code, 0)
+    try client.succeed("define", "f")
     var lines = (1...400).map { "{\"id\":\($0)}" }
     lines[10] = "{\"id\":11,\"deep\":\(String(repeating: "[", count: 17))\(String(repeating: "]", count: 17))}"
     lines[20] = "{\"id\":21,\"long\":\"\(String(repeating: "x", count: 3000))\"}"
@@ -264,8 +264,7 @@ struct ClientPushTests {
   func refusedCommits(input: String, code: Int32, messages: [String]) throws {
     let client = ClientCommand(try DaemonProcess(["--max-element-bytes", "2K", "--max-depth", "20"]))
     for (feed, words) in [("f", ["set", "f", "-"]), ("l", ["insert", "l", "--at", "0", "-"])] {
-      try expectEqual(
-        client.run("define", feed, "--id", "$.id", "--kind", feed == "f" ? "collection" : "array").code, 0)
+      try client.succeed("define", feed, "--id", "$.id", "--kind", feed == "f" ? "collection" : "array")
       let outcome = try ClientCommand.finish(client.start(words), input: input)
       expectEqual(outcome.code, code)
       let errors = outcome.errors.split(separator: "\n")
@@ -278,8 +277,8 @@ struct ClientPushTests {
 
   @Test("a value on standard input is exactly one, after a byte order mark") func values() throws {
     let client = ClientCommand(try DaemonProcess())
-    try expectEqual(client.run("define", "-", input: "\u{FEFF}{\"feed\":\"f\"}\n").code, 0)
-    try expectEqual(client.run("call", "verify", "-", input: "\u{FEFF}\n {\"feed\":\"f\"}").code, 0)
+    try client.succeed("define", "-", input: "\u{FEFF}{\"feed\":\"f\"}\n")
+    try client.succeed("call", "verify", "-", input: "\u{FEFF}\n {\"feed\":\"f\"}")
     for (input, message) in [
       ("{\"feed\":\"f\"}\n2", "line 2, column 1: unexpected text after the value"), ("", "standard input is empty"),
       ("{}\u{FEFF}", "line 1, column 3: not JSON: unexpected byte order mark (U+FEFF)"),
@@ -293,7 +292,7 @@ struct ClientPushTests {
 
   @Test("a change of many rows is counted in a pipe, and listed with --json") func counts() throws {
     let client = ClientCommand(try DaemonProcess())
-    try expectEqual(client.run("define", "f").code, 0)
+    try client.succeed("define", "f")
     let elements = (1...1001).map { "{\"id\":\($0)}" }
     let input = elements.joined(separator: "\n")
     try expectEqual(
@@ -327,7 +326,7 @@ struct ClientPushTests {
 
   @Test("standard input can mix lines, arrays, concatenated and pretty-printed JSON") func mixedInput() throws {
     let client = ClientCommand(try DaemonProcess())
-    try expectEqual(client.run("define", "f").code, 0)
+    try client.succeed("define", "f")
     let pushed = try client.run(
       "push", "f", "-",
       input: "{\"id\":1}{\"id\":2}\n[{\"id\":3},\n {\"id\":4}]\n{\n  \"id\": 5\n}\n{\"id\" 6}\n{\"id\":7}\n")

@@ -48,8 +48,8 @@ import Testing
     let trigger = try run.startAndSave(command: ["sh", "-c", script])
     let revision = try run.client.revision(of: "f")
     try expectEqual(run.push([#"{"id":3,"t":"ü \" \n"}"#, #"{"id":1,"t":[1]}"#]), 0)
-    try expectEqual(run.client.run("move", "f", "2", "0").code, 0)
-    try expectEqual(run.client.run("delete", "f", "2").code, 0)
+    try run.client.succeed("move", "f", "2", "0")
+    try run.client.succeed("delete", "f", "2")
     try trigger.output.wait(lines: 3)
     trigger.signal(SIGTERM)
     let lines = try ClientCommand.finish(trigger).lines
@@ -83,7 +83,7 @@ import Testing
     let run = try Run("--bin", "all", elements: [#"{"id":1}"#, #"{"id":2}"#])
     try expect(end(run.startAndSave()).isEmpty)
     try expectEqual(run.push([#"{"id":3}"#, #"{"id":1,"n":1}"#]), 0)
-    try expectEqual(run.client.run("delete", "f", "2").code, 0)
+    try run.client.succeed("delete", "f", "2")
     let next = try run.start()
     try next.output.wait(lines: 3)
     try expectEqual(
@@ -183,8 +183,7 @@ import Testing
       try expect(end(run.startAndSave()).isEmpty)
       try expectEqual(run.daemon.stop(), 0)
     }
-    let run = try Run(
-      "--bin", "all", directory: directory, elements: [#"{"id":4}"#, #"{"id":2}"#, #"{"id":1,"n":1}"#])
+    let run = try Run("--bin", "all", directory: directory, elements: [#"{"id":4}"#, #"{"id":2}"#, #"{"id":1,"n":1}"#])
     let trigger = try run.start()
     try trigger.errors.wait(
       for: "f: the daemon began a new history; compared with the rows from before: 1 added, 1 updated, 1 deleted")
@@ -306,13 +305,13 @@ import Testing
   @Test("a feed whose identities exceed the quota is followed without them") func identitiesBeyondTheQuota() throws {
     let daemon = try DaemonProcess(["--max-queue-per-user", "2M"])
     let client = ClientCommand(daemon)
-    try expectEqual(client.run("define", "f").code, 0)
+    try client.succeed("define", "f")
     let elements = (0..<40_000).map { "{\"id\":\"a long identity of an element \($0)\"}" }.joined(separator: "\n")
-    try expectEqual(client.run("push", "f", "-", input: elements).code, 0)
+    try client.succeed("push", "f", "-", input: elements)
     let trigger = try client.start(
       "trigger", "f", "--state", daemon.directory.file("state"), "--on", "deleted", "--", "cat")
     try trigger.wait(forFile: daemon.directory.file("state"))
-    for id in 1...3 { try expectEqual(client.run("delete", "f", "a long identity of an element \(id)").code, 0) }
+    for id in 1...3 { try client.succeed("delete", "f", "a long identity of an element \(id)") }
     try trigger.output.wait(lines: 3)
     try expectEqual(end(trigger).map(\.["id"].string), (1...3).map { "a long identity of an element \($0)" })
     try expectEqual(daemon.stop(), 0)

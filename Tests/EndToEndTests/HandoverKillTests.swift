@@ -31,7 +31,7 @@ import Testing
     let directory = try TemporaryDirectory()
     let daemon = try DaemonProcess(directory: directory)
     let client = ClientCommand(daemon)
-    try expectEqual(client.run("define", "f", "--bin", "all").code, 0)
+    try client.succeed("define", "f", "--bin", "all")
     let writer = try daemon.connect()
     let path = directory.file("seen")
     var random = SeededRandom(seed: 2)
@@ -39,8 +39,7 @@ import Testing
     let first = taken
     for round in 0..<Self.kills {
       var pipe = try Pipe()
-      let watcher = try client.startShell(
-        "exec \"$0\" watch f --since-file \(path) >&3", passing: [pipe.writingNumber])
+      let watcher = try client.startShell("exec \"$0\" watch f --since-file \(path) >&3", passing: [pipe.writingNumber])
       pipe.writing = nil
       if Bool.random(using: &random) { try daemon.waitForWatcher(of: "f", client) }
       for _ in 0..<Int.random(in: 1...8, using: &random) {

@@ -75,8 +75,7 @@ import Testing
   @Test func sectionsAreAddedAndDeleted() throws {
     var mirror = try mirror([1, 1])
     var list = LiveList(templates: Templates())
-    let change = Change(
-      added: [path(0, 0)], sectionsDeleted: [0], sectionsAdded: [SectionAddition(at: 0, name: "new")])
+    let change = Change(added: [path(0, 0)], sectionsDeleted: [0], sectionsAdded: [SectionAddition(at: 0, name: "new")])
     try mirror.apply(Delta(feed: "f", from: 1, revision: 2, change: change, elements: [utf8("5")]))
     list.note(change, revision: 2, sections: 2, now: 0)
     expectEqual(list.lines(mirror, width: 40, height: 10, palette: plain), ["new  1 +1", "+ 5", "s1  1", "  0"])

@@ -140,10 +140,8 @@ import Testing
   @Test func theSameIdentityInAnotherFeedIsAnotherRow() throws {
     var batch = TriggerBatch()
     let (todo, done) = (IndexPath(section: 0, row: 2), IndexPath(section: 1, row: 0))
-    try add(
-      row(.deleted, "a", from: RowChange.Place(path: todo, section: "todo")), to: &batch, Change(deleted: [todo]))
-    try add(
-      row(.added, "a", to: RowChange.Place(path: done, section: "done/all")), to: &batch, Change(added: [done]))
+    try add(row(.deleted, "a", from: RowChange.Place(path: todo, section: "todo")), to: &batch, Change(deleted: [todo]))
+    try add(row(.added, "a", to: RowChange.Place(path: done, section: "done/all")), to: &batch, Change(added: [done]))
     expectEqual(texts(batch.changes), ["deleted \"a\" [0,2] none", "added \"a\" none [1,0]"])
   }
 }

@@ -55,8 +55,7 @@ struct LogTests {
     let directory = try TemporaryDirectory()
     let pipe = try Pipe()
     let path = directory.file("journal")
-    let log = Log(
-      threshold: .info, style: .journal, descriptor: pipe.writingNumber, journal: try JournalSocket(path))
+    let log = Log(threshold: .info, style: .journal, descriptor: pipe.writingNumber, journal: try JournalSocket(path))
     let fields = [JournalSocket.Field("FEEDD_FEED", "a")]
     log.write(.warning, "early", fields)
     for text in ["first", "second"] {

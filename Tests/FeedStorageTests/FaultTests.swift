@@ -161,8 +161,7 @@ extension FaultyDiskTests {
         try expect(JSONValue(daemon.ask("update", Self.update("small"))).has("result"))
         state = daemon.visibleState
       }
-      expectEqual(
-        difference(try DurableEngine(path, durability: .disk, isFaulty: true).visibleState, state), nil)
+      expectEqual(difference(try DurableEngine(path, durability: .disk, isFaulty: true).visibleState, state), nil)
     }
 
     /// The first segment of a run is synced with any durability.
@@ -191,8 +190,7 @@ extension FaultyDiskTests {
         state = daemon.visibleState
       }
       faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
-      expectEqual(
-        difference(try DurableEngine(path, durability: durability, isFaulty: true).visibleState, state), nil)
+      expectEqual(difference(try DurableEngine(path, durability: durability, isFaulty: true).visibleState, state), nil)
     }
 
     /// A batch without room waits for an image, which lets segments be removed.

@@ -144,8 +144,7 @@ import Testing
     }
     let log = try FileLog.open(path, durability: .disk, freshEpoch: "e", software: "0")
     let identity = ServerIdentity(version: "0", epoch: log.epoch, pid: 1, uid: 0, durability: "disk")
-    let engine = Engine(
-      limits: Limits(), identity: identity, seed: 3, isDurable: true, now: Instant(nanoseconds: 1))
+    let engine = Engine(limits: Limits(), identity: identity, seed: 3, isDurable: true, now: Instant(nanoseconds: 1))
     _ = try log.recover(into: Filler(engine))
     expectEqual(unlink(segment), 0)
     #expect(throws: StorageError.self) { try log.start(Limits()) }

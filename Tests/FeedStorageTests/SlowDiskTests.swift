@@ -100,8 +100,7 @@ extension FaultyDiskTests {
       faulty_disk_hold_syncs(1)
       defer { faulty_disk_hold_syncs(0) }
       for number in 2..<10 {
-        expect(
-          try JSONValue(daemon.ask("update", #"{"feed":"c","element":{"id":\#(number)}}"#))["result"].has("added"))
+        expect(try JSONValue(daemon.ask("update", #"{"feed":"c","element":{"id":\#(number)}}"#))["result"].has("added"))
       }
     }
 

@@ -164,8 +164,7 @@ import Testing
     for round in 0..<40 {
       (changes.rows, changes.sections) = ([1, 2, 4, 12][round % 4], 2 + round % 2)
       var naive = NaiveFeed(sections: [.init(name: "a", rows: (0..<20).map { "\($0)" }), .init(name: "b")])
-      var mirror = Mirror(
-        WatchStart(feed: "f", epoch: "e", revision: 1, resumed: false, sections: naive.summaries))
+      var mirror = Mirror(WatchStart(feed: "f", epoch: "e", revision: 1, resumed: false, sections: naive.summaries))
       try mirror.apply(
         SnapshotPart(
           feed: "f", revision: 1, at: IndexPath(section: 0, row: 0), elements: naive.sections[0].rows.map(utf8),

@@ -123,8 +123,7 @@ import Testing
           known[name] = nil
         }
       } else {
-        let handle = table.add(
-          ElementTableTests.text("1", identity: name), at: Instant(nanoseconds: 0))
+        let handle = table.add(ElementTableTests.text("1", identity: name), at: Instant(nanoseconds: 0))
         index.insert(handle, hash: hash(name))
         known[name] = handle
       }

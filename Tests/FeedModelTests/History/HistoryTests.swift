@@ -130,8 +130,7 @@ import Testing
       expect(history.base == base && history.end == revision)
       for most in [0, 10, 100, 1000] {
         let rows = kept.reduce(0) { $0 + Self.plainWords($1.change) } / 2
-        expect(
-          history.lists(moreThan: most, from: history.place(after: history.base)) == (rows > most), "seed \(seed)")
+        expect(history.lists(moreThan: most, from: history.place(after: history.base)) == (rows > most), "seed \(seed)")
       }
       if step % 10 == 0 { check(history, kept, base, seed) }
       if step % 50 == 0 { try checkPacked(history, kept, most: Int.random(in: 0..<600, using: &random)) }

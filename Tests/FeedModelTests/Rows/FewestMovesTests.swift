@@ -17,8 +17,7 @@ import Testing
     for (place, path) in change.deleted.enumerated() {
       let row = before[Int(path.row)]
       guard let target = change.added.firstIndex(where: { after[Int($0.row)] == row }) else { continue }
-      change.moves.append(
-        Move(deleted: UInt32(place), added: UInt32(target), keepsElement: !changed.contains(row)))
+      change.moves.append(Move(deleted: UInt32(place), added: UInt32(target), keepsElement: !changed.contains(row)))
     }
     change.updated = after.indices.filter { changed.contains(after[$0]) && before.contains(after[$0]) }
       .map { IndexPath(section: 0, row: UInt32($0)) }.filter { !change.added.contains($0) }

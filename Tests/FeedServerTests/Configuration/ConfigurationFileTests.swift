@@ -50,11 +50,9 @@ struct ConfigurationFileTests {
     let path = directory.file("c.json")
     try SmallFile.replace(path, with: Array("{\"feeds\":\n  [{\"feed\": \"a b\", \"kind\": \"array\"}]}".utf8))
     for flag in ["--config", "--check-config"] {
-      let process = try ChildProcess(
-        BuildProducts.program("feedd"), ["--socket", directory.file("s"), flag, path])
+      let process = try ChildProcess(BuildProducts.program("feedd"), ["--socket", directory.file("s"), flag, path])
       try expectEqual(process.waitForExit(), 1)
-      expect(
-        process.errors.text.contains("\(path):2:13: feeds[0].feed: must be 1 to 128 of"), "\(process.errors.text)")
+      expect(process.errors.text.contains("\(path):2:13: feeds[0].feed: must be 1 to 128 of"), "\(process.errors.text)")
     }
   }
 

@@ -22,8 +22,7 @@ struct ManagedSectionTests {
 
   /// A watcher receives the commits of another program as changes of single rows.
   @Test(arguments: ["DELETE", "WAL"]) func contactsInTwoGroups(mode: String) throws {
-    let set = try ConfiguredDaemon(
-      Self.configuration, contacts: "PRAGMA journal_mode = \(mode);" + Self.contacts)
+    let set = try ConfiguredDaemon(Self.configuration, contacts: "PRAGMA journal_mode = \(mode);" + Self.contacts)
     let client = try set.watch("library")
     _ = try client.receive(having: "people/family", "people/friends")
     let other = try set.open()
@@ -136,8 +135,7 @@ struct ManagedSectionTests {
   }
 
   @Test func databaseIsReadWhenItsDirectoryIsCreated() throws {
-    let set = try ConfiguredDaemon(
-      Self.configuration.replacing("contacts.sqlite", with: "a/b/contacts.sqlite"))
+    let set = try ConfiguredDaemon(Self.configuration.replacing("contacts.sqlite", with: "a/b/contacts.sqlite"))
     try set.daemon.process.errors.wait(for: "managed feed people: there is no file")
     let client = try set.watch("people")
     for path in ["a", "a/b"] { expectEqual(mkdir(set.directory.file(path), 0o755), 0) }
