@@ -38,8 +38,7 @@ struct ClientCommand {
   func start(_ arguments: String...) throws -> ChildProcess { try start(arguments) }
 
   func start(_ arguments: [String], passing: [Int32] = []) throws -> ChildProcess {
-    return try ChildProcess(
-      BuildProducts.program("feedclient"), arguments, environment: variables, passing: passing)
+    return try ChildProcess(BuildProducts.program("feedclient"), arguments, environment: variables, passing: passing)
   }
 
   /// Starts a shell script, where `$0` is `feedclient`.
@@ -51,6 +50,17 @@ struct ClientCommand {
   /// Runs a command to its end.
   func run(_ arguments: String..., input: String = "") throws -> Outcome {
     try Self.finish(try start(arguments), input: input)
+  }
+
+  /// Runs a command that must succeed, to its end.
+  func succeed(
+    _ arguments: String..., input: String = "", fileID: String = #fileID, filePath: String = #filePath,
+    line: Int = #line, column: Int = #column
+  ) throws {
+    let outcome = try Self.finish(try start(arguments), input: input)
+    expectEqual(
+      outcome.code, 0, "\(arguments.joined(separator: " ")): \(outcome.errors)", fileID: fileID, filePath: filePath,
+      line: line, column: column)
   }
 
   /// The revision of a feed.

@@ -5,14 +5,12 @@ import Testing
 @Suite("feedclient export, import and restore")
 struct ClientTransferTests {
   private func fill(_ client: ClientCommand) throws {
-    try expectEqual(
-      client.run("define", "inbox", "--bin", "urgent=@.p > 5", "--sort", "urgent=$.p:desc", "--bin", "all").code, 0)
-    try expectEqual(client.run("define", "list", "--kind", "array").code, 0)
-    try expectEqual(
-      client.run("define", "a", "--kind", "composed", "--child", "inbox/urgent", "--child", "list").code, 0)
+    try client.succeed("define", "inbox", "--bin", "urgent=@.p > 5", "--sort", "urgent=$.p:desc", "--bin", "all")
+    try client.succeed("define", "list", "--kind", "array")
+    try client.succeed("define", "a", "--kind", "composed", "--child", "inbox/urgent", "--child", "list")
     let elements = ["{\"id\":1,\"p\":9}", "{\"id\":2,\"p\":1}", "{\"id\":3,\"p\":9}", "{\"id\":0,\"p\":7}"]
     try expectEqual(ClientCommand.finish(client.start(["push", "inbox"] + elements)).code, 0)
-    try expectEqual(client.run("push", "list", "[1,2]", "null", "\"x\"").code, 0)
+    try client.succeed("push", "list", "[1,2]", "null", "\"x\"")
   }
 
   @Test("export writes children before their providers, and import restores all feeds") func roundTrip() throws {
@@ -57,7 +55,7 @@ struct ClientTransferTests {
       then: ("snapshot", #"{"feed":"f","revision":4,"at":\#(at),"elements":[1],"last":true}"#))
     let outcome = try ClientCommand.finish(export)
     expectEqual(outcome.code, 3)
-    #expect(outcome.errors.hasPrefix("feedclient: the daemon does not speak this protocol: "))
+    expect(outcome.errors.hasPrefix("feedclient: the daemon does not speak this protocol: "))
   }
 
   /// Begins an export of two feeds, whose copies have revision 4, with a time limit.
@@ -78,7 +76,7 @@ struct ClientTransferTests {
   private func expectTimeout(_ export: ChildProcess) throws {
     let outcome = try ClientCommand.finish(export)
     expectEqual(outcome.code, 4)
-    #expect(outcome.output.isEmpty)
+    expect(outcome.output.isEmpty)
     expectEqual(outcome.errors, "feedclient: timed out after 500 ms; give a longer --timeout, or export fewer feeds\n")
   }
 
@@ -99,13 +97,13 @@ struct ClientTransferTests {
 
   @Test("an array with identity is changed, exported and imported by identity") func identities() throws {
     let client = ClientCommand(try DaemonProcess())
-    try expectEqual(client.run("define", "queue", "--kind", "array", "--id", "$.id", "--retain-until", "$.x").code, 0)
-    try expectEqual(client.run("define", "top", "--kind", "view", "--of", "queue", "--limit", "2").code, 0)
-    try expectEqual(client.run("push", "queue", "{\"id\":1}", "{\"id\":\"b\"}", "{\"id\":3,\"v\":1}").code, 0)
-    try expectEqual(client.run("push", "queue", input: "{\"id\":1,\"v\":2}\n").code, 0)
-    try expectEqual(client.run("move", "queue", "--id", "b", "0").code, 0)
-    try expectEqual(client.run("patch", "queue", "3", "{\"v\":7}").code, 0)
-    try expectEqual(client.run("delete", "queue", "1", "nobody").code, 0)
+    try client.succeed("define", "queue", "--kind", "array", "--id", "$.id", "--retain-until", "$.x")
+    try client.succeed("define", "top", "--kind", "view", "--of", "queue", "--limit", "2")
+    try client.succeed("push", "queue", "{\"id\":1}", "{\"id\":\"b\"}", "{\"id\":3,\"v\":1}")
+    try client.succeed("push", "queue", input: "{\"id\":1,\"v\":2}\n")
+    try client.succeed("move", "queue", "--id", "b", "0")
+    try client.succeed("patch", "queue", "3", "{\"v\":7}")
+    try client.succeed("delete", "queue", "1", "nobody")
     try expectEqual(client.run("insert", "queue", "{\"id\":3}").code, 1)
     try expectEqual(client.run("move", "queue", "--id", "9", "0").code, 1)
     try expectEqual(client.run("move", "queue", "1").code, 2)
@@ -119,25 +117,25 @@ struct ClientTransferTests {
       ])
     let other = ClientCommand(try DaemonProcess())
     let text = export.joined(separator: "\n")
-    try expectEqual(other.run("import", input: text).code, 0)
-    try expectEqual(other.run("import", "--merge", input: text).code, 0)
+    try other.succeed("import", input: text)
+    try other.succeed("import", "--merge", input: text)
     try expectEqual(other.run("export", "--all").lines, export)
   }
 
   @Test("a feed with elements is replaced or merged only if asked") func existingFeeds() throws {
     let daemon = try DaemonProcess()
     let client = ClientCommand(daemon)
-    try expectEqual(client.run("push", "f", "--define", "{\"id\":1}").code, 0)
+    try client.succeed("push", "f", "--define", "{\"id\":1}")
     let export = try client.run("export", "f").output
-    try expectEqual(client.run("push", "f", "{\"id\":2}").code, 0)
+    try client.succeed("push", "f", "{\"id\":2}")
     let refused = try client.run("import", "-", input: export)
     expectEqual(refused.code, 1)
     expectEqual(refused.errors, "feedclient: 'f' has 2 elements; give --replace to remove or --merge to keep them\n")
-    try expectEqual(client.run("import", "--merge", input: export).code, 0)
+    try client.succeed("import", "--merge", input: export)
     try expectEqual(client.run("range", "f", "0", "0", "9").lines, ["{\"id\":1}", "{\"id\":2}"])
     let watcher = try client.start("watch", "f", "--no-initial", "--count", "1")
     try daemon.waitForWatcher(of: "f", client)
-    try expectEqual(client.run("import", "--replace", "--animation", "fade", input: export).code, 0)
+    try client.succeed("import", "--replace", "--animation", "fade", input: export)
     try expectEqual(ClientCommand.finish(watcher).json["params"]["animation"].string, "fade")
     try expectEqual(client.run("range", "f", "0", "0", "9").lines, ["{\"id\":1}"])
   }
@@ -145,10 +143,10 @@ struct ClientTransferTests {
   @Test("a feed whose removed rows do not fit a frame is emptied in several requests") func largeReplacement() throws {
     let client = ClientCommand(try DaemonProcess(["--max-frame", "4096", "--max-element-bytes", "1024"]))
     let input = (0..<600).map { "{\"k\":{\"id\":\($0)}}\n" }.joined()
-    try expectEqual(client.run("define", "c", "--id", "$['k'].id", "--bin", "b=@.k.id != 7").code, 0)
-    try expectEqual(client.run("define", "a", "--kind", "array").code, 0)
+    try client.succeed("define", "c", "--id", "$['k'].id", "--bin", "b=@.k.id != 7")
+    try client.succeed("define", "a", "--kind", "array")
     for feed in ["c", "a"] {
-      try expectEqual(client.run("push", feed, input: input).code, 0)
+      try client.succeed("push", feed, input: input)
       let heading = try client.run("export", feed).lines[0].split(separator: ",\"count\":")[0]
       let replaced = try client.run("import", "--replace", input: "\(heading),\"count\":1}\n{\"k\":{\"id\":8}}\n")
       expectEqual(replaced.code, 0, "\(replaced.errors)")
@@ -217,14 +215,14 @@ struct ClientTransferTests {
 
   @Test("a feed with elements is found before the first change") func fullFeedChangesNothing() throws {
     let client = ClientCommand(try DaemonProcess())
-    try expectEqual(client.run("push", "g", "--define", "{\"id\":1}").code, 0)
+    try client.succeed("push", "g", "--define", "{\"id\":1}")
     let text =
       #"{"feed":"f","kind":"array","count":1,"following":1}"# + "\n1\n" + #"{"feed":"g","kind":"collection","count":0}"#
     let refused = try client.run("import", input: text)
     expectEqual(refused.code, 1)
     expectEqual(refused.errors, "feedclient: 'g' has 1 element; give --replace to remove or --merge to keep them\n")
     try expectEqual(client.run("describe", "f").code, 1)
-    try expectEqual(client.run("import", "--merge", input: text + "\n" + text).code, 0)
+    try client.succeed("import", "--merge", input: text + "\n" + text)
     try expectEqual(client.run("range", "f", "0", "0", "9").lines, ["1", "1"])
   }
 
@@ -235,27 +233,27 @@ struct ClientTransferTests {
       + #"{"feed":"v","kind":"view","of":"f","filtre":1}"#
     let refused = try client.run("import", input: text)
     expectEqual(refused.code, 1)
-    #expect(refused.errors.hasPrefix("feedclient: line 3: filtre is an unknown member"), "\(refused.errors)")
+    expect(refused.errors.hasPrefix("feedclient: line 3: filtre is an unknown member"), "\(refused.errors)")
     try expectEqual(client.run("feeds").output, "")
     let list = try client.run("export", "$feeds")
-    #expect(list.code == 2 && list.errors.contains("'$feeds' cannot be exported"), "\(list.errors)")
+    expect(list.code == 2 && list.errors.contains("'$feeds' cannot be exported"), "\(list.errors)")
   }
 
   @Test("feeds are exported although the list of all sections does not fit a frame") func manySections() throws {
     let client = ClientCommand(try DaemonProcess(["--max-frame", "4096", "--max-element-bytes", "1024"]))
     for feed in ["a", "b"] {
-      try expectEqual(client.run("define", feed, "--section", "$.id").code, 0)
+      try client.succeed("define", feed, "--section", "$.id")
       let rows = (100..<140).map { "{\"id\":\($0)}" }
-      try expectEqual(client.run("push", feed, input: rows.joined(separator: "\n")).code, 0)
+      try client.succeed("push", feed, input: rows.joined(separator: "\n"))
     }
-    try expectEqual(client.run("define", "home", "--kind", "composed", "--child", "b").code, 0)
+    try client.succeed("define", "home", "--kind", "composed", "--child", "b")
     try expectEqual(client.run("feeds").code, 1)
     let home = try client.run("export", "home")
     expectEqual(home.lines.count, 42)
     let all = try client.run("export", "--all")
     expectEqual([all.lines.count, Int(all.code)], [83, 0])
     let copy = ClientCommand(try DaemonProcess())
-    try expectEqual(copy.run("import", input: all.output).code, 0)
+    try copy.succeed("import", input: all.output)
     try expectEqual(copy.run("export", "--all").output, all.output)
   }
 
@@ -275,13 +273,13 @@ struct ClientTransferTests {
 
   @Test("a large single is queried like a small one") func largeSingle() throws {
     let client = ClientCommand(try DaemonProcess(["--max-query-bytes", "4K"]))
-    try expectEqual(client.run("define", "one", "--kind", "single").code, 0)
+    try client.succeed("define", "one", "--kind", "single")
     for length in [10, 5000] {
       let text = String(repeating: "x", count: length)
-      try expectEqual(client.run("push", "one", "{\"n\":1,\"text\":\"\(text)\"}").code, 0)
+      try client.succeed("push", "one", "{\"n\":1,\"text\":\"\(text)\"}")
       try expectEqual(client.run("query", "one", "$.n").lines, ["1"], "\(length)")
       try expectEqual(client.run("query", "one", "$.n", "--places").lines, [#"{"at":[0,0],"node":1}"#], "\(length)")
-      #expect(try client.run("query", "one", "$[0].n").lines.isEmpty, "\(length)")
+      try expect(client.run("query", "one", "$[0].n").lines.isEmpty, "\(length)")
     }
     try expectEqual(client.run("query", "one", "$", "--places", "--template", "{n}").code, 2)
     try expectEqual(client.run("patch", "one", "[1]").code, 2)
@@ -289,8 +287,8 @@ struct ClientTransferTests {
 
   @Test("an array that only set changes is imported, and is the same after that") func protectedArray() throws {
     let (source, target) = (ClientCommand(try DaemonProcess()), ClientCommand(try DaemonProcess()))
-    try expectEqual(source.run("define", "l", "--kind", "array", "--no-edit").code, 0)
-    try expectEqual(source.run("set", "l", "1", "2").code, 0)
+    try source.succeed("define", "l", "--kind", "array", "--no-edit")
+    try source.succeed("set", "l", "1", "2")
     let export = try source.run("export", "l").output
     let directory = try TemporaryDirectory()
     try SmallFile.replace(directory.file("export"), with: Array(export.utf8))
@@ -301,7 +299,7 @@ struct ClientTransferTests {
       try expectEqual(target.run("query", "l", "$[*]").lines, rows)
       try expectEqual(target.run("push", "l", "3").code, 1)
     }
-    try expectEqual(target.run("import", "--replace", directory.file("export")).code, 0)
+    try target.succeed("import", "--replace", directory.file("export"))
     try expectEqual(target.run("export", "l").output, export)
   }
 
@@ -339,7 +337,7 @@ struct ClientTransferTests {
   @Test("an export that cannot be written ends with 2") func unwritableOutput() throws {
     let client = ClientCommand(try DaemonProcess())
     let lines = (0..<20_000).map { "{\"id\":\($0),\"text\":\"some text of an element\"}" }
-    try expectEqual(client.run("push", "f", "--define", input: lines.joined(separator: "\n")).code, 0)
+    try client.succeed("push", "f", "--define", input: lines.joined(separator: "\n"))
     try expectEqual(client.run("export").code, 2)
     try expectEqual(client.run("export", "nowhere").code, 1)
     let shell = { (command: String) in
@@ -360,11 +358,11 @@ struct ClientTransferTests {
     let client = ClientCommand(try DaemonProcess(options))
     let text = String(repeating: "x", count: 500)
     let lines = (0..<400).map { "{\"id\":\($0),\"text\":\"\(text)\"}" }
-    try expectEqual(client.run("push", "--define", "f", input: lines.joined(separator: "\n")).code, 0)
+    try client.succeed("push", "--define", "f", input: lines.joined(separator: "\n"))
     let export = try client.run("export", "f")
     expectEqual(Array(export.lines.dropFirst()), lines)
     let other = ClientCommand(try DaemonProcess(options))
-    try expectEqual(other.run("import", input: export.output).code, 0)
+    try other.succeed("import", input: export.output)
     try expectEqual(other.run("export", "f").output, export.output)
     try expectEqual(client.run("query", "f", "$[?@.id >= 200]").lines, Array(lines[200...]))
     try expectEqual(client.run("query", "f", "$[::-2]").lines, stride(from: 399, to: 0, by: -2).map { lines[$0] })
@@ -383,15 +381,15 @@ struct ClientTransferTests {
     let (state, file) = (directory.file("state"), directory.file("backup"))
     let daemon = try DaemonProcess(["--state", state], directory: directory)
     let client = ClientCommand(daemon)
-    try expectEqual(client.run("push", "f", "--define", "{\"id\":1}").code, 0)
-    try expectEqual(client.run("backup", file).code, 0)
-    try expectEqual(client.run("push", "f", "{\"id\":2}").code, 0)
+    try client.succeed("push", "f", "--define", "{\"id\":1}")
+    try client.succeed("backup", file)
+    try client.succeed("push", "f", "{\"id\":2}")
     let running = try client.run("restore", file, "--state", state, "--replace")
     expectEqual(running.code, 2)
-    #expect(running.errors.hasSuffix("; stop the daemon first\n"))
+    expect(running.errors.hasSuffix("; stop the daemon first\n"))
     try daemon.stop()
-    #expect(try client.run("restore", file, "--state", state).errors.hasSuffix("; give --replace to replace it\n"))
-    try expectEqual(client.run("restore", file, "--state", state, "--replace").code, 0)
+    try expect(client.run("restore", file, "--state", state).errors.hasSuffix("; give --replace to replace it\n"))
+    try client.succeed("restore", file, "--state", state, "--replace")
     let again = ClientCommand(try DaemonProcess(["--state", state], directory: directory))
     try expectEqual(again.run("range", "f", "0", "0", "9").lines, ["{\"id\":1}"])
     try expectEqual(client.run("restore", "/proc/version", "--state", directory.file("other")).code, 2)

@@ -17,13 +17,13 @@ import Testing
     var given: [Int: Set<String>] = [:]
     for line in lines {
       let change = try JSONValue(line)
-      #expect(change["kind"].string == "added" && change["element"]["id"] == change["id"])
-      given[try #require(change["id"].int), default: []].insert(line)
+      expect(change["kind"].string == "added" && change["element"]["id"] == change["id"])
+      given[try require(change["id"].int), default: []].insert(line)
     }
     expectEqual(given.keys.sorted(), Array(1...killer.pushed), "elements are missing")
     // A repetition has the same input, and there is at most one for each kill.
-    #expect(given.values.allSatisfy { $0.count == 1 })
-    #expect(lines.count <= killer.pushed + Self.kills)
+    expect(given.values.allSatisfy { $0.count == 1 })
+    expect(lines.count <= killer.pushed + Self.kills)
   }
 
   /// The reader takes some lines, then the client is killed, and the lines that are left in the pipe are lost with it.
@@ -31,7 +31,7 @@ import Testing
     let directory = try TemporaryDirectory()
     let daemon = try DaemonProcess(directory: directory)
     let client = ClientCommand(daemon)
-    try expectEqual(client.run("define", "f", "--bin", "all").code, 0)
+    try client.succeed("define", "f", "--bin", "all")
     let writer = try daemon.connect()
     let path = directory.file("seen")
     var random = SeededRandom(seed: 2)
@@ -39,8 +39,7 @@ import Testing
     let first = taken
     for round in 0..<Self.kills {
       var pipe = try Pipe()
-      let watcher = try client.startShell(
-        "exec \"$0\" watch f --since-file \(path) >&3", passing: [pipe.writingNumber])
+      let watcher = try client.startShell("exec \"$0\" watch f --since-file \(path) >&3", passing: [pipe.writingNumber])
       pipe.writing = nil
       if Bool.random(using: &random) { try daemon.waitForWatcher(of: "f", client) }
       for _ in 0..<Int.random(in: 1...8, using: &random) {
@@ -50,14 +49,14 @@ import Testing
       let goal = Int.random(in: taken...first + pushed, using: &random)
       while taken < goal || round == 0 {
         let params = try JSONValue(Self.line(pipe.readingNumber))["params"]
-        if params.has("from") { #expect(try #require(params["from"].int) <= taken, "a change was missed") }
-        taken = max(taken, try #require(params["revision"].int))
+        if params.has("from") { try expect(require(params["from"].int) <= taken, "a change was missed") }
+        taken = max(taken, try require(params["revision"].int))
         if round == 0 { break }
       }
       watcher.signal(SIGKILL)
       _ = try watcher.waitForExit()
       let saved = (try? SmallFile.read(path).text).flatMap { try? JSONValue($0)["revision"].int } ?? 0
-      #expect(saved <= taken, "round \(round)")
+      expect(saved <= taken, "round \(round)")
     }
   }
 
@@ -131,7 +130,7 @@ private final class TriggerKiller {
   func pushAndKill() throws {
     let names = ["before-script", "after-script", "before-client", "after-client", "", "", ""]
     let name = names.randomElement(using: &random)
-    let client = try #require(self.client)
+    let client = try require(self.client)
     switch name {
     case let name? where !name.isEmpty:
       try write(name, "")
@@ -170,7 +169,7 @@ private final class TriggerKiller {
     try write("last", "\(pushed + 1)")
     pushed += 1
     try writer.push(#"{"id":\#(pushed),"text":"x"}"#, to: "inbox")
-    let client = try #require(self.client)
+    let client = try require(self.client)
     try client.output.wait(for: "finished")
     client.signal(SIGTERM)
     try expectEqual(client.waitForExit(), 128 + SIGTERM)

@@ -18,8 +18,8 @@ import Testing
     try killer.restart { _ in }
     let returns = killer.watchers.reduce(0) { $0 + $1.returns }
     let resumptions = killer.watchers.reduce(0) { $0 + $1.resumptions }
-    #expect(returns >= Self.killsOfARun)
-    #expect(resumptions * 10 >= returns * 9, "seed \(run): \(resumptions) of \(returns) resumed by delta")
+    expect(returns >= Self.killsOfARun)
+    expect(resumptions * 10 >= returns * 9, "seed \(run): \(resumptions) of \(returns) resumed by delta")
   }
 }
 
@@ -55,7 +55,7 @@ final class Killer {
     let client = try daemon.connect()
     for definition in KillModel.definitions {
       try client.send(#"{"jsonrpc":"2.0","id":1,"method":"define","params":\#(definition)}"#)
-      try #require(try JSONValue(client.receive()).has("result"))
+      try require(try JSONValue(client.receive()).has("result"))
     }
     daemon.process.signal(SIGKILL)
     _ = try daemon.process.waitForExit()
@@ -70,8 +70,8 @@ final class Killer {
     }
     let found = watchers[0].sections
     let last = found.first?.last.flatMap { Int($0.filter(\.isNumber)) } ?? 0
-    #expect(last >= acknowledged, "seed \(seed): acknowledged requests were lost")
-    #expect(last <= sent, "seed \(seed): the state contains a request that was not sent")
+    expect(last >= acknowledged, "seed \(seed): acknowledged requests were lost")
+    expect(last <= sent, "seed \(seed): the state contains a request that was not sent")
     model.advance(to: last)
     expectEqual(found, model.sections, "seed \(seed), after request \(last)")
     (acknowledged, sent) = (last, last)

@@ -36,8 +36,8 @@ import Testing
 
   /// Defines the feed `c` with elements in one bin.
   private func fill(_ client: RawClient, _ count: Int = count) throws {
-    #expect(try ask(client, "define", #"{"feed":"c","kind":"collection"}"#).has("revision"))
-    #expect(try ask(client, "update", #"{"feed":"c","elements":\#(Self.elements(0..<count))}"#).has("revision"))
+    try expect(ask(client, "define", #"{"feed":"c","kind":"collection"}"#).has("revision"))
+    try expect(ask(client, "update", #"{"feed":"c","elements":\#(Self.elements(0..<count))}"#).has("revision"))
   }
 
   /// Requests that take many slices. They execute filters on all elements, or change many of them.
@@ -77,7 +77,7 @@ import Testing
     for attempt in 0..<8 {
       let rounds = try roundsDuring(long, count: Self.count << min(attempt, 3), state: "state\(attempt)")
       if rounds > 0 { return }
-      #expect(attempt < 7, "\(long)")
+      expect(attempt < 7, "\(long)")
     }
   }
 
@@ -98,22 +98,22 @@ import Testing
       let element = try ask(reader, "get", #"{"feed":"c","id":7}"#)["element"]
       if try ask(reader, "hello", #"{"protocol":1}"#)["revision"] != before["revision"] { break }
       rounds += 1
-      #expect(element["k"].int == 433 && element["v"].int == 0)
+      expect(element["k"].int == 433 && element["v"].int == 0)
       switch rounds {
       // By now the daemon has read the long request. A change of another client waits until it is executed.
       case 3: try other.send(change)
       // A watch that begins now gets the state before, and then the changes.
       case 4:
-        #expect(try ask(watchers[1], "watch", #"{"feed":"c"}"#).has("revision"))
+        try expect(ask(watchers[1], "watch", #"{"feed":"c"}"#).has("revision"))
         isWatched = true
       default: break
       }
     }
     if rounds < 3 { try other.send(change) }
     let answer = try writer.receiveJSON()["result"]
-    #expect(answer.has("revision"), "\(answer)")
+    expect(answer.has("revision"), "\(answer)")
     let later = try other.receiveJSON()["result"]
-    let revision = try #require(answer["revision"].int)
+    let revision = try require(answer["revision"].int)
     expectEqual(later["revision"].int, revision + 1)
     for watcher in isWatched ? watchers : [watchers[0]] { try follow(watcher, to: revision + 1) }
     return rounds
@@ -126,7 +126,7 @@ import Testing
       let message = try watcher.receiveJSON()
       let params = message["params"]
       if message["method"].string == "delta" { expectEqual(params["from"].int, revision) }
-      revision = try #require(params["revision"].int)
+      revision = try require(params["revision"].int)
     }
     expectEqual(revision, last)
   }
@@ -148,10 +148,10 @@ import Testing
     let client = try daemon.connect()
     let found = try ask(client, "verify", #"{"feed":"c"}"#)
     if found != acknowledged {
-      #expect(found["revision"].int ?? 0 > acknowledged["revision"].int ?? .max)
+      expect(found["revision"].int ?? 0 > acknowledged["revision"].int ?? .max)
       return
     }
     try client.send(long.request())
-    #expect(try client.receiveJSON().has("result"))
+    try expect(client.receiveJSON().has("result"))
   }
 }

@@ -1,6 +1,5 @@
 import FeedSystem
 import TestSupport
-import Testing
 
 /// A daemon that sends the frames of a test, valid or invalid.
 final class ScriptedDaemon {
@@ -32,8 +31,8 @@ final class ScriptedDaemon {
   func answer(
     _ method: String, _ result: String, then notification: (method: String, params: String)? = nil
   ) throws -> String {
-    let request = try #require(client).receive(having: "\"method\":\"\(method)\"")
-    let id = try #require(request.firstMatch(of: /"id":(\d+)/)).1
+    let request = try require(client).receive(having: "\"method\":\"\(method)\"")
+    let id = try require(request.firstMatch(of: /"id":(\d+)/)).1
     let rest = notification.map { Self.notification($0.method, $0.params) }
     try say(["{\"jsonrpc\":\"2.0\",\"id\":\(id),\"result\":\(result)}"] + (rest.map { [$0] } ?? []))
     return request
@@ -48,7 +47,7 @@ final class ScriptedDaemon {
 
   /// Sends messages by one write.
   private func say(_ messages: [String]) throws {
-    try #require(client).sendBytes(messages.flatMap { RawClient.frame(Array($0.utf8)) })
+    try require(client).sendBytes(messages.flatMap { RawClient.frame(Array($0.utf8)) })
   }
 
   /// Closes the connection.

@@ -75,7 +75,7 @@ extension JSONValue {
       moves: try self["moves"].elements.map { Move(deleted: try $0.number(0), added: try $0.number(1)) },
       sectionsDeleted: try self["sections"]["deleted"].elements.map { try $0.number() },
       sectionsAdded: try self["sections"]["added"].elements.map {
-        SectionAddition(at: try $0.member("at").number(), name: try #require(try $0.member("name").string))
+        SectionAddition(at: try $0.member("at").number(), name: try require(try $0.member("name").string))
       })
   }
 
@@ -86,7 +86,7 @@ extension JSONValue {
 
   /// Returns the names of the sections of this state.
   func names() throws -> [String] {
-    try elements.map { try #require(try $0.member("name").string) }
+    try elements.map { try require(try $0.member("name").string) }
   }
 
   /// Returns the texts of the elements of this array.
@@ -98,7 +98,7 @@ extension JSONValue {
 
   private func number(_ place: Int) throws -> UInt32 { try elements[place].number() }
 
-  private func number() throws -> UInt32 { UInt32(try #require(int)) }
+  private func number() throws -> UInt32 { UInt32(try require(int)) }
 }
 
 extension JSONValue: CustomTestStringConvertible {

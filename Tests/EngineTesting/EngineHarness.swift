@@ -90,6 +90,11 @@ final class EngineHarness {
     return withUnsafeBytes(of: UInt32(bytes.count).bigEndian, Array.init) + bytes
   }
 
+  /// Returns the frame of a request.
+  static func request(_ method: String, _ params: String = "{}", id: Int = 1) -> [UInt8] {
+    frame(#"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(params)}"#)
+  }
+
   /// Sends raw bytes without running a turn.
   func supply(_ id: ConnectionID, _ bytes: [UInt8]) {
     link.send(id, bytes)
@@ -98,6 +103,17 @@ final class EngineHarness {
   /// Sends raw bytes and runs the turn.
   func deliver(_ id: ConnectionID, _ bytes: [UInt8]) {
     supply(id, bytes)
+    turn()
+  }
+
+  /// Sends a request without running a turn.
+  func supply(_ client: ConnectionID, _ method: String, _ params: String = "{}", id: Int = 1) {
+    supply(client, Self.request(method, params, id: id))
+  }
+
+  /// Sends a request and runs the turn.
+  func deliver(_ client: ConnectionID, _ method: String, _ params: String = "{}", id: Int = 1) {
+    supply(client, method, params, id: id)
     turn()
   }
 

@@ -190,8 +190,7 @@ private final class SimulatedFile {
       while start < change.bytes.count {
         let end = min(start + Self.sector - (change.offset + start) % Self.sector, change.bytes.count)
         if choice != 2 || random(2) == 0 {
-          durable.replaceSubrange(
-            change.offset + start..<change.offset + end, with: change.bytes[start..<end])
+          durable.replaceSubrange(change.offset + start..<change.offset + end, with: change.bytes[start..<end])
         }
         start = end
       }

@@ -56,7 +56,7 @@ import Testing
     // A character of many bytes: fewer columns than there are, but nothing is cut in two.
     let heavy = "x" + String(repeating: "\u{301}", count: 500)
     let shown = try json("\"\(heavy)\(heavy)\"", width: 8)
-    #expect(shown == "\"…" || shown == "\"\(heavy)…")
+    expect(shown == "\"…" || shown == "\"\(heavy)…")
   }
 
   @Test func controlCharactersAreReplaced() {

@@ -30,7 +30,7 @@ import Testing
 
   @Test func indentationIsBounded() throws {
     let deep = String(repeating: "[", count: 300) + String(repeating: "]", count: 300)
-    #expect(try pretty(deep).filter { $0 == "\n" }.count < 100)
+    try expect(pretty(deep).filter { $0 == "\n" }.count < 100)
   }
 
   @Test func tablesHaveAColumnForEachMember() throws {
@@ -198,10 +198,10 @@ import Testing
     let plain = RemoteError(code: -32001, message: "give \"replace\": true to redefine it.")
     expectEqual(Explanation.refusal(plain, withCode: false), ["give --replace to redefine it."])
     expectEqual(Explanation.refusal(plain, withCode: true), ["give --replace to redefine it. (-32001)"])
-    #expect(
+    expect(
       Explanation.refusal(plain, withCode: false, suggestion: "; did you mean a?")[0].hasSuffix("it; did you mean a?"))
-    #expect(Explanation(.readerGone).lines.isEmpty)
-    #expect(
+    expect(Explanation(.readerGone).lines.isEmpty)
+    expect(
       Explanation(.client(.fault(.gap(expected: 3, found: 5)))).lines[0].hasPrefix(
         "the copy of the feed is wrong: a delta"))
   }

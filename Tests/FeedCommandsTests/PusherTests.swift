@@ -35,15 +35,15 @@ import Testing
     expectEqual(pusher.next()?.lines, [1, 2])
     expectEqual(pusher.next()?.lines, [3, 4])
     expectEqual(pusher.next()?.lines, [5, 6])
-    #expect(pusher.next() == nil)
+    expect(pusher.next() == nil)
     pusher.accepted(revision: 1)
-    #expect(pusher.next() == nil)
+    expect(pusher.next() == nil)
     pusher.accepted(revision: 2)
     expectEqual(pusher.next()?.lines, [7])
     expectEqual(pusher.unanswered, 3)
     pusher.accepted(revision: 3)
     pusher.accepted(revision: 4)
-    #expect(pusher.isIdle)
+    expect(pusher.isIdle)
     expectEqual(pusher.pushed, 7)
     expectEqual(pusher.revision, 4)
   }
@@ -68,8 +68,8 @@ import Testing
     expectEqual(pusher.next()?.lines, [1, 2, 3])
     expectEqual(pusher.next()?.lines, [4, 5, 6])
     expectEqual(pusher.refused("no"), nil)
-    #expect(!pusher.wantsLines)
-    #expect(pusher.next() == nil)
+    expect(!pusher.wantsLines)
+    expect(pusher.next() == nil)
     pusher.accepted(revision: 1)
     expectEqual(pusher.pushed, 0)
     expectEqual(pusher.next()?.lines, [1])
@@ -80,7 +80,7 @@ import Testing
     expectEqual(pusher.refused("no"), Pusher.Refusal(line: 2, reason: "no"))
     pusher.accepted(revision: 3)
     pusher.accepted(revision: 4)
-    #expect(pusher.isIdle)
+    expect(pusher.isIdle)
     expectEqual(pusher.pushed, 5)
   }
 
@@ -90,15 +90,15 @@ import Testing
     for line in 1...5 { add("\(line):", line: line, alone: line == 1, to: &pusher) }
     expectEqual(pusher.next()?.lines, [1])
     expectEqual(pusher.next()?.lines, [2, 3])
-    #expect(pusher.next() == nil)
+    expect(pusher.next() == nil)
     pusher.accepted(revision: 1)
-    #expect(pusher.next() == nil)
+    expect(pusher.next() == nil)
     expectEqual(pusher.refused("no"), nil)
     expectEqual(pusher.next()?.lines, [2])
     expectEqual(pusher.next()?.lines, [3])
     expectEqual(pusher.next()?.lines, [4, 5])
     for revision in 2...4 { pusher.accepted(revision: revision) }
-    #expect(pusher.isIdle)
+    expect(pusher.isIdle)
     expectEqual(pusher.pushed, 5)
   }
 

@@ -25,8 +25,8 @@ import Testing
   @Test("rates are differences over the time between samples") func rates() throws {
     let lines = try view().lines(width: 80, height: 24)
     expectEqual(lines[0], "feedd  up 1 h 2 min  revision 1,234  2 clients  ? help")
-    #expect(lines[1].hasPrefix("requests") && lines[1].contains(" 1,500/s"))
-    #expect(lines.contains { $0.contains("queued 2.0 KB") })
+    expect(lines[1].hasPrefix("requests") && lines[1].contains(" 1,500/s"))
+    expect(lines.contains { $0.contains("queued 2.0 KB") })
     let rows = lines.suffix(2).map { $0.split(separator: " ").map(String.init) }
     expectEqual(rows.map { $0[0] }, ["fast", "slow"])
     expectEqual(rows.map { $0[3] }, ["1,000", "1"])
@@ -37,7 +37,7 @@ import Testing
     view.add(try sample(1, requests: .min, clients: [("one", .min)]))
     view.add(try sample(2, requests: .max, clients: [("one", .max)]))
     let lines = view.lines(width: 80, height: 24)
-    #expect(lines[1].hasPrefix("requests") && lines[1].contains("1,000,000,000,000,000/s"))
+    expect(lines[1].hasPrefix("requests") && lines[1].contains("1,000,000,000,000,000/s"))
     expectEqual(lines.last?.contains("1,000,000,000,000,000"), true)
   }
 
@@ -49,7 +49,7 @@ import Testing
       return lines[(header + 1)...].map { $0.split(separator: " ").first.map(String.init) ?? "" }
     }
     let ends = view.take(.character("r"))
-    #expect(!ends)
+    expect(!ends)
     expectEqual(names(), ["slow", "fast"])
     for key in "/FAS" { _ = view.take(.character(key)) }
     expectEqual(names(), ["fast"])
@@ -58,7 +58,7 @@ import Testing
     view.add(try sample(4, requests: 9999, clients: []))
     expectEqual(names(), ["slow", "fast"])
     let quits = view.take(.character("q"))
-    #expect(quits)
+    expect(quits)
   }
 
   @Test("on a small screen what is zero gives way, and the connections keep their place") func small() throws {
@@ -72,7 +72,7 @@ import Testing
         "slow       1       1     0 B        1",
       ])
     _ = view.take(.character("s"), width: 40, height: 10)
-    #expect(view.lines(width: 40, height: 10)[3].contains("QUEUED↓"))
+    expect(view.lines(width: 40, height: 10)[3].contains("QUEUED↓"))
     _ = view.take(.character("?"), width: 40, height: 10)
     expectEqual(
       view.lines(width: 40, height: 10)[2...3],
@@ -87,8 +87,8 @@ import Testing
     throws
   {
     let lines = try view().lines(width: width, height: height)
-    #expect(lines.count <= height)
-    #expect(lines.allSatisfy { DisplayWidth.columns(of: $0) <= width })
+    expect(lines.count <= height)
+    expect(lines.allSatisfy { DisplayWidth.columns(of: $0) <= width })
   }
 
   @Test("numbers are shown with units") func units() {

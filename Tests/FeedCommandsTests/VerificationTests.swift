@@ -23,17 +23,17 @@ import Testing
 
   @Test func verificationWaitsUntilTheFeedIsQuiet() throws {
     var verification = Verification()
-    #expect(verification.isComplete)
-    #expect(!verification.mustAsk(now: 5, atOnce: true))
+    expect(verification.isComplete)
+    expect(!verification.mustAsk(now: 5, atOnce: true))
     verification.changed(now: 1000)
-    #expect(!verification.isComplete)
-    #expect(!verification.mustAsk(now: 1001, atOnce: false))
-    #expect(verification.mustAsk(now: 1001, atOnce: true))
+    expect(!verification.isComplete)
+    expect(!verification.mustAsk(now: 1001, atOnce: false))
+    expect(verification.mustAsk(now: 1001, atOnce: true))
     expectEqual(verification.deadline, 1000 + Verification.quiet)
-    #expect(verification.mustAsk(now: 1000 + Verification.quiet, atOnce: false))
+    expect(verification.mustAsk(now: 1000 + Verification.quiet, atOnce: false))
     verification.asked(7)
-    #expect(verification.expects(7))
-    #expect(!verification.mustAsk(now: .max, atOnce: true))
+    expect(verification.expects(7))
+    expect(!verification.mustAsk(now: .max, atOnce: true))
   }
 
   @Test func equalRowsAgree() throws {
@@ -43,7 +43,7 @@ import Testing
     verification.asked(1)
     verification.answered(answer(mirror))
     try verification.check(mirror, now: 1)
-    #expect(verification.isComplete)
+    expect(verification.isComplete)
     expectEqual(verification.verified?.revision, 4)
   }
 
@@ -66,8 +66,8 @@ import Testing
     verification.asked(1)
     verification.answered(answer(later))
     try verification.check(mirror, now: 1)
-    #expect(!verification.isComplete)
-    #expect(!verification.mustAsk(now: .max, atOnce: true))
+    expect(!verification.isComplete)
+    expect(!verification.mustAsk(now: .max, atOnce: true))
     try mirror.apply(delta)
     try verification.check(mirror, now: 2)
     expectEqual(verification.verified?.revision, 6)
@@ -80,7 +80,7 @@ import Testing
     verification.answered(answer(try mirror(3)))
     try verification.check(try mirror(4), now: 9)
     expectEqual(verification.verified, nil)
-    #expect(verification.mustAsk(now: 9 + Verification.quiet, atOnce: false))
+    expect(verification.mustAsk(now: 9 + Verification.quiet, atOnce: false))
   }
 
   @Test func answerLostWithItsConnectionIsRequestedAgain() throws {
@@ -88,7 +88,7 @@ import Testing
     verification.changed(now: 0)
     verification.asked(1)
     verification.lost()
-    #expect(!verification.expects(1))
-    #expect(verification.mustAsk(now: 1, atOnce: true))
+    expect(!verification.expects(1))
+    expect(verification.mustAsk(now: 1, atOnce: true))
   }
 }

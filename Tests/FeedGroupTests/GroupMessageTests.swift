@@ -15,16 +15,16 @@ import Testing
   /// Names of hosts and feeds may have any characters.
   @Test func textsAreWrittenAsJSONStrings() {
     let text = "line\nend\t\u{1}\u{7f}\"\\/é😀"
-    #expect(JSONObject("{\"host\":\(text.quotedAsJSON)}")?.string("host") == text)
+    expectEqual(JSONObject("{\"host\":\(text.quotedAsJSON)}")?.string("host"), text)
   }
 
   @Test func isParsedAsItWasEncoded() throws {
     let bytes = encoded()
-    #expect(bytes.count == GroupMessage.byteCount + 8)
+    expectEqual(bytes.count, GroupMessage.byteCount + 8)
     try bytes.withUnsafeBytes { bytes in
       let (found, payload) = try GroupMessage.parse(bytes)
-      #expect(found == message)
-      #expect(Array(payload) == Array("requests".utf8))
+      expectEqual(found, message)
+      expectEqual(Array(payload), Array("requests".utf8))
     }
   }
 
@@ -49,17 +49,17 @@ import Testing
       for byte in text.utf8 { withUnsafeBytes(of: byte) { hash.update($0) } }
       return hash.finish().map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
     }
-    #expect(hash("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
-    #expect(hash("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
-    #expect(
+    expectEqual(hash(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
+    expectEqual(hash("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+    expect(
       hash("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")
         == "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1")
-    #expect(Base64.encode(Array("image".utf8)) == "aW1hZ2U=")
+    expectEqual(Base64.encode(Array("image".utf8)), "aW1hZ2U=")
     for text in ["", "f", "fo", "foo", "foob", "fooba", "foobar"] {
-      #expect(Base64.decode(Base64.encode(Array(text.utf8))) == Array(text.utf8))
+      expectEqual(Base64.decode(Base64.encode(Array(text.utf8))), Array(text.utf8))
     }
-    #expect(Base64.decode("a+/b") == Base64.decode("a-_b"))
-    #expect(Base64.decode("a b") == nil)
+    expectEqual(Base64.decode("a+/b"), Base64.decode("a-_b"))
+    expect(Base64.decode("a b") == nil)
   }
 }
 
@@ -88,28 +88,28 @@ import Testing
   }
 
   @Test mutating func messagesOfAnOriginHaveTheirEffectOnceAndInOrder() {
-    #expect(skip(receive(.batch, 2)) == .unknownOrigin)
+    expectEqual(skip(receive(.batch, 2)), .unknownOrigin)
     join(1)
-    #expect(skip(receive(.batch, 3)) == .gap)
-    #expect(skip(receive(.batch, 2)) == nil)
-    #expect(skip(receive(.batch, 2)) == .duplicate)
-    #expect(skip(receive(.batch, 3)) == nil)
-    #expect(skip(receive(.join, 1, "{\"member\":\"m1\",\"host\":\"h\"}")) == .duplicate)
+    expectEqual(skip(receive(.batch, 3)), .gap)
+    expect(skip(receive(.batch, 2)) == nil)
+    expectEqual(skip(receive(.batch, 2)), .duplicate)
+    expect(skip(receive(.batch, 3)) == nil)
+    expectEqual(skip(receive(.join, 1, "{\"member\":\"m1\",\"host\":\"h\"}")), .duplicate)
   }
 
   @Test mutating func anotherOriginOfAMemberEndsTheFormerOne() {
     join(1)
-    #expect(skip(receive(.batch, 2, origin: 1)) == nil)
+    expect(skip(receive(.batch, 2, origin: 1)) == nil)
     join(2)
-    #expect(skip(receive(.batch, 3, origin: 1)) == .unknownOrigin)
-    #expect(skip(receive(.batch, 2, origin: 2)) == nil)
-    #expect(table.members.count == 1)
+    expectEqual(skip(receive(.batch, 3, origin: 1)), .unknownOrigin)
+    expect(skip(receive(.batch, 2, origin: 2)) == nil)
+    expectEqual(table.members.count, 1)
   }
 
   @Test mutating func aMessageThatIsStoredTooLateCanBeSentAgain() {
     join(1)
-    #expect(skip(receive(.batch, 2, deadline: 99)) == .late)
-    #expect(skip(receive(.batch, 2, deadline: 101)) == nil)
+    expectEqual(skip(receive(.batch, 2, deadline: 99)), .late)
+    expect(skip(receive(.batch, 2, deadline: 101)) == nil)
   }
 
   @Test mutating func theMomentOfBatchesNeverDecreases() {
@@ -118,26 +118,26 @@ import Testing
     for (number, time) in [(2, 50), (3, 40), (4, 60)] as [(UInt64, UInt64)] {
       if case .batch(_, let moment) = receive(.batch, number, time: time) { moments.append(moment) }
     }
-    #expect(moments == [50, 50, 60])
+    expectEqual(moments, [50, 50, 60])
   }
 
   @Test mutating func partsOfABatchAreJoinedAlsoAfterAnImage() throws {
     join(1)
     join(2, as: "m2")
-    #expect(skip(receive(.batch, 2, "one,", isLast: false)) == nil)
+    expect(skip(receive(.batch, 2, "one,", isLast: false)) == nil)
     let image = table.text
-    #expect(table.firstNeeded == 3)
+    expectEqual(table.firstNeeded, 3)
     // Another member's batch between the parts.
-    #expect(skip(receive(.batch, 2, origin: 2, "other")) == nil)
+    expect(skip(receive(.batch, 2, origin: 2, "other")) == nil)
     guard case .batch(let bytes?, _) = receive(.batch, 3, "two") else {
       Issue.record("the batch is not complete")
       return
     }
-    #expect(bytes == Array("one,two".utf8))
+    expectEqual(bytes, Array("one,two".utf8))
 
     // A member that begins with the image reads the stream from the first part on.
-    var other = try #require(MemberTable(text: image))
-    #expect(other.needed == 3)
+    var other = try require(MemberTable(text: image))
+    expectEqual(other.needed, 3)
     let first = GroupMessage(.batch, origin: 1, number: 2, time: 0, isLast: false)
     _ = Array("one,".utf8).withUnsafeBytes { other.receive(first, $0, sequence: 3, time: 100) }
     let last = GroupMessage(.batch, origin: 1, number: 3, time: 0)
@@ -146,7 +146,7 @@ import Testing
       Issue.record("the batch is not complete after the image")
       return
     }
-    #expect(again == bytes)
+    expectEqual(again, bytes)
   }
 
   @Test mutating func theTextOfATableIsTheTable() throws {
@@ -155,18 +155,18 @@ import Testing
     _ = receive(.configured, 2, origin: 1, "{\"feeds\":{\"inbox\":17}}")
     _ = receive(.batch, 3, origin: 1, time: 70)
     table.rules = 3
-    let again = try #require(MemberTable(text: table.text))
-    #expect(again.members == table.members)
-    #expect((again.position, again.moment) == (table.position, table.moment))
-    #expect(again.text == table.text)
-    #expect(MemberTable(text: "{}") == nil)
+    let again = try require(MemberTable(text: table.text))
+    expectEqual(again.members, table.members)
+    expect((again.position, again.moment) == (table.position, table.moment))
+    expectEqual(again.text, table.text)
+    expect(MemberTable(text: "{}") == nil)
   }
 
   @Test mutating func feedsThatOtherMembersConfigure() {
     join(1)
     join(2, as: "m2")
     _ = receive(.configured, 2, origin: 1, "{\"feeds\":{\"inbox\":17}}")
-    #expect(table.configured(besides: "m2") == ["inbox"] && table.configured(besides: "m1") == [])
+    expect(table.configured(besides: "m2") == ["inbox"] && table.configured(besides: "m1") == [])
   }
 
   private static func image(_ name: String, _ id: String, _ position: Int, first: Int = 1) -> String {
@@ -179,11 +179,11 @@ import Testing
     join(2, as: "m2")
     _ = receive(.image, 2, origin: 1, Self.image("image", "a", 2))
     _ = receive(.image, 3, origin: 1, Self.image("image2", "b", 3))
-    #expect((table.image?.id, table.formerImage?.id) == ("b", "a"))
+    expect((table.image?.id, table.formerImage?.id) == ("b", "a"))
     _ = receive(.image, 2, origin: 2, Self.image("image2", "c", 3))
-    #expect((table.image?.id, table.formerImage?.id) == ("c", "a"))
+    expect((table.image?.id, table.formerImage?.id) == ("c", "a"))
     _ = receive(.image, 4, origin: 1, Self.image("image", "d", 5))
-    #expect((table.image?.id, table.formerImage?.id) == ("d", "c"))
+    expect((table.image?.id, table.formerImage?.id) == ("d", "c"))
   }
 
   /// The bucket describes the one whose description came last there.
@@ -193,22 +193,22 @@ import Testing
     _ = receive(.image, 2, origin: 1, Self.image("image", "a", 2, first: 2))
     _ = receive(.image, 3, origin: 1, Self.image("image2", "b", 11, first: 6))
     _ = receive(.image, 2, origin: 2, Self.image("image2", "c", position, first: 5))
-    #expect(table.image?.id == (position > 11 ? "c" : "b"))
-    #expect((table.image?.from, table.image?.first) == (UInt64(min(position, 11)), 5))
-    #expect((table.formerImage?.from, table.formerImage?.first) == (2, 2))
+    expect(table.image?.id == (position > 11 ? "c" : "b"))
+    expect((table.image?.from, table.image?.first) == (UInt64(min(position, 11)), 5))
+    expect((table.formerImage?.from, table.formerImage?.first) == (2, 2))
     _ = receive(.image, 4, origin: 1, Self.image("image", "d", 20, first: 8))
-    #expect((table.image?.from, table.image?.first) == (20, 8))
-    #expect((table.formerImage?.from, table.formerImage?.first) == (UInt64(min(position, 11)), 5))
+    expect((table.image?.from, table.image?.first) == (20, 8))
+    expect((table.formerImage?.from, table.formerImage?.first) == (UInt64(min(position, 11)), 5))
     // One that was long on its way replaces the former one.
     _ = receive(.image, 3, origin: 2, Self.image("image2", "e", 9, first: 4))
-    #expect((table.image?.id, table.formerImage?.from, table.formerImage?.first) == ("d", 9, 4))
+    expect((table.image?.id, table.formerImage?.from, table.formerImage?.first) == ("d", 9, 4))
   }
 
   @Test func anImageThatWasReplacedInTheBucketIsNotWhole() throws {
     let settings = try GroupSettings(
       name: "g", nats: NatsSettings(servers: []), host: "h", member: "m", version: "1", pid: 1, timeout: 1)
     func former(_ name: String) throws -> String? {
-      let table = try #require(
+      let table = try require(
         MemberTable(
           text: "{\"position\":9,\"moment\":0,\"image\":\(Self.image("image2", "c", 3)),\"formerImage\":"
             + "\(Self.image(name, "b", 3)),\"members\":[]}"))
@@ -222,9 +222,9 @@ import Testing
       var upkeep = Upkeep(settings, position: 9, now: 0)
       return upkeep.checkBucket(input, table, rank: 0, now: 0)?.id
     }
-    #expect(try former("image") == "b")
+    try expectEqual(former("image"), "b")
     // Older versions have such tables.
-    #expect(try former("image2") == nil)
+    try expect(former("image2") == nil)
   }
 
   @Test func anImageThatCannotBePublishedIsWrittenAgainMoreAndMoreSeldom() throws {
@@ -244,44 +244,44 @@ import Testing
     }
     _ = upkeep.requestImage(table, isShared: true)
     let pauses = (0..<8).map { pause(after: $0 * 1000) }
-    #expect(pauses == [10, 20, 40, 80, 160, 320, 640, 640])
+    expectEqual(pauses, [10, 20, 40, 80, 160, 320, 640, 640])
     upkeep.didPublishImage()
     _ = upkeep.requestImage(table, isShared: true)
     let next = pause(after: 9000)
-    #expect(next == 10)
+    expectEqual(next, 10)
   }
 
   @Test(arguments: [0, 1, 2, 3, 200]) func anImageHasTheLastRecords(count: Int) throws {
     var records = LogRecords()
     for place in 0..<count { _ = records.add(UInt64(place) + 1, UInt32(place) &* 0x9e37_79b9) }
     let again = JSONObject(records.text).flatMap(LogRecords.init)
-    #expect(again == nil || count > 0)
+    expect(again == nil || count > 0)
     guard let again else { return }
-    #expect(again.mark == records.mark)
-    #expect(Array(again.newest()) == Array(records.newest(129)))
+    expectEqual(again.mark, records.mark)
+    expectEqual(Array(again.newest()), Array(records.newest(129)))
     // Versions before had the last one only.
-    let last = try #require(records.newest(1).first)
+    let last = try require(records.newest(1).first)
     let old = JSONObject("{\"sequence\":\(count),\"checksum\":\(last.checksum),\"chain\":\(last.chain)}")
-    #expect(old.flatMap(LogRecords.init).map { Array($0.newest()) } == [last])
+    expectEqual(old.flatMap(LogRecords.init).map { Array($0.newest()) }, [last])
   }
 
   @Test func aMessageThatIsReadAgainMustBeTheSame() {
     var records = LogRecords()
     let answers = [(1, 1), (2, 2), (3, 3), (2, 2), (2, 7)].map { records.add($0, $1) }
-    #expect(answers == [true, true, true, true, false])
-    #expect(records.mark?.position == 3)
+    expectEqual(answers, [true, true, true, true, false])
+    expectEqual(records.mark?.position, 3)
   }
 
   @Test mutating func twoHostsThatDefineAFeedDifferentlyConflict() {
     join(1)
     _ = receive(.configured, 2, origin: 1, "{\"feeds\":{\"inbox\":17,\"tabs\":3}}")
-    #expect(table.conflict(of: ["inbox": 17], of: "m2") == nil)
-    #expect(table.conflict(of: ["inbox": 18], of: "m1") == nil)
+    expect(table.conflict(of: ["inbox": 17], of: "m2") == nil)
+    expect(table.conflict(of: ["inbox": 18], of: "m1") == nil)
     let found = table.conflict(of: ["inbox": 18], of: "m2")
-    #expect(found?.feed == "inbox")
-    #expect(found?.host == "h")
+    expectEqual(found?.feed, "inbox")
+    expectEqual(found?.host, "h")
     _ = receive(.leave, 3, origin: 1)
-    #expect(table.conflict(of: ["inbox": 18], of: "m2") == nil)
+    expect(table.conflict(of: ["inbox": 18], of: "m2") == nil)
   }
 }
 

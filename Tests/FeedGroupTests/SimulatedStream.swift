@@ -277,10 +277,10 @@ final class SimulatedMember: GroupTransport {
   /// Appends a batch; `bytes` long, so that it may be several messages.
   func append(bytes: Int) {
     nextBatch += 1
-    var text = "m\(index)-\(nextBatch);"
-    text += String(repeating: "x", count: max(0, bytes - text.utf8.count))
+    let name = Array("m\(index)-\(nextBatch);".utf8)
     inFlight.insert(nextBatch)
-    let frames = HeldFrames(copying: Array(text.utf8), ByteCounter())
+    let filler = [UInt8](repeating: UInt8(ascii: "x"), count: max(0, bytes - name.count))
+    let frames = HeldFrames(copying: name + filler, ByteCounter())
     texts[nextBatch] = Self.summary(frames.frames)
     machine.append(
       LogBatch(

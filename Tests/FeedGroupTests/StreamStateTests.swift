@@ -1,4 +1,5 @@
 import FeedJSON
+import TestSupport
 import Testing
 
 @testable import FeedGroup
@@ -9,26 +10,26 @@ import Testing
     let text =
       "{\"config\":{\"description\":\"d\",\"num_replicas\":\(replicas)\(metadata)},"
       + "\"state\":{\"first_seq\":3,\"last_seq\":9\(gaps)},\"cluster\":{\"leader\":\"n1\"}}"
-    return try #require(JSONObject(text).flatMap(StreamState.init))
+    return try require(JSONObject(text).flatMap(StreamState.init))
   }
 
   @Test func serversBefore211DoNotTellTheirVersion() throws {
     let old = try state(replicas: 3, metadata: "")
-    #expect(old.version == nil && !old.isSafeInCluster)
-    #expect((old.first, old.last, old.leader) == (3, 9, "n1"))
+    expect(old.version == nil && !old.isSafeInCluster)
+    expect((old.first, old.last, old.leader) == (3, 9, "n1"))
     let new = try state(replicas: 3, metadata: ",\"metadata\":{\"_nats.level\":\"5\",\"_nats.ver\":\"2.15.1\"}")
-    #expect(new.version == "2.15.1" && new.isSafeInCluster)
+    expect(new.version == "2.15.1" && new.isSafeInCluster)
     // What a user wrote there says nothing.
-    #expect(try !state(replicas: 3, metadata: ",\"metadata\":{\"owner\":\"a\"}").isSafeInCluster)
+    try expect(!state(replicas: 3, metadata: ",\"metadata\":{\"owner\":\"a\"}").isSafeInCluster)
   }
 
   @Test func noMessageIsMissingBehindTheLastGap() throws {
-    #expect(try state(replicas: 1, metadata: "").unbroken == 3)
-    #expect(try state(replicas: 1, metadata: "", gaps: ",\"deleted\":[5,7,6],\"num_deleted\":3").unbroken == 8)
-    #expect(try state(replicas: 1, metadata: "", gaps: ",\"deleted\":[]").unbroken == 3)
+    try expectEqual(state(replicas: 1, metadata: "").unbroken, 3)
+    try expectEqual(state(replicas: 1, metadata: "", gaps: ",\"deleted\":[5,7,6],\"num_deleted\":3").unbroken, 8)
+    try expectEqual(state(replicas: 1, metadata: "", gaps: ",\"deleted\":[]").unbroken, 3)
   }
 
   @Test func oneCopyIsEqualToItself() throws {
-    #expect(try state(replicas: 1, metadata: "").isSafeInCluster)
+    try expect(state(replicas: 1, metadata: "").isSafeInCluster)
   }
 }

@@ -29,20 +29,20 @@ import Testing
     let (made, table) = try makeUpkeep()
     var upkeep = made
     let first = upkeep.requestImage(table, isShared: isShared)
-    #expect(first != nil)
+    expect(first != nil)
     for _ in 0..<2 {
       let second = upkeep.requestImage(table, isShared: true)
-      #expect(second == nil)
+      expect(second == nil)
     }
     let isEarly = upkeep.takeRequest()
-    #expect(!isEarly)
+    expect(!isEarly)
     upkeep.didWriteImage(1, bytes: 100, isShared: isShared, now: 0)
     if isShared { upkeep.didPublishImage() }
     // Once.
     let requests = (0..<2).map { _ in upkeep.takeRequest() }
-    #expect(requests == [true, false])
+    expectEqual(requests, [true, false])
     let next = upkeep.requestImage(table, isShared: true)
-    #expect(next != nil)
+    expect(next != nil)
   }
 
   @Test func anImageOfThisHostThatCannotBeWrittenIsTriedMoreAndMoreSeldom() throws {
@@ -57,13 +57,13 @@ import Testing
           continue
         }
         // The other members need no image because this host cannot write one.
-        #expect(isShared == false)
+        expectEqual(isShared, false)
         break
       }
       pauses.append(time - start)
       upkeep.didFailToWriteImage(now: time * Self.second)
     }
-    #expect(pauses == [1, 10, 20, 40, 80, 160, 320, 640, 640])
+    expectEqual(pauses, [1, 10, 20, 40, 80, 160, 320, 640, 640])
     // One that is written ends this.
     while due(&upkeep, table, at: time) == nil { time += 1 }
     upkeep.didWriteImage(1, bytes: 100, isShared: false, now: time * Self.second)
@@ -71,7 +71,7 @@ import Testing
     upkeep.didRead(bytes: 10, now: time * Self.second)
     let start = time
     while due(&upkeep, table, at: time) == nil { time += 1 }
-    #expect(time - start == 1)
+    expectEqual(time - start, 1)
   }
 
   @Test func anImageForAllThatCannotBeWrittenIsTriedAgain() throws {
@@ -81,7 +81,7 @@ import Testing
     upkeep.didFailToWriteImage(now: 0)
     let early = due(&upkeep, table, at: 9)
     let late = due(&upkeep, table, at: 10)
-    #expect(early == nil && late == true)
+    expect(early == nil && late == true)
   }
 }
 
@@ -124,7 +124,7 @@ import Testing
   func everyRowCounts(definition: Int, rows: Int) throws {
     let text = Self.definitions[definition]
     let digest = try digest(text, rows: rows, rules: ExecutionRules.current)
-    #expect(try self.digest(text, rows: rows, rules: ExecutionRules.current) == digest)
-    #expect(try self.digest(text, rows: rows, rules: ExecutionRules.current, last: #","v":1"#) != digest)
+    try expectEqual(self.digest(text, rows: rows, rules: ExecutionRules.current), digest)
+    try expect(self.digest(text, rows: rows, rules: ExecutionRules.current, last: #","v":1"#) != digest)
   }
 }

@@ -25,10 +25,10 @@ import Testing
         buffer.append(string: "strïng")
         expected += Array("strïng".utf8)
       }
-      #expect(buffer.count == expected.count)
-      #expect(buffer.capacity >= buffer.count)
+      expectEqual(buffer.count, expected.count)
+      expect(buffer.capacity >= buffer.count)
     }
-    #expect(buffer.array == expected)
+    expectEqual(buffer.array, expected)
   }
 
   @Test func reservedCapacityKeepsItsAddress() {
@@ -36,8 +36,8 @@ import Testing
     buffer.reserve(1000)
     let before = buffer.pointer
     for _ in 0..<1000 { buffer.append(1) }
-    #expect(buffer.pointer == before)
-    #expect(buffer.capacity >= 1000)
+    expectEqual(buffer.pointer, before)
+    expect(buffer.capacity >= 1000)
   }
 
   @Test func truncatesAndRemovesAll() {
@@ -45,18 +45,18 @@ import Testing
     buffer.append("0123456789")
     buffer.truncate(to: 12)
     buffer.truncate(to: -1)
-    #expect(buffer.string == "0123456789")
+    expectEqual(buffer.string, "0123456789")
     buffer.truncate(to: 4)
-    #expect(buffer.string == "0123")
+    expectEqual(buffer.string, "0123")
     buffer.reserve(100_000)
     let capacity = buffer.capacity
     buffer.removeAll(keepingCapacity: true)
-    #expect(buffer.isEmpty == true)
-    #expect(buffer.capacity == capacity)
+    expectEqual(buffer.isEmpty, true)
+    expectEqual(buffer.capacity, capacity)
     buffer.removeAll(keepingCapacity: false)
-    #expect(buffer.capacity < 1000)
+    expect(buffer.capacity < 1000)
     buffer.append("again")
-    #expect(buffer.string == "again")
+    expectEqual(buffer.string, "again")
   }
 
   @Test func integersInDecimal() {
@@ -69,13 +69,13 @@ import Testing
     for value in unsigned + Array(0...12_000) {
       var buffer = ByteBuffer()
       buffer.append(integer: value)
-      #expect(buffer.string == String(value))
+      expectEqual(buffer.string, String(value))
     }
     for value in [0, -1, 1, .min, .max, .min + 1, -10, -99] as [Int] {
       var buffer = ByteBuffer()
       buffer.append(integer: value)
       buffer.append(integer: UInt32.max)
-      #expect(buffer.string == String(value) + "4294967295")
+      expectEqual(buffer.string, String(value) + "4294967295")
     }
   }
 
@@ -83,11 +83,11 @@ import Testing
     var buffer = ByteBuffer()
     buffer.append(9)
     buffer.appendUInt32BigEndian(0x0102_0304)
-    #expect(buffer.array == [9, 1, 2, 3, 4])
+    expectEqual(buffer.array, [9, 1, 2, 3, 4])
     buffer.overwriteUInt32BigEndian(at: 1, 0xFFFE_FDFC)
-    #expect(buffer.array == [9, 0xFF, 0xFE, 0xFD, 0xFC])
+    expectEqual(buffer.array, [9, 0xFF, 0xFE, 0xFD, 0xFC])
     for offset in [2, -1, 5, .max] { buffer.overwriteUInt32BigEndian(at: offset, 0) }
-    #expect(buffer.array == [9, 0xFF, 0xFE, 0xFD, 0xFC])
+    expectEqual(buffer.array, [9, 0xFF, 0xFE, 0xFD, 0xFC])
   }
 
   @Test func bytesWrittenInPlace() {
@@ -97,7 +97,7 @@ import Testing
     buffer.pointer[2] = UInt8(ascii: "c")
     buffer.pointer[3] = UInt8(ascii: "d")
     buffer.didWrite(2)
-    #expect(buffer.string == "abcd")
+    expectEqual(buffer.string, "abcd")
   }
 }
 
@@ -112,7 +112,7 @@ import Testing
   @Test func escapesOnlyRequiredCharacters() {
     var buffer = ByteBuffer()
     buffer.appendJSONString("a/b \"q\" \\ é😀\u{7F}\u{8}\u{9}\u{A}\u{C}\u{D}\u{0}\u{1F}")
-    #expect(buffer.string == #""a/b \"q\" \\ é😀\#u{7F}\b\t\n\f\r\u0000\u001f""#)
+    expectEqual(buffer.string, #""a/b \"q\" \\ é😀\#u{7F}\b\t\n\f\r\u0000\u001f""#)
   }
 
   @Test func everyCharacterRoundTrips() throws {
@@ -123,7 +123,7 @@ import Testing
       var buffer = ByteBuffer()
       buffer.appendJSONString(block)
       let decoded = try withJSON(buffer.array) { $0.string }
-      #expect(decoded.map { Array($0.utf8) } == Array(block.utf8), "up to \(value)")
+      expectEqual(decoded.map { Array($0.utf8) }, Array(block.utf8), "up to \(value)")
       block = ""
     }
   }
@@ -135,27 +135,27 @@ import Testing
           let text = String(repeating: "x", count: place) + special + String(repeating: "y", count: length - place)
           var buffer = ByteBuffer()
           buffer.appendJSONString(text)
-          #expect(try withJSON(buffer.array) { $0.string } == text)
+          try expectEqual(withJSON(buffer.array) { $0.string }, text)
         }
       }
     }
   }
 
   @Test func unpairedSurrogatesAreEscaped() throws {
-    #expect(Self.written([0xED, 0xA0, 0x80]) == #""\ud800""#)
-    #expect(Self.written([0x61, 0xED, 0xBF, 0xBF, 0x62]) == #""a\udfffb""#)
+    expectEqual(Self.written([0xED, 0xA0, 0x80]), #""\ud800""#)
+    expectEqual(Self.written([0x61, 0xED, 0xBF, 0xBF, 0x62]), #""a\udfffb""#)
     let source = #""x\ud83dy\udc00""#
-    let bytes = try #require(try withJSON(source) { view in view.withDecodedUTF8 { Array($0) } })
-    #expect(Self.written(bytes) == source)
+    let bytes = try require(try withJSON(source) { view in view.withDecodedUTF8 { Array($0) } })
+    expectEqual(Self.written(bytes), source)
   }
 
   @Test func invalidUTF8IsReplaced() throws {
-    #expect(Self.written([0x61, 0xFF, 0x62]) == "\"a\u{FFFD}b\"")
-    #expect(Self.written([0xC3]) == "\"\u{FFFD}\"")
+    expectEqual(Self.written([0x61, 0xFF, 0x62]), "\"a\u{FFFD}b\"")
+    expectEqual(Self.written([0xC3]), "\"\u{FFFD}\"")
     var random = SeededRandom(seed: 21)
     for _ in 0..<500 {
       let noise = (0..<Int(random.next() % 40)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
-      #expect(scanFailure(Self.written(noise)) == nil, "\(noise)")
+      expect(scanFailure(Self.written(noise)) == nil, "\(noise)")
     }
   }
 }
@@ -169,7 +169,7 @@ import Testing
       text.set(number)
       var buffer = ByteBuffer()
       buffer.append(text)
-      #expect(String(decoding: buffer.bytes, as: UTF8.self) == "\(number)" && text.value == number)
+      expect(String(decoding: buffer.bytes, as: UTF8.self) == "\(number)" && text.value == number)
     }
   }
 }

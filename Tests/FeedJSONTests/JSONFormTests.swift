@@ -56,8 +56,8 @@ import Testing
     try bytes.withUnsafeBytes {
       let object = try scanner.scan($0)
       let tokens = (0..<scanner.tokenCount).map { JSONView(base: object.base, token: object.token + $0) }
-      let value = try #require(tokens.first { $0.byteOffset == places.1 })
-      let integer = try #require(tokens.first { $0.byteOffset == places.0 })
+      let value = try require(tokens.first { $0.byteOffset == places.1 })
+      let integer = try require(tokens.first { $0.byteOffset == places.0 })
       known.record(object, value: value, integer: integer)
     }
     return known
@@ -77,12 +77,12 @@ import Testing
           try bytes.withUnsafeBytes { bytes in
             for kept in [0, 2] {
               let scanned = byForm.scan(bytes, after: kept, like: &known)
-              let found = try #require(scanned, "\(integer) \(value)")
+              let found = try require(scanned, "\(integer) \(value)")
               let expected = Scan(try whole.scan(bytes))
               let scan = Scan(found)
-              #expect(scan.tokens == expected.tokens && byForm.tokenCount == kept + scan.tokens.count)
+              expect(scan.tokens == expected.tokens && byForm.tokenCount == kept + scan.tokens.count)
               // Containers around the value may be marked as not compact.
-              #expect(zip(scan.compact, expected.compact).allSatisfy { !$0 || $1 })
+              expect(zip(scan.compact, expected.compact).allSatisfy { !$0 || $1 })
             }
           }
         }
@@ -97,10 +97,10 @@ import Testing
     var scanner = JSONScanner()
     _ = try utf8("[1,2,3]").withUnsafeBytes { try scanner.scan($0) }
     func scans(_ bytes: [UInt8]) -> Bool { bytes.withUnsafeBytes { scanner.scan($0, after: 0, like: &known) != nil } }
-    for other in Self.others { #expect(!scans(text(form, other, "{}")), "\(other)") }
-    for value in Self.wrong { #expect(!scans(text(form, "1", value)), "\(value)") }
+    for other in Self.others { expect(!scans(text(form, other, "{}")), "\(other)") }
+    for value in Self.wrong { expect(!scans(text(form, "1", value)), "\(value)") }
     let right = text(form, "42", #"{"a":1}"#)
-    #expect(scans(right))
+    expect(scans(right))
     for place in right.indices {
       var bytes = right
       bytes[place] ^= 1
@@ -109,7 +109,7 @@ import Testing
       let found = bytes.withUnsafeBytes { bytes in scanner.scan(bytes, after: 0, like: &known).map { Scan($0).tokens } }
       if let found { expectEqual(found, expected, "byte \(place)") }
     }
-    for count in 0..<right.count { #expect(!scans(Array(right.prefix(count)))) }
+    for count in 0..<right.count { expect(!scans(Array(right.prefix(count)))) }
   }
 
   @Test("nesting is limited as in a whole scan")
@@ -121,7 +121,7 @@ import Testing
       let bytes = text(Self.forms[0], "1", value)
       let byForm = bytes.withUnsafeBytes { scanner.scan($0, after: 0, like: &form) != nil }
       let whole = bytes.withUnsafeBytes { (try? scanner.scan($0)) != nil }
-      #expect(byForm == isAccepted && whole == isAccepted)
+      expect(byForm == isAccepted && whole == isAccepted)
     }
   }
 
@@ -152,6 +152,6 @@ import Testing
     _ = try bytes.withUnsafeBytes { try scanner.scan($0) }
     var form = JSONForm()
     let isScanned = bytes.withUnsafeBytes { scanner.scan($0, after: 0, like: &form) != nil }
-    #expect(!isScanned)
+    expect(!isScanned)
   }
 }

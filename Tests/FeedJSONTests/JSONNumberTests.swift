@@ -19,7 +19,7 @@ import Testing
 
   @Test func fixedNumbersAreOrdered() { Self.check(NumberSamples.fixed) }
 
-  @Test(arguments: 0..<6)
+  @Test(arguments: 0..<UInt64(TestEffort.count(3, long: 60)))
   func randomNumbersAreOrdered(_ seed: UInt64) { Self.check(NumberSamples.random(90, seed: seed), seed) }
 
   @Test func hugeExponentsAreOrdered() {
@@ -33,7 +33,7 @@ import Testing
       for (j, b) in ascending.enumerated() where (i < j) && !(i < 3 && j < 3) {
         expectEqual(JSONNumber.order(a, b), -1, "\(a) \(b)")
         expectEqual(JSONNumber.order(b, a), 1, "\(a) \(b)")
-        #expect(JSONNumber.key(a).lexicographicallyPrecedes(JSONNumber.key(b)), "\(a) \(b)")
+        expect(JSONNumber.key(a).lexicographicallyPrecedes(JSONNumber.key(b)), "\(a) \(b)")
       }
     }
     expectEqual(JSONNumber.order("0e\(huge)", "-0e-\(huge)"), 0)
@@ -59,7 +59,7 @@ import Testing
     let numbers = ["1", "10", "1.5", "12", "-1", "-1.5", "0"]
     for a in numbers {
       for b in numbers where JSONNumber.order(a, b) < 0 {
-        #expect((JSONNumber.key(a) + [0xFF]).lexicographicallyPrecedes(JSONNumber.key(b) + [0x00]), "\(a) \(b)")
+        expect((JSONNumber.key(a) + [0xFF]).lexicographicallyPrecedes(JSONNumber.key(b) + [0x00]), "\(a) \(b)")
       }
     }
   }
@@ -132,8 +132,8 @@ import Testing
   @Test func invalidNumbersDoNotTrap() {
     for text in ["", "-", ".", "..", "e", "1..2", "-e5", "1e", "1e+", "abc", "--1", "1.2.3e4e5"] {
       let bytes = Array(text.utf8)
-      for other in ["", "1", "1..2"] { #expect(abs(JSONNumber.order(text, other)) <= 1) }
-      #expect(JSONNumber.key(text).count <= bytes.count + 10)
+      for other in ["", "1", "1..2"] { expect(abs(JSONNumber.order(text, other)) <= 1) }
+      expect(JSONNumber.key(text).count <= bytes.count + 10)
     }
   }
 }

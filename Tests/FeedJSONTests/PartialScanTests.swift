@@ -46,7 +46,7 @@ import Testing
   @Test("a part scans about as many tokens as it should")
   func count() {
     let text = utf8("[" + (0..<10_000).map { "\($0)" }.joined(separator: ",") + "]")
-    #expect((90...110).contains(outcome(text, part: 100).parts))
+    expect((90...110).contains(outcome(text, part: 100).parts))
   }
 
   @Test("text and tape may move between two parts")
@@ -62,8 +62,8 @@ import Testing
       copies.append(copy)
       view = try scanner.scanPart(UnsafeRawBufferPointer(copy), tokens: 1000)
     }
-    #expect(copies.count > 5)
-    #expect(view?.count == 5000 && view?.element(at: 4999)?.member("id")?.int == 4999)
+    expect(copies.count > 5)
+    expect(view?.count == 5000 && view?.element(at: 4999)?.member("id")?.int == 4999)
   }
 
   @Test("a text after a refused one is scanned from its beginning")

@@ -15,11 +15,11 @@ import Testing
 
   @Test(arguments: accepted)
   func accepts(_ text: String) throws {
-    #expect(scanFailure(text) == nil)
+    expect(scanFailure(text) == nil)
     let bytes = Array(text.utf8)
     try expectRoundTrip(bytes)
     let value = try withJSON(bytes) { ReferenceValue($0) }
-    #expect(value == ReferenceReader.read(bytes))
+    expectEqual(value, ReferenceReader.read(bytes))
   }
 
   /// A text, its error, and the offset of the error.
@@ -48,8 +48,8 @@ import Testing
   @Test(arguments: refused.indices)
   func refuses(_ index: Int) {
     let (text, kind, offset) = Self.refused[index]
-    #expect(scanFailure(text) == JSONError(offset: offset, kind: kind), "\(text)")
-    #expect(ReferenceReader.read(Array(text.utf8)) == nil, "\(text)")
+    expectEqual(scanFailure(text), JSONError(offset: offset, kind: kind), "\(text)")
+    expect(ReferenceReader.read(Array(text.utf8)) == nil, "\(text)")
   }
 
   /// Plain bytes are skipped in blocks. A byte that is not plain is found wherever it is, whatever follows it.
@@ -72,8 +72,8 @@ import Testing
 
   @Test func errorMessagesAreDistinct() {
     let messages = (0..<64).compactMap { JSONError.Kind(rawValue: $0) }.map { JSONError(offset: 0, kind: $0).message }
-    #expect(messages.count == 10)
-    #expect(Set(messages).count == messages.count)
+    expectEqual(messages.count, 10)
+    expectEqual(Set(messages).count, messages.count)
   }
 
   /// Uses one scanner for all texts, so that leftovers of an earlier text on the tape would be detected.
@@ -82,9 +82,9 @@ import Testing
     for seed in 0..<600 as Range<UInt64> {
       var generator = TextGenerator(seed: seed)
       let text = generator.text(size: 40)
-      let expected = try #require(ReferenceReader.read(text), "seed \(seed)")
+      let expected = try require(ReferenceReader.read(text), "seed \(seed)")
       let value = try text.withUnsafeBytes { ReferenceValue(try scanner.scan($0)) }
-      #expect(value == expected, "seed \(seed)")
+      expectEqual(value, expected, "seed \(seed)")
       try expectRoundTrip(text)
     }
   }
@@ -96,7 +96,7 @@ import Testing
       while text.last.map({ $0 <= 0x20 }) == true { text.removeLast() }
       for length in 0..<text.count {
         let failure = scanFailure(Array(text[..<length]))
-        #expect(failure != nil, "seed \(seed), length \(length)")
+        expect(failure != nil, "seed \(seed), length \(length)")
       }
     }
   }
@@ -118,7 +118,7 @@ import Testing
       let bytes = [0x22] + sequence + [0x22] + [UInt8](repeating: 0x20, count: padding)
       let failure = scanFailure(bytes)
       if isValid != (failure == nil) { Issue.record("\(sequence): \(String(describing: failure))") }
-      if let failure { #expect(failure.kind == .invalidUTF8) }
+      if let failure { expectEqual(failure.kind, .invalidUTF8) }
     }
   }
 
@@ -142,13 +142,13 @@ import Testing
   @Test func truncatedSequences() {
     for character in ["é", "日", "😀"] {
       let bytes = [0x22] + Array(character.utf8)
-      for length in 2..<bytes.count { #expect(scanFailure(Array(bytes[..<length]))?.kind == .invalidUTF8) }
+      for length in 2..<bytes.count { expectEqual(scanFailure(Array(bytes[..<length]))?.kind, .invalidUTF8) }
     }
   }
 
   @Test func nonASCIIOutsideStringsIsRefused() {
-    #expect(scanFailure("[é]") == JSONError(offset: 1, kind: .unexpectedByte))
-    #expect(scanFailure([0xFF, 0xFE]) == JSONError(offset: 0, kind: .unexpectedByte))
+    expectEqual(scanFailure("[é]"), JSONError(offset: 1, kind: .unexpectedByte))
+    expectEqual(scanFailure([0xFF, 0xFE]), JSONError(offset: 0, kind: .unexpectedByte))
   }
 }
 
@@ -165,13 +165,13 @@ import Testing
         let mutated = Mutation.of(text, &random)
         let expected = ReferenceReader.read(mutated)
         let failure = scanFailure(mutated)
-        #expect((failure == nil) == (expected != nil), "seed \(seed): \(mutated)")
+        expect((failure == nil) == (expected != nil), "seed \(seed): \(mutated)")
         guard failure == nil, let expected else { continue }
         accepted += 1
-        #expect(try withJSON(mutated) { ReferenceValue($0) } == expected, "seed \(seed)")
+        try expectEqual(withJSON(mutated) { ReferenceValue($0) }, expected, "seed \(seed)")
       }
     }
-    #expect(accepted > 50, "the changes leave enough texts valid to be worth comparing")
+    expect(accepted > 50, "the changes leave enough texts valid to be worth comparing")
   }
 
   @Test func randomBytesDoNotTrap() {
@@ -180,7 +180,7 @@ import Testing
       let noise = (0..<Int(random.next() % 64)).map { _ in
         random.next() & 3 == 0 ? UInt8(truncatingIfNeeded: random.next()) : Mutation.bytes[Int(random.next() % 24)]
       }
-      #expect((scanFailure(noise) == nil) == (ReferenceReader.read(noise) != nil), "seed \(seed): \(noise)")
+      expect((scanFailure(noise) == nil) == (ReferenceReader.read(noise) != nil), "seed \(seed): \(noise)")
     }
   }
 }

@@ -46,7 +46,7 @@ struct PartitionPointTests {
           return values[$0] < value
         }
         expectEqual(place, values.count { $0 < value })
-        #expect(1 << calls <= 2 * (count + 1))
+        expect(1 << calls <= 2 * (count + 1))
       }
     }
     expectEqual((3..<9).partitionPoint { $0 < 5 }, 5)

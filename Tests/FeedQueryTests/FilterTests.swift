@@ -77,17 +77,17 @@ import Testing
   }
 
   @Test func largeIntegersAreComparedExactly() throws {
-    #expect(try !FeedQueryTests.accepts("@ == 9007199254740993", "9007199254740992"))
-    #expect(try FeedQueryTests.accepts("@ > 9223372036854775807", "9223372036854775808"))
-    #expect(try FeedQueryTests.accepts("@ == -9223372036854775808", "-9223372036854775808"))
-    #expect(try FeedQueryTests.accepts("@ < 1e999999999999999999999", "1e99999"))
-    #expect(try FeedQueryTests.accepts("@ == 0", "-0.0e5"))
+    try expect(!FeedQueryTests.accepts("@ == 9007199254740993", "9007199254740992"))
+    try expect(FeedQueryTests.accepts("@ > 9223372036854775807", "9223372036854775808"))
+    try expect(FeedQueryTests.accepts("@ == -9223372036854775808", "-9223372036854775808"))
+    try expect(FeedQueryTests.accepts("@ < 1e999999999999999999999", "1e99999"))
+    try expect(FeedQueryTests.accepts("@ == 0", "-0.0e5"))
   }
 
   @Test func unpairedSurrogatesAreOneCharacter() throws {
-    #expect(try FeedQueryTests.accepts("length(@) == 3", #""a\ud800b""#))
-    #expect(try FeedQueryTests.accepts("match(@, 'a.b')", #""a\ud800b""#))
-    #expect(try FeedQueryTests.accepts("match(@, 'a[^x]b') && !match(@, 'a\\\\P{L}b\\\\p{L}')", #""a\ud800b""#))
+    try expect(FeedQueryTests.accepts("length(@) == 3", #""a\ud800b""#))
+    try expect(FeedQueryTests.accepts("match(@, 'a.b')", #""a\ud800b""#))
+    try expect(FeedQueryTests.accepts("match(@, 'a[^x]b') && !match(@, 'a\\\\P{L}b\\\\p{L}')", #""a\ud800b""#))
   }
 
   @Test func patternsFromTheValueAreRecompiled() throws {

@@ -32,8 +32,8 @@ import Testing
       do throws(QueryError) {
         try kind.parse(text)
       } catch {
-        #expect((0...text.utf8.count).contains(error.offset), "\(text): \(error)")
-        #expect(!error.message.isEmpty)
+        expect((0...text.utf8.count).contains(error.offset), "\(text): \(error)")
+        expect(!error.message.isEmpty)
       }
     }
   }

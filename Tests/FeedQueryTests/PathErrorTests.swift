@@ -75,7 +75,7 @@ import Testing
   @Test(arguments: refusedFilters)
   func refusesFilters(filter: String, offset: Int, message: String) throws {
     let error = #expect(throws: QueryError.self) { try Filter(parsing: filter) }
-    #expect(error?.offset == offset && error?.message.contains(message) == true, "\(String(describing: error))")
+    expect(error?.offset == offset && error?.message.contains(message) == true, "\(String(describing: error))")
   }
 
   @Test(arguments: [
@@ -97,9 +97,9 @@ import Testing
     func calls(_ count: Int) -> String {
       String(repeating: "length(", count: count) + "@" + String(repeating: ")", count: count) + "==1"
     }
-    #expect(try accepts(parentheses(depth), #"{"a":1}"#))
+    try expect(accepts(parentheses(depth), #"{"a":1}"#))
     expectEqual(refusal(filters(depth)), nil)
-    #expect(try !accepts(calls(depth), "1"))
+    try expect(!accepts(calls(depth), "1"))
     for text in [
       parentheses(depth + 1), calls(depth + 1), parentheses(200_000), String(repeating: "!(", count: 200_000),
     ] {

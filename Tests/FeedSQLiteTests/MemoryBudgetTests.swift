@@ -26,11 +26,11 @@ struct MemoryBudgetTests {
     let memory = MemoryBudget()
     let database = try memory.use { () throws(SQLiteError) in try Database(path: ":memory:", access: .create) }
     let used = memory.usedBytes
-    #expect(used > 0)
+    expect(used > 0)
     memory.limit(moreBytes: 200_000)
     expectEqual(memory.use { compile(20, in: database) }, nil)
-    #expect(memory.use { compile(2000, in: database) } == SQLiteError.outOfMemory)
-    #expect(memory.usedBytes < used + 200_000)
+    expect(memory.use { compile(2000, in: database) } == SQLiteError.outOfMemory)
+    expect(memory.usedBytes < used + 200_000)
     memory.limit(moreBytes: 10_000_000)
     expectEqual(memory.use { compile(2000, in: database) }, nil)
   }
@@ -41,7 +41,7 @@ struct MemoryBudgetTests {
     database.distrustSchema(maxStatementBytes: 1 << 20)
     memory.limit(moreBytes: 10_000_000, allocations: 500)
     expectEqual(memory.use { compile(20, in: database) }, nil)
-    #expect(memory.use { compile(2000, in: database) } == SQLiteError.outOfMemory)
+    expect(memory.use { compile(2000, in: database) } == SQLiteError.outOfMemory)
     memory.limit(moreBytes: 10_000_000, allocations: 100_000)
     expectEqual(memory.use { compile(2000, in: database) }, nil)
   }
@@ -50,7 +50,7 @@ struct MemoryBudgetTests {
   func forgottenMemory() throws {
     let memory = MemoryBudget()
     let database = try memory.use { () throws(SQLiteError) in try Database(path: ":memory:", access: .create) }
-    #expect(memory.usedBytes > 0)
+    expect(memory.usedBytes > 0)
     memory.forget()
     expectEqual(memory.usedBytes, 0)
     memory.limit(moreBytes: 10_000_000)
@@ -61,7 +61,7 @@ struct MemoryBudgetTests {
     let memory = MemoryBudget()
     let database = try Database(path: ":memory:", access: .create)
     memory.limit(moreBytes: 0)
-    #expect(memory.use { compile(2000, in: database) } == SQLiteError.outOfMemory)
+    expect(memory.use { compile(2000, in: database) } == SQLiteError.outOfMemory)
     expectEqual(compile(2000, in: database), nil)
   }
 }

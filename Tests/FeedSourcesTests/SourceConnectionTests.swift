@@ -71,7 +71,7 @@ struct SourceConnectionTests {
     let other = try database(directory, "CREATE TABLE t (id); INSERT INTO t VALUES (1)")
     var connection = SourceConnection()
     let outcome = text(connection.look(specification(directory.file("d"), query)))
-    #expect(outcome.contains(words), "\(outcome)")
+    expect(outcome.contains(words), "\(outcome)")
     try expectEqual(other.integer("SELECT count(*) FROM t"), 1)
   }
 
@@ -105,11 +105,11 @@ struct SourceConnectionTests {
     let path = directory.file("d")
     let all = specification(path, "SELECT id FROM t")
     var connection = SourceConnection()
-    #expect(text(connection.look(all)).contains("there is no file \(path)"))
+    expect(text(connection.look(all)).contains("there is no file \(path)"))
     let other = try database(directory, "CREATE TABLE t (id); INSERT INTO t VALUES (1)")
     expectEqual(text(connection.look(all)), #":{"id":1}"#)
     try other.execute("BEGIN EXCLUSIVE")
-    #expect(text(connection.look(all)).contains("another program has locked"))
+    expect(text(connection.look(all)).contains("another program has locked"))
     try other.execute("COMMIT")
     expectEqual(text(connection.look(all)), #":{"id":1}"#)
 
@@ -120,11 +120,11 @@ struct SourceConnectionTests {
 
     let good = try SmallFile.read(path)
     try SmallFile.replace(path, with: Array("no database at all, but long enough to look".utf8))
-    #expect(text(connection.look(all)).contains("is not an SQLite database"))
+    expect(text(connection.look(all)).contains("is not an SQLite database"))
     var damaged = good
     for index in 4096..<damaged.count { damaged[index] = 0xFF }
     try SmallFile.replace(path, with: damaged)
-    #expect(text(connection.look(all)).contains("is damaged"))
+    expect(text(connection.look(all)).contains("is damaged"))
     try SmallFile.replace(path, with: good)
     expectEqual(text(connection.look(all)), #":{"id":2}"#)
   }
@@ -152,7 +152,7 @@ struct SourceConnectionTests {
       looks += 1
       return looks == 3
     }
-    guard case .failed = outcome else { return #expect(Bool(false), "the query ended") }
+    guard case .failed = outcome else { return expect(Bool(false), "the query ended") }
     expectEqual(looks, 3)
   }
 
@@ -189,8 +189,8 @@ struct SourceConnectionTests {
     }
     var connection = SourceConnection()
     let query = "SELECT id FROM t"
-    #expect(specification(directory.file(one), query) != specification(directory.file(two), query))
-    #expect(specification("d", "SELECT '\(one)' AS id") != specification("d", "SELECT '\(two)' AS id"))
+    expect(specification(directory.file(one), query) != specification(directory.file(two), query))
+    expect(specification("d", "SELECT '\(one)' AS id") != specification("d", "SELECT '\(two)' AS id"))
     expectEqual(text(connection.look(specification(directory.file(one), query))), #":{"id":0}"#)
     expectEqual(text(connection.look(specification(directory.file(two), query))), #":{"id":1}"#)
     let columns = "SELECT 1 AS id, 2 AS \(one), 3 AS \(two)"
@@ -230,14 +230,14 @@ struct SourceConnectionTests {
     let all = specification(path, "SELECT id FROM t")
     /// Runs `body` as another user, which can read the directory but not write to it.
     func asReader<Result>(_ body: () -> Result) throws -> Result {
-      #expect(chmod(directory.path, 0o755) == 0 && chmod(path, 0o644) == 0)
+      expect(chmod(directory.path, 0o755) == 0 && chmod(path, 0o644) == 0)
       guard getuid() == 0 else {
         expectEqual(chmod(directory.path, 0o555), 0)
         defer { chmod(directory.path, 0o755) }
         return body()
       }
-      #expect(ThreadUser.set(65534))
-      defer { #expect(ThreadUser.set(0)) }
+      expect(ThreadUser.set(65534))
+      defer { expect(ThreadUser.set(0)) }
       return body()
     }
     var connection = SourceConnection()
@@ -251,7 +251,7 @@ struct SourceConnectionTests {
     // An old file is not read again.
     var times = [timeval(tv_sec: 1_000_000_000, tv_usec: 0), timeval(tv_sec: 1_000_000_000, tv_usec: 0)]
     expectEqual(utimes(path, &times), 0)
-    #expect(try asReader { text(connection.look(all)) }.hasSuffix(#":{"id":4}"#))
+    try expect(asReader { text(connection.look(all)) }.hasSuffix(#":{"id":4}"#))
     try expectEqual(asReader { text(connection.look(all)) }, "unchanged")
     // With a log, which the reader cannot index, the rows of the file alone would be old. The log is that of a killed writer.
     do {
@@ -261,9 +261,9 @@ struct SourceConnectionTests {
     }
     try Database(path: path, access: .readWrite).execute("DELETE FROM t WHERE id = 5; PRAGMA wal_checkpoint(TRUNCATE)")
     expectEqual(rename(directory.file("log"), path + "-wal"), 0)
-    #expect(try asReader { text(connection.look(all)) }.hasPrefix("cannot open \(path) ("))
+    try expect(asReader { text(connection.look(all)) }.hasPrefix("cannot open \(path) ("))
     unlink(path + "-wal")
-    #expect(try asReader { text(connection.look(all)) }.hasSuffix(#":{"id":4}"#))
+    try expect(asReader { text(connection.look(all)) }.hasSuffix(#":{"id":4}"#))
   }
 
   @Test("rows of a transaction that its writer left unfinished are not read")
@@ -301,8 +301,7 @@ struct SourceConnectionTests {
     let (directory, other) = (try TemporaryDirectory(), try TemporaryDirectory())
     // The same statements lead to the same counters in the file.
     for (directory, value) in [(directory, 1), (other, 2)] {
-      _ = try database(
-        directory, "PRAGMA journal_mode = \(mode); CREATE TABLE t (id); INSERT INTO t VALUES (\(value))")
+      _ = try database(directory, "PRAGMA journal_mode = \(mode); CREATE TABLE t (id); INSERT INTO t VALUES (\(value))")
     }
     let path = directory.file("d")
     var times = [timeval(tv_sec: 1_000_000_000, tv_usec: 0), timeval(tv_sec: 1_000_000_000, tv_usec: 0)]
@@ -324,14 +323,13 @@ struct SourceConnectionTests {
     let path = directory.file("d")
     var connection = SourceConnection()
     func look(_ query: String) -> String { text(connection.look(specification(path, query))) }
-    #expect(look("SELECT 1 AS id, zeroblob(2000000000) AS v").contains("reads a value that is too long"))
+    expect(look("SELECT 1 AS id, zeroblob(2000000000) AS v").contains("reads a value that is too long"))
     expectEqual(
       look("SELECT 1 AS id, zeroblob(200) AS v"), "row 0 of the query has more than 100 bytes (maxElementBytes)")
     // {"id":1,"v":"…"} has 15 bytes besides the text.
     expectEqual(look("SELECT 1 AS id, substr(hex(zeroblob(50)), 1, 85) AS v").utf8.count, 101)
-    #expect(look("SELECT 1 AS id, substr(hex(zeroblob(50)), 1, 86) AS v").contains("more than 100 bytes"))
-    #expect(
-      look("SELECT column1 AS id FROM (VALUES (1), (2), (3), (4), (5), (6))").contains("returns more than 5 rows"))
+    expect(look("SELECT 1 AS id, substr(hex(zeroblob(50)), 1, 86) AS v").contains("more than 100 bytes"))
+    expect(look("SELECT column1 AS id FROM (VALUES (1), (2), (3), (4), (5), (6))").contains("returns more than 5 rows"))
   }
 
   @Test("only regular files are opened, also beside the database", arguments: ["", "-wal", "-shm", "-journal"])
@@ -367,7 +365,7 @@ struct SourceConnectionTests {
       SELECT 'view', 'v' || n, 'v' || n, 0, 'CREATE VIEW v' || n || ' AS SELECT 1' FROM n
       """)
     let condition = "id IN (" + Array(repeating: "1", count: 400_000).joined(separator: ",") + ")"
-    let statements = (0..<8).map { "CREATE VIEW v\($0) AS SELECT \(condition) FROM t" }
+    let statements = (0..<3).map { "CREATE VIEW v\($0) AS SELECT \(condition) FROM t" }
     _ = try database(wide, statements.joined(separator: ";") + ";CREATE TABLE t (id)")
     for directory in [directory, many, wide] {
       var connection = SourceConnection()

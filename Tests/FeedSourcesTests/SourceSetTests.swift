@@ -27,7 +27,7 @@ private final class Sources {
   }
 
   /// The nanoseconds until the next look.
-  func delay() throws -> UInt64 { try #require(set.nextDeadline) - now }
+  func delay() throws -> UInt64 { try require(set.nextDeadline) - now }
 
   func attend() { set.attend(now: now) }
 
@@ -42,7 +42,7 @@ private final class Sources {
     var reports: [SourceReport] = []
     while reports.isEmpty {
       attend()
-      try #require(try !Readiness.readable.wait(on: set.reportDescriptor, timeout: testTimeout).isEmpty)
+      try require(try !Readiness.readable.wait(on: set.reportDescriptor, timeout: testTimeout).isEmpty)
       reports = set.takeReports(now: now)
     }
     expectEqual(reports.count, 1)
@@ -57,10 +57,10 @@ private final class Sources {
 
   /// Waits for events of files until one causes a look, and handles them.
   func waitForEvent() throws {
-    let events = try #require(set.eventDescriptor)
+    let events = try require(set.eventDescriptor)
     let before = set.nextDeadline
     while set.nextDeadline == before {
-      try #require(try !Readiness.readable.wait(on: events, timeout: testTimeout).isEmpty, "no event")
+      try require(try !Readiness.readable.wait(on: events, timeout: testTimeout).isEmpty, "no event")
       set.readEvents(now: now)
     }
   }
@@ -75,7 +75,7 @@ private final class Sources {
 
   init() throws {
     directory = try TemporaryDirectory()
-    root = try #require(FilePath.resolved(directory.path))
+    root = try require(FilePath.resolved(directory.path))
   }
 
   private func make(_ path: String, _ value: String) throws {
@@ -125,7 +125,7 @@ private final class Sources {
     default:  // The file is removed and made again.
       expectEqual(unlink("\(root)/a/b/c/db"), 0)
       try sources.waitForEvent()
-      #expect(try sources.text().hasPrefix("there is no file"))
+      try expect(sources.text().hasPrefix("there is no file"))
       try make("a/b/c/db", "new")
     }
     // The moment between two renames may be noticed first.
@@ -133,7 +133,7 @@ private final class Sources {
     while text != row("new") {
       try sources.waitForEvent()
       text = try sources.text()
-      #expect(
+      expect(
         text == row("new") || text.hasPrefix("there is no file") || text == "unchanged"
           || text.contains("no such table"))
     }
@@ -145,11 +145,11 @@ private final class Sources {
   @Test("a database is found when the directories above it are created one by one")
   func created() throws {
     let sources = try Sources("\(root)/a/b/db")
-    #expect(try sources.text().hasPrefix("there is no file"))
+    try expect(sources.text().hasPrefix("there is no file"))
     for path in ["a", "a/b"] {
       expectEqual(mkdir("\(root)/\(path)", 0o755), 0)
       try sources.waitForEvent()
-      #expect(try sources.text().hasPrefix("there is no file"))
+      try expect(sources.text().hasPrefix("there is no file"))
     }
     try make("a/b/db", "new")
     var text = ""
@@ -201,12 +201,12 @@ private final class Sources {
     let sources = try Sources("\(root)/db")
     var delays: [UInt64] = []
     for _ in 0..<7 {
-      #expect(try sources.text().hasPrefix("there is no file"))
+      try expect(sources.text().hasPrefix("there is no file"))
       delays.append(try sources.delay() / 100_000_000)
     }
     expectEqual(delays, [5, 10, 20, 40, 80, 100, 100])
     sources.startOver()
-    #expect(try sources.text().hasPrefix("there is no file"))
+    try expect(sources.text().hasPrefix("there is no file"))
     try expectEqual(sources.delay() / 100_000_000, 5)
   }
 }

@@ -41,7 +41,7 @@ import Testing
 
   @Test mutating func theThreadGoesOnWhileItHasToWait() {
     let waited = wait { $0 < 1000 }
-    #expect(waited > 1000 && waited <= 1000 + 3 + 200)
+    expect(waited > 1000 && waited <= 1000 + 3 + 200)
   }
 }
 
@@ -53,13 +53,13 @@ import Testing
     room.didFail(error, now: 0)
     expectEqual(room.shortage { false }, nil)
     room.beginToWait()
-    #expect(room.isAwaited)
+    expect(room.isAwaited)
     room.didStore()
-    #expect(!room.isAwaited)
+    expect(!room.isAwaited)
     expectEqual(room.shortage { false }, nil)
     room.beginToWait()
     room.didFail(error, now: 0)
-    #expect(!room.isAwaited)
+    expect(!room.isAwaited)
     expectEqual(room.shortage { false }, error.description)
   }
 

@@ -91,11 +91,11 @@ import Testing
         expectEqual(difference(daemon.engine.content, state), nil, "round \(round): \(name) at \(place)")
       } catch {
         refused += 1
-        #expect(error is StorageError, "round \(round): \(name) at \(place): \(error)")
+        expect(error is StorageError, "round \(round): \(name) at \(place): \(error)")
         try expectEqual(contents(), damaged, "round \(round): a refused start changes nothing")
       }
     }
-    #expect(refused > Self.rounds / 4)
+    expect(refused > Self.rounds / 4)
   }
 
   /// What other programs may do to the files of a daemon that does not run.
@@ -134,12 +134,12 @@ import Testing
     try expectEqual(contents(), files)
     // What verifies is kept when the operator says so.
     let daemon = try DurableEngine(path, durability: .disk, epoch: "after", skipsDamaged: true)
-    #expect(daemon.log.beginning == .damaged && daemon.log.epoch == "after")
-    #expect(daemon.log.mustWriteImage && daemon.writeImage())
+    expect(daemon.log.beginning == .damaged && daemon.log.epoch == "after")
+    expect(daemon.log.mustWriteImage && daemon.writeImage())
     let kept = daemon.visibleState
     daemon.stop()
     let again = try DurableEngine(path, durability: .disk)
-    #expect(again.log.beginning == .continued && again.log.epoch == "after")
+    expect(again.log.beginning == .continued && again.log.epoch == "after")
     expectEqual(difference(again.visibleState, kept), nil)
   }
 
@@ -197,7 +197,7 @@ import Testing
         record.withUnsafeMutableBytes { batch.header.encode(in: encoded.checksum, into: $0) }
         out += record + Array(batch.requests)
       }
-      #expect(reader.ending != .damaged)
+      expect(reader.ending != .damaged)
     }
     out += [UInt8](repeating: 0, count: bytes.count - out.count)
     try SmallFile.replace("\(path)/\(name)", with: out)
@@ -213,7 +213,7 @@ import Testing
     try rewrite(name) { $0.rules += 1 }
     for _ in 0..<2 {
       let error = #expect(throws: StorageError.self) { try DurableEngine(path) }
-      #expect(error?.kind == .otherRules && error?.description.contains("stop it with SIGTERM") == true)
+      expect(error?.kind == .otherRules && error?.description.contains("stop it with SIGTERM") == true)
       #expect(throws: StorageError.self) { try check() }
     }
     try restore(sound)
@@ -246,7 +246,7 @@ import Testing
       return
     }
     let error = #expect(throws: StorageError.self) { try DurableEngine(path) }
-    #expect(error?.kind == .doesNotFit && error?.description.contains("its \"\(member)\" meant nothing") == true)
+    expect(error?.kind == .doesNotFit && error?.description.contains("its \"\(member)\" meant nothing") == true)
   }
 
   @Test func segmentOfANewerFormatIsRefused() throws {
@@ -262,7 +262,7 @@ import Testing
     }
     try SmallFile.replace("\(path)/\(name)", with: bytes)
     let error = #expect(throws: StorageError.self) { try DurableEngine(path) }
-    #expect(error?.kind == .newerVersion && error?.description.contains("format 2") == true)
+    expect(error?.kind == .newerVersion && error?.description.contains("format 2") == true)
   }
 
   /// The rows of the first schema have no checksums, so their readers refuse what no daemon wrote.
@@ -306,7 +306,7 @@ import Testing
       for line in digests.split(separator: "\n") {
         let words = line.split(separator: " ")
         let answer = try JSONValue(daemon.ask("verify", #"{"feed":"\#(words[0])"}"#, later: 0))["result"]
-        #expect(
+        expect(
           answer["revision"].int == Int(words[1]) && answer["digest"].string == String(words[2]), "\(line): \(answer)")
       }
     }
@@ -319,12 +319,12 @@ import Testing
       let daemon = try DurableEngine(path, durability: .disk)
       expectEqual(daemon.log.beginning, .continued)
       try check(daemon)
-      #expect(daemon.log.mustWriteImage && daemon.writeImage())
+      expect(daemon.log.mustWriteImage && daemon.writeImage())
       epoch = daemon.log.epoch
     }
     try expectEqual(SystemDirectory(path).names().filter { $0.hasPrefix("feedd.sqlite") }, ["feedd.sqlite"])
     let again = try DurableEngine(path, durability: .disk)
-    #expect(again.found.batches == 0 && again.log.epoch == epoch)
+    expect(again.found.batches == 0 && again.log.epoch == epoch)
     try check(again)
   }
 
@@ -334,18 +334,18 @@ import Testing
     var state: [String] = []
     for life in 0..<3 {
       let daemon = try DurableEngine(path)
-      #expect(daemon.log.beginning == .continued && daemon.log.mustWriteImage)
+      expect(daemon.log.beginning == .continued && daemon.log.mustWriteImage)
       if life > 0 { expectEqual(difference(daemon.visibleState, state), nil) }
       state = daemon.visibleState
     }
     do {
       let daemon = try DurableEngine(path)
-      #expect(daemon.writeImage())
+      expect(daemon.writeImage())
       daemon.ask("insert", #"{"feed":"list","elements":["new"],"at":[0]}"#)
       state = daemon.visibleState
     }
     let again = try DurableEngine(path)
-    #expect(again.found.batches == 1 && difference(again.visibleState, state) == nil)
+    expect(again.found.batches == 1 && difference(again.visibleState, state) == nil)
   }
 
   /// An image of schema 3 has the recent changes in plain form. The next image has them packed.
@@ -368,19 +368,19 @@ import Testing
     let (state, resumed): ([String], [String])
     do {
       let daemon = try DurableEngine(path)
-      #expect(daemon.log.beginning == .continued && !daemon.log.mustWriteImage)
+      expect(daemon.log.beginning == .continued && !daemon.log.mustWriteImage)
       for line in String(decoding: try SmallFile.read(corpus + "digests"), as: UTF8.self).split(separator: "\n") {
         let words = line.split(separator: " ")
         let answer = try JSONValue(daemon.ask("verify", #"{"feed":"\#(words[0])"}"#, later: 0))["result"]
-        #expect(
+        expect(
           answer["revision"].int == Int(words[1]) && answer["digest"].string == String(words[2]), "\(line): \(answer)")
       }
       (state, resumed) = (daemon.visibleState, resumptions(daemon))
-      #expect(resumed.count { $0.contains(#""resumed":true"#) } > 100)
-      #expect(daemon.writeImage())
+      expect(resumed.count { $0.contains(#""resumed":true"#) } > 100)
+      expect(daemon.writeImage())
     }
     let again = try DurableEngine(path)
-    #expect(again.found.batches == 0 && difference(again.visibleState, state) == nil)
+    expect(again.found.batches == 0 && difference(again.visibleState, state) == nil)
     expectEqual(difference(resumptions(again), resumed), nil)
     try expectEqual(Database(path: database, access: .readOnly).integer("PRAGMA user_version"), 4)
   }

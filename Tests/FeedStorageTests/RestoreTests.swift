@@ -21,7 +21,7 @@ import Testing
     let daemon = try DurableEngine(path, epoch: "first", boot: "first")
     daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
     daemon.ask("update", #"{"feed":"c","element":{"id":1,"text":"in the image"}}"#)
-    #expect(daemon.writeImage())
+    expect(daemon.writeImage())
     for text in ["in the log", "behind it"] {
       daemon.ask("update", #"{"feed":"c","element":{"id":"\#(text)"}}"#)
     }
@@ -33,7 +33,7 @@ import Testing
   private func damage(at text: String) throws {
     var bytes = try SmallFile.read(backup)
     let words = Array(text.utf8)
-    let place = try #require(bytes.indices.first { bytes[$0...].starts(with: words) })
+    let place = try require(bytes.indices.first { bytes[$0...].starts(with: words) })
     bytes[place] ^= 1
     try SmallFile.replace(backup, with: bytes)
   }
@@ -75,7 +75,7 @@ import Testing
       limits.maxFeeds += life
       let daemon = try DurableEngine(path, limits: limits, epoch: "first", boot: "first")
       if life == 0 { daemon.ask("define", #"{"feed":"c","kind":"collection"}"#) }
-      #expect(try JSONValue(daemon.ask("update", #"{"feed":"c","element":{"id":\#(life)}}"#)).has("result"))
+      try expect(JSONValue(daemon.ask("update", #"{"feed":"c","element":{"id":\#(life)}}"#)).has("result"))
     }
     // The records of the second segment did not reach the disk, those of the third one did.
     let name = SegmentHeader.name(of: 2)
@@ -111,7 +111,7 @@ import Testing
     try damage(at: place)
     let before = try files()
     let error = #expect(throws: StorageError.self) { try StateBackup.restore(backup, to: path, replacing: true) }
-    #expect(error?.kind == .badBackup && error?.path == backup)
+    expect(error?.kind == .badBackup && error?.path == backup)
     try expectEqual(files(), before)
   }
 
@@ -126,13 +126,13 @@ import Testing
     expectEqual(
       error?.description,
       "\(backup): this is no backup: \(reason); nothing was changed; restore another backup")
-    #expect(FilePath.size(of: path) == nil)
+    expect(FilePath.size(of: path) == nil)
   }
 
   @Test func directoryIsNoBackup() throws {
     try PrivateDirectory.make(backup)
     let error = #expect(throws: StorageError.self) { try StateBackup.restore(backup, to: path, replacing: true) }
-    #expect(error?.kind == .badBackup && error?.reason == "this is no backup but a directory")
+    expect(error?.kind == .badBackup && error?.reason == "this is no backup but a directory")
   }
 
   /// The restart of the system explains no damage of a copy.

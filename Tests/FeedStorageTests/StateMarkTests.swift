@@ -31,7 +31,7 @@ import Testing
     func verdict(_ sequence: Int64, _ boot: String = "b", _ epoch: String = "e") -> StateMark.Verdict {
       StateMark.verdict(mark, epoch: epoch, sequence: sequence, boot: boot)
     }
-    #expect(verdict(7) == .whole && verdict(8) == .whole && verdict(4) == .lost(3))
+    expect(verdict(7) == .whole && verdict(8) == .whole && verdict(4) == .lost(3))
     expectEqual(verdict(9, "b", "other"), .cut)
     let vouched = isSynced || isClean
     expectEqual(verdict(7, "later"), (vouched ? .whole : .cut))

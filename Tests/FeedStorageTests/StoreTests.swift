@@ -60,7 +60,7 @@ import Testing
   }
 
   private func contents() throws -> [UInt8] {
-    let file = try #require(fopen(database, "rb"))
+    let file = try require(fopen(database, "rb"))
     defer { fclose(file) }
     var bytes = [UInt8](repeating: 0, count: 1 << 20)
     return Array(bytes[..<fread(&bytes, 1, bytes.count, file)])
@@ -78,7 +78,7 @@ import Testing
     #expect(throws: StorageError.self) { try StateBackup.copy(path, to: copy) }
     let state = try restore(copy)
     let log = try FileLog.open(state, durability: .process, freshEpoch: "other", software: "2")
-    #expect(log.epoch == "other" && log.beginning == .backup && log.isImageOverdue == false)
+    expect(log.epoch == "other" && log.beginning == .backup && log.isImageOverdue == false)
   }
 
   /// A backup has the image and the log after it. What a directory holds of another log is not continued.
@@ -88,7 +88,7 @@ import Testing
       let daemon = try DurableEngine(path)
       daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
       daemon.ask("insert", #"{"feed":"list","elements":["a"]}"#)
-      #expect(daemon.writeImage())
+      expect(daemon.writeImage())
       daemon.ask("insert", #"{"feed":"list","elements":["b"]}"#)
       state = daemon.visibleState
       try StateBackup.copy(path, to: directory.file("backup"))
@@ -97,23 +97,23 @@ import Testing
     expectEqual(rename(directory.file("backup"), database), 0)
     do {
       let daemon = try DurableEngine(path, epoch: "restored")
-      #expect(daemon.log.beginning == .backup && daemon.log.epoch == "restored")
+      expect(daemon.log.beginning == .backup && daemon.log.epoch == "restored")
       expectEqual(difference(daemon.visibleState, state), nil)
-      #expect(daemon.log.mustWriteImage && daemon.writeImage())
+      expect(daemon.log.mustWriteImage && daemon.writeImage())
       daemon.ask("insert", #"{"feed":"list","elements":["d"]}"#)
       state = daemon.visibleState
     }
     let again = try DurableEngine(path, epoch: "another")
-    #expect(again.log.beginning == .continued && again.log.epoch == "restored")
+    expect(again.log.beginning == .continued && again.log.epoch == "restored")
     expectEqual(difference(again.visibleState, state), nil)
   }
 
   @Test func fileOfANewerSchemaIsRefused() throws {
     try fill(1)
     try Database(path: database, access: .readWrite).execute("PRAGMA user_version = 99")
-    let error = try #require(failure())
+    let error = try require(failure())
     expectEqual(error.kind, .newerVersion)
-    #expect(error.description.contains("schema 99") && error.description.contains("use that version of feedd"))
+    expect(error.description.contains("schema 99") && error.description.contains("use that version of feedd"))
   }
 
   @Test func foreignDatabaseIsRefused() throws {
@@ -125,7 +125,7 @@ import Testing
 
   @Test func fileThatIsNotADatabaseIsRefused() throws {
     try PrivateDirectory.make(path)
-    let file = try #require(fopen(database, "w"))
+    let file = try require(fopen(database, "w"))
     fputs(String(repeating: "not a database. ", count: 1000), file)
     fclose(file)
     expectEqual(failure()?.kind, .foreign)
@@ -143,16 +143,16 @@ import Testing
       try write(bytes)
       if let error = failure() {
         refused += 1
-        #expect(error.kind == .corrupt && error.description.contains("restore a backup"), "\(error)")
+        expect(error.kind == .corrupt && error.description.contains("restore a backup"), "\(error)")
         #expect(throws: StorageError.self, "page \(page)") { try check() }
       }
       try expectEqual(contents(), bytes, "page \(page)")
     }
-    #expect(refused >= 9)
+    expect(refused >= 9)
   }
 
   private func write(_ bytes: [UInt8]) throws {
-    let file = try #require(fopen(database, "wb"))
+    let file = try require(fopen(database, "wb"))
     fwrite(bytes, 1, bytes.count, file)
     fclose(file)
   }
@@ -172,7 +172,7 @@ import Testing
     expectEqual(link(file, other), 0)
     expectEqual(failure()?.kind, .linked)
     expectEqual(#expect(throws: StorageError.self) { try check() }?.kind, .linked)
-    #expect(unlink(file) == 0 && symlink(other, file) == 0)
+    expect(unlink(file) == 0 && symlink(other, file) == 0)
     expectEqual(failure()?.kind, .redirected)
     expectEqual(#expect(throws: StorageError.self) { try check() }?.kind, .redirected)
   }
@@ -180,7 +180,7 @@ import Testing
   @Test func checkReportsTheState() throws {
     try fill(20)
     let found = try check()
-    #expect(found.recovery.elements == 20 && found.recovery.batches == 0 && found.epoch.hasPrefix("epoch"))
+    expect(found.recovery.elements == 20 && found.recovery.batches == 0 && found.epoch.hasPrefix("epoch"))
   }
 
   @Test func databaseViewsShowTheNewestImage() throws {
@@ -196,15 +196,15 @@ import Testing
   @Test func backupIntoADirectoryOfOthersIsCopied() throws {
     try fill(3)
     let open = directory.file("open")
-    #expect(mkdir(open, 0o700) == 0 && chmod(open, 0o777) == 0)
+    expect(mkdir(open, 0o700) == 0 && chmod(open, 0o777) == 0)
     let copy = "\(open)/backup"
     try StateBackup.copy(path, to: copy)
     var status = stat()
-    #expect(stat(copy, &status) == 0 && status.st_mode & 0o777 == 0o600 && status.st_nlink == 1)
+    expect(stat(copy, &status) == 0 && status.st_mode & 0o777 == 0o600 && status.st_nlink == 1)
     // Nothing else is in the directory.
     let moved = try FileLog.open(restore(copy), durability: .process, freshEpoch: "other", software: "2")
-    #expect(moved.epoch == "other" && rmdir(open) == 0)
-    #expect(mkdir(open, 0o700) == 0 && chmod(open, 0o777) == 0 && symlink(path, copy) == 0)
+    expect(moved.epoch == "other" && rmdir(open) == 0)
+    expect(mkdir(open, 0o700) == 0 && chmod(open, 0o777) == 0 && symlink(path, copy) == 0)
     let error = #expect(throws: StorageError.self) { try StateBackup.copy(path, to: copy) }
     expectEqual(error?.kind, .exists)
     let absent = #expect(throws: StorageError.self) { try StateBackup.copy(path, to: "\(open)/none/backup") }
@@ -246,7 +246,7 @@ import Testing
     try fill(2000)
     let target = directory.file("target")
     let name = "backup-\(try Random.hex128())"
-    #expect(mkdir(target, 0o700) == 0 && chmod(target, isOpen ? 0o777 : 0o700) == 0)
+    expect(mkdir(target, 0o700) == 0 && chmod(target, isOpen ? 0o777 : 0o700) == 0)
     let staging = isOpen ? "/var/tmp" : target
     /// Whether a file of this copy is there. Other tests make files in `/var/tmp` at the same time.
     func isThere() -> Bool {
@@ -260,7 +260,7 @@ import Testing
         return wasThere
       }
     }
-    #expect(wasThere && !isThere())
+    expect(wasThere && !isThere())
     expectEqual(rmdir(target), 0)
   }
 
@@ -279,9 +279,9 @@ import Testing
     expectEqual(symlink(target, directory.file("backup")), 0)
     let error = #expect(throws: StorageError.self) { try StateBackup.copy(path, to: directory.file("backup")) }
     expectEqual(error?.kind, .exists)
-    #expect(access(target, F_OK) != 0)
+    expect(access(target, F_OK) != 0)
     try StateBackup.copy(path, to: directory.file("copy"))
     var status = stat()
-    #expect(stat(directory.file("copy"), &status) == 0 && status.st_mode & 0o777 == 0o600 && status.st_nlink == 1)
+    expect(stat(directory.file("copy"), &status) == 0 && status.st_mode & 0o777 == 0o600 && status.st_nlink == 1)
   }
 }

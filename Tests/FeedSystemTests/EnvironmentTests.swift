@@ -6,7 +6,7 @@ import Testing
 @Suite("Environment variables and random numbers")
 struct EnvironmentTests {
   @Test func emptyVariablesDifferFromUnsetOnes() {
-    #expect(Environment.current["PATH"] != nil)
+    expect(Environment.current["PATH"] != nil)
     expectEqual(Environment.current["A_NAME_THAT_NOBODY_SETS"], nil)
     expectEqual(Environment(["A": ""])["A"], "")
     expectEqual(Environment(["A": ""]).nonEmpty("A"), nil)
@@ -15,7 +15,7 @@ struct EnvironmentTests {
   @Test func randomTextsHaveFullLengthAndDiffer() throws {
     let texts = try (0..<100).map { _ in try Random.hex128() }
     expectEqual(Set(texts).count, 100)
-    #expect(texts.allSatisfy { $0.count == 32 && $0.allSatisfy(\.isHexDigit) })
+    expect(texts.allSatisfy { $0.count == 32 && $0.allSatisfy(\.isHexDigit) })
   }
 }
 
@@ -121,8 +121,8 @@ struct TerminalTests {
   @Test func pipeIsNotATerminal() throws {
     let pipe = try Pipe()
     let properties = Terminal(descriptor: pipe.writingNumber, environment: Environment(["TERM": "xterm"]))
-    #expect(!properties.isTerminal)
-    #expect(!properties.allowsColor)
+    expect(!properties.isTerminal)
+    expect(!properties.allowsColor)
     expectEqual(properties.columns, 80)
     expectEqual(properties.rows, nil)
     expectEqual(Terminal(descriptor: -1, environment: Environment(["COLUMNS": "33"])).columns, 33)
@@ -133,17 +133,17 @@ struct TerminalTests {
     func properties(_ variables: [String: String]) -> Terminal {
       Terminal(descriptor: pseudo.terminal, environment: Environment(variables))
     }
-    #expect(properties(["TERM": "xterm"]).isTerminal)
+    expect(properties(["TERM": "xterm"]).isTerminal)
     expectEqual(properties(["TERM": "xterm"]).columns, 101)
     expectEqual(properties(["TERM": "xterm"]).rows, 20)
     expectEqual(properties(["TERM": "xterm", "COLUMNS": "60"]).columns, 60)
     expectEqual(properties(["TERM": "xterm", "COLUMNS": "-3"]).columns, 101)
     expectEqual(properties(["TERM": "xterm", "COLUMNS": "\(Int.max)"]).columns, 10_000)
-    #expect(properties(["TERM": "xterm"]).allowsColor)
-    #expect(properties(["TERM": "xterm", "NO_COLOR": ""]).allowsColor)
-    #expect(!properties(["TERM": "xterm", "NO_COLOR": "1"]).allowsColor)
-    #expect(!properties(["TERM": "dumb"]).allowsColor)
-    #expect(!properties(["TERM": "dumb"]).canRedraw)
-    #expect(properties(["TERM": "xterm", "NO_COLOR": "1"]).canRedraw)
+    expect(properties(["TERM": "xterm"]).allowsColor)
+    expect(properties(["TERM": "xterm", "NO_COLOR": ""]).allowsColor)
+    expect(!properties(["TERM": "xterm", "NO_COLOR": "1"]).allowsColor)
+    expect(!properties(["TERM": "dumb"]).allowsColor)
+    expect(!properties(["TERM": "dumb"]).canRedraw)
+    expect(properties(["TERM": "xterm", "NO_COLOR": "1"]).canRedraw)
   }
 }

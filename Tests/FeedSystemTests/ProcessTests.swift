@@ -10,7 +10,7 @@ struct SignalQueueTests {
     let queue = try SignalQueue([SIGUSR1, SIGUSR2])
     try expectEqual(queue.next(), nil)
     pthread_kill(pthread_self(), SIGUSR2)
-    #expect(try !Readiness.readable.wait(on: queue.descriptor, timeout: .seconds(10)).isEmpty)
+    try expect(!Readiness.readable.wait(on: queue.descriptor, timeout: .seconds(10)).isEmpty)
     let arrival = try queue.next()
     expectEqual(arrival?.signal, SIGUSR2)
     expectEqual(arrival?.pid, getpid())

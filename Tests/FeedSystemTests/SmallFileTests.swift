@@ -8,17 +8,17 @@ import Testing
   @Test("names are safe where only this user and root may rename files") func protectedNames() throws {
     let directory = try TemporaryDirectory()
     let (parent, child) = (directory.file("parent"), directory.file("parent/child"))
-    #expect(mkdir(parent, 0o700) == 0 && mkdir(child, 0o700) == 0)
-    #expect(PrivateDirectory.protectsNames(child))
+    expect(mkdir(parent, 0o700) == 0 && mkdir(child, 0o700) == 0)
+    expect(PrivateDirectory.protectsNames(child))
     expectEqual(symlink(child, directory.file("link")), 0)
-    #expect(PrivateDirectory.protectsNames(directory.file("link")))
+    expect(PrivateDirectory.protectsNames(directory.file("link")))
     for (mode, isSafe) in [(0o755, true), (0o777, false), (0o770, false), (0o1777, true)] as [(mode_t, Bool)] {
       expectEqual(chmod(parent, mode), 0)
       expectEqual(PrivateDirectory.protectsNames(parent), isSafe)
       expectEqual(PrivateDirectory.protectsNames(child), isSafe)
       expectEqual(PrivateDirectory.protectsNames(directory.file("link")), isSafe)
     }
-    #expect(!PrivateDirectory.protectsNames(directory.file("absent")))
+    expect(!PrivateDirectory.protectsNames(directory.file("absent")))
   }
 
   /// A writer is told at once that it may not write, a reader needs no such right.
@@ -56,7 +56,7 @@ import Testing
     try lock.give(toOwnerOf: directory.path)
     var status = stat()
     expectEqual(stat(directory.file("lock"), &status), 0)
-    #expect(status.st_uid == 1234 && status.st_gid == 1235)
+    expect(status.st_uid == 1234 && status.st_gid == 1235)
     _ = consume lock
   }
 
@@ -68,7 +68,7 @@ import Testing
     let former = SystemDirectory(path)
     do {
       guard let lock = try FileLock.acquire("\(path)/lock") else { return expectEqual("locked", "free") }
-      #expect(rename(path, directory.file("moved")) == 0 && mkdir(path, 0o700) == 0)
+      expect(rename(path, directory.file("moved")) == 0 && mkdir(path, 0o700) == 0)
       for name in ["lock", "file"] { try SmallFile.replace("\(path)/\(name)", with: [1]) }
       _ = consume lock
     }
@@ -148,25 +148,25 @@ struct SmallFileTests {
   @Test("only a regular file is replaced") func otherFilesStay() throws {
     let directory = try TemporaryDirectory()
     let (pipe, link) = (directory.file("pipe"), directory.file("link"))
-    #expect(mkfifo(pipe, 0o600) == 0 && symlink(pipe, link) == 0)
+    expect(mkfifo(pipe, 0o600) == 0 && symlink(pipe, link) == 0)
     for path in [pipe, link] {
       let error = #expect(throws: SystemError.self) { try SmallFile.replace(path, with: [1]) }
       expectEqual(error?.description, "cannot write \(path): invalid argument; pass a regular file")
     }
     var status = stat()
-    #expect(lstat(pipe, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO)
-    #expect(lstat(link, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK)
+    expect(lstat(pipe, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO)
+    expect(lstat(link, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK)
   }
 
   @Test("a replaceable file stays in its directory when another one takes the directory's name")
   func exchangedDirectory() throws {
     let directory = try TemporaryDirectory()
     let (own, moved, other) = (directory.file("own"), directory.file("moved"), directory.file("other"))
-    #expect(mkdir(own, 0o700) == 0 && mkdir(other, 0o700) == 0)
+    expect(mkdir(own, 0o700) == 0 && mkdir(other, 0o700) == 0)
     let file = try ReplaceableFile("\(own)/f")
     try expectEqual(file.read(limit: 9), nil)
     try SmallFile.replace("\(other)/f", with: [7])
-    #expect(rename(own, moved) == 0 && symlink(other, own) == 0)
+    expect(rename(own, moved) == 0 && symlink(other, own) == 0)
     try expectEqual(file.read(limit: 9), nil)
     try file.replace(with: [1])
     try expectEqual(SmallFile.read("\(moved)/f"), [1])

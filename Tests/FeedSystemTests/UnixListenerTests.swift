@@ -28,22 +28,22 @@ struct UnixListenerTests {
 
   @Test func acceptedConnectionHasCredentials() throws {
     let listener = try UnixListener.bind(path: path)
-    #expect(!listener.isInherited)
+    expect(!listener.isInherited)
     expectEqual(listener.accept(), .none)
     let client = try UnixStream.connect(path: path)
-    #expect(try !Readiness.readable.wait(on: listener.descriptor, timeout: testTimeout).isEmpty)
+    try expect(!Readiness.readable.wait(on: listener.descriptor, timeout: testTimeout).isEmpty)
     guard case .connection(let number) = listener.accept() else {
       Issue.record("nothing accepted")
       return
     }
     let accepted = Descriptor(owning: number)
     var groups = [gid_t](repeating: 0, count: Int(getgroups(0, nil)))
-    try #require(getgroups(Int32(groups.count), &groups) == groups.count)
+    try require(getgroups(Int32(groups.count), &groups) == groups.count)
     let own = PeerCredentials(pid: getpid(), uid: geteuid(), gid: getegid(), groups: groups)
     try expectEqual(PeerCredentials(of: accepted.rawValue), own)
     try expectEqual(client.peerCredentials(), own)
-    #expect(fcntl(number, F_GETFL) & O_NONBLOCK != 0)
-    #expect(fcntl(number, F_GETFD) & FD_CLOEXEC != 0)
+    expect(fcntl(number, F_GETFL) & O_NONBLOCK != 0)
+    expect(fcntl(number, F_GETFD) & FD_CLOEXEC != 0)
   }
 
   /// Sends a byte with a descriptor. Returns the error; 0 for none.
@@ -105,7 +105,7 @@ struct UnixListenerTests {
   @Test func bindRefusesSocketInUseWithoutLockFile() throws {
     let listener = try UnixListener.bind(path: path)
     unlink("\(path).lock")
-    #expect(refusal(listener.path).hasPrefix("cannot listen on \(path): another feedd is running (pid \(getpid()))"))
+    expect(refusal(listener.path).hasPrefix("cannot listen on \(path): another feedd is running (pid \(getpid()))"))
   }
 
   @Test func bindReplacesStaleSocket() throws {
@@ -119,14 +119,14 @@ struct UnixListenerTests {
       }
     }
     close(stale)
-    try #require(bound == 0 && mode(path) != nil)
+    try require(bound == 0 && mode(path) != nil)
     let listener = try UnixListener.bind(path: path)
     _ = try UnixStream.connect(path: listener.path)
   }
 
   @Test func bindRefusesOtherFiles() throws {
     try SmallFile.replace(path, with: Array("precious".utf8))
-    #expect(refusal(path).hasPrefix("cannot listen on \(path): the file is not a socket"))
+    expect(refusal(path).hasPrefix("cannot listen on \(path): the file is not a socket"))
     try expectEqual(SmallFile.read(path), Array("precious".utf8))
   }
 
@@ -141,7 +141,7 @@ struct UnixListenerTests {
 
   @Test func errorsOfPathsNameTheNextStep() {
     let long = "/tmp/" + String(repeating: "x", count: 103)
-    #expect(refusal(long).hasSuffix("file name too long; pass a path of at most 107 bytes, not 108"))
+    expect(refusal(long).hasSuffix("file name too long; pass a path of at most 107 bytes, not 108"))
     expectEqual(refusal(""), "cannot use socket path '': invalid argument; pass a non-empty path")
     let missing = directory.file("no/such/s")
     expectEqual(
@@ -150,7 +150,7 @@ struct UnixListenerTests {
         + "create directory \(directory.file("no/such")) or pass another path with --socket")
     let child = "\(directory.file("file"))/s"
     try? SmallFile.replace(directory.file("file"), with: [])
-    #expect(refusal(child).contains("not a directory; create directory"))
+    expect(refusal(child).contains("not a directory; create directory"))
   }
 
   @Test func inheritedSocketIsChecked() throws {
@@ -162,16 +162,16 @@ struct UnixListenerTests {
         return error.description
       }
     }
-    #expect(refusal(-1).contains("is not an open socket"))
-    #expect(refusal(socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)).contains("use ListenStream="))
-    #expect(refusal(socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)).contains("it does not listen"))
-    #expect(refusal(socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)).contains("it is not a Unix socket"))
+    expect(refusal(-1).contains("is not an open socket"))
+    expect(refusal(socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)).contains("use ListenStream="))
+    expect(refusal(socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)).contains("it does not listen"))
+    expect(refusal(socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)).contains("it is not a Unix socket"))
     let listener = try UnixListener.bind(path: path)
     do {
       let inherited = try UnixListener(inherited: dup(listener.descriptor))
       expectEqual(inherited.path, path)
-      #expect(inherited.isInherited)
-      #expect(fcntl(inherited.descriptor, F_GETFD) & FD_CLOEXEC != 0)
+      expect(inherited.isInherited)
+      expect(fcntl(inherited.descriptor, F_GETFD) & FD_CLOEXEC != 0)
     }
     expectEqual(mode(path), 0o660)
   }

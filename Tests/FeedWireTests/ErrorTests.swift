@@ -59,10 +59,10 @@ import Testing
       #"{"code":\#(code),"message":\#(String(decoding: message.bytes, as: UTF8.self)),"data":\#(data)}"#
     for id in ["1", nil] {
       let expected = #"{"jsonrpc":"2.0","id":\#(id ?? "null"),"error":\#(object)}"#
-      #expect(try isSameJSON(response(error, id: id), expected), "\(response(error, id: id))")
+      try expect(isSameJSON(response(error, id: id), expected), "\(response(error, id: id))")
     }
-    #expect(error.code == code)
-    #expect(!error.message.hasSuffix(".") && !error.message.contains("\n"))
+    expectEqual(error.code, code)
+    expect(!error.message.hasSuffix(".") && !error.message.contains("\n"))
   }
 
   private func isJSON(_ text: String) -> Bool {
@@ -89,21 +89,21 @@ import Testing
     place: String?, index: Int, count: Int, what: IndexedPart, message: String
   ) {
     let error = FeedError.indexOutOfRange(feed: "inbox", place: place, index: index, count: count, what: what)
-    #expect(error.message == message)
+    expectEqual(error.message, message)
   }
 
   @Test func numbersOfMessagesAreGroupedAndThoseOfDataAreNot() {
     let error = FeedError.limitExceeded(limit: "maxElements", value: 10_000_000, reason: "delete some")
-    #expect(error.message == "limit maxElements (10,000,000) exceeded: delete some")
-    #expect(response(error).hasSuffix(#""data":{"limit":"maxElements","value":10000000}}}"#))
+    expectEqual(error.message, "limit maxElements (10,000,000) exceeded: delete some")
+    expect(response(error).hasSuffix(#""data":{"limit":"maxElements","value":10000000}}}"#))
     let condition = FeedError.conditionFailed(feed: "f", wanted: 999, present: 1000)
-    #expect(condition.message.hasPrefix(#"condition failed: feed "f" is at revision 1,000, not at revision 999; "#))
+    expect(condition.message.hasPrefix(#"condition failed: feed "f" is at revision 1,000, not at revision 999; "#))
   }
 
   @Test func quotedValuesAreEscaped() {
     for name in ["a\"b\\c", "\u{0}\u{1F}\u{7F}", "é😀\u{2028}", "/"] {
-      #expect(data(.unknownFeed(name), "feed") == name)
-      #expect(isJSON(response(.invalidParams(member: name, reason: name))))
+      expectEqual(data(.unknownFeed(name), "feed"), name)
+      expect(isJSON(response(.invalidParams(member: name, reason: name))))
     }
   }
 
@@ -119,14 +119,14 @@ import Testing
         FeedError.invalidParams(member: name, reason: name).naming(name),
       ] {
         let text = response(error)
-        #expect(text.utf8.count < 32_000)
-        #expect(isJSON(text))
-        #expect(error.message.utf8.count <= 1024 + 3)
+        expect(text.utf8.count < 32_000)
+        expect(isJSON(text))
+        expect(error.message.utf8.count <= 1024 + 3)
       }
-      #expect(FeedError.unknownFeed(name).message.hasSuffix("or list the feeds with method feeds"))
+      expect(FeedError.unknownFeed(name).message.hasSuffix("or list the feeds with method feeds"))
       let truncated = data(.unknownFeed(name), "feed") ?? ""
-      #expect(truncated.hasSuffix("…"))
-      #expect(name.unicodeScalars.starts(with: truncated.unicodeScalars.dropLast()))
+      expect(truncated.hasSuffix("…"))
+      expect(name.unicodeScalars.starts(with: truncated.unicodeScalars.dropLast()))
     }
   }
 
@@ -136,8 +136,8 @@ import Testing
       buffer.appendShortError(.unknownFeed(String(repeating: "x", count: 5000)), id: $0)
     }
     let text = String(decoding: buffer.bytes, as: UTF8.self)
-    #expect(text.utf8.count <= 98)
+    expect(text.utf8.count <= 98)
     let expected = #"{"jsonrpc":"2.0","id":12,"error":{"code":-32000,"message":"message too long for maxFrame"}}"#
-    #expect(try isSameJSON(text, expected))
+    try expect(isSameJSON(text, expected))
   }
 }

@@ -38,9 +38,9 @@ import Testing
   }
 
   @Test func operationsOfTransactionsAreLogged() {
-    for method in Method.allCases where method.rules.effect == .changesFeeds { #expect(method.isLogged) }
-    #expect(Method.transaction.isLogged)
-    #expect(!Method.watch.isLogged)
+    for method in Method.allCases where method.rules.effect == .changesFeeds { expect(method.isLogged) }
+    expect(Method.transaction.isLogged)
+    expect(!Method.watch.isLogged)
   }
 
   /// A logged request executes within one turn.
@@ -55,12 +55,12 @@ import Testing
   }
 
   @Test func openRPCNamesEveryMethod() throws {
-    let document = try #require(
+    let document = try require(
       try JSONSerialization.jsonObject(with: Data(contentsOf: Self.protocolFolder.appending(path: "openrpc.json")))
         as? [String: Any])
-    let methods = try #require(document["methods"] as? [[String: Any]])
+    let methods = try require(document["methods"] as? [[String: Any]])
     expectEqual(Set(methods.compactMap { $0["name"] as? String }), Self.names)
-    let transaction = try #require(methods.first { $0["name"] as? String == "transaction" })
+    let transaction = try require(methods.first { $0["name"] as? String == "transaction" })
     expectEqual(Set(Self.operations(of: transaction)), Self.names(where: { $0.effect == .changesFeeds }))
   }
 
@@ -80,12 +80,12 @@ import Testing
   @Test func accessPageNamesTheRightOfEachMethod() throws {
     let page = try String(contentsOf: Self.protocolFolder.appending(path: "config.md"), encoding: .utf8)
     for right in Right.allCases {
-      let row = try #require(page.split(separator: "\n").first { $0.hasPrefix("| `\(right.rawValue)` |") })
+      let row = try require(page.split(separator: "\n").first { $0.hasPrefix("| `\(right.rawValue)` |") })
       let named = row.split(separator: ";")[0].matches(of: /`([A-Za-z]+)`/).map { String($0.output.1) }
       expectEqual(Set(named.dropFirst()), Self.names(where: { $0.right == right }), "\(right)")
     }
     // The row of `read` names `feeds`. A transaction needs the rights of its operations.
     let free = Self.names(where: { $0.right == nil }).subtracting(["feeds", "transaction"])
-    for name in free { #expect(page.contains("`\(name)`"), "\(name)") }
+    for name in free { expect(page.contains("`\(name)`"), "\(name)") }
   }
 }

@@ -53,8 +53,7 @@ extension TreeReference {
       return [TreeSection(name: name, rows: rows)]
     case .collection:
       return feed.bins.map { bin in
-        TreeSection(
-          name: bin.name.isEmpty ? name : "\(name)/\(bin.name)", rows: rows(of: bin, feed))
+        TreeSection(name: bin.name.isEmpty ? name : "\(name)/\(bin.name)", rows: rows(of: bin, feed))
       }
     case .composed, .segmented:
       return feed.shown.flatMap { child in

@@ -31,7 +31,7 @@ import Testing
     // About one in 10,000.
     if count >= 100_000 { required.append("unacknowledged batch kept") }
     for event in required {
-      #expect(events[event, default: 0] > 0, "no history met \(event): \(events)")
+      expect(events[event, default: 0] > 0, "no history met \(event): \(events)")
     }
   }
 
@@ -82,8 +82,8 @@ import Testing
     try one.run(history.steps)
     let two = try Simulation(seed: seed)
     try two.run(history.steps)
-    #expect(one.trace == two.trace)
-    #expect(one.events == two.events)
+    expectEqual(one.trace, two.trace)
+    expectEqual(one.events, two.events)
   }
 
   @Test("the auditor notices each kind of sabotage", arguments: Sabotage.allCases)
@@ -92,10 +92,10 @@ import Testing
     let failing = histories.compactMap { history in
       if case .failure(let failure) = history.play() { (history, failure) } else { nil }
     }
-    let (history, failure) = try #require(failing.first)
+    let (history, failure) = try require(failing.first)
     let (short, last) = history.shortened(failure)
-    #expect(short.steps.count < history.steps.count)
-    #expect(!last.message.isEmpty)
+    expect(short.steps.count < history.steps.count)
+    expect(!last.message.isEmpty)
   }
 
   @Test("a crash of the process names the seed in play")
@@ -103,8 +103,8 @@ import Testing
     let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       SeedsInPlay.during(1234) { () -> Void in preconditionFailure("a broken promise") }
     }
-    let errors = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
-    #expect(errors.contains("FEEDD_SEED=1234\n"))
+    let errors = String(decoding: try require(result).standardErrorContent, as: UTF8.self)
+    expect(errors.contains("FEEDD_SEED=1234\n"))
   }
 }
 

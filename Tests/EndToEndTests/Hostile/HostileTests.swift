@@ -56,9 +56,9 @@ struct HostileTests {
     // All answers together would take about 20 GB.
     var attacker: RawClient? = try daemon.connect()
     try attacker?.send(batch(200_000))
-    #expect(try ask(other, "ping").has("result"))
+    try expect(ask(other, "ping").has("result"))
     attacker = nil
-    #expect(try waitForConnections(1, other))
+    try expect(waitForConnections(1, other))
   }
 
   @Test("unfinished batches count towards the quota of their user")
@@ -70,10 +70,10 @@ struct HostileTests {
     let attackers = try (0..<3).map { _ in try daemon.connect() }
     let attacked = try PingMeter.measure(daemon) {
       for attacker in attackers { try attacker.send(batch(40_000)) }
-      #expect(try waitForConnections(2, other))
+      try expect(waitForConnections(2, other))
     }
-    #expect(try waitForConnections(1, other))
-    #expect(Footprint.isBelow(attacked.memory, before.memory + (64 << 20)))
+    try expect(waitForConnections(1, other))
+    expect(Footprint.isBelow(attacked.memory, before.memory + (64 << 20)))
     try expectEqual(Footprint(of: daemon.process.pid).descriptors, before.descriptors)
     for attacker in attackers {
       try expectEqual(JSONValue(attacker.receiveToEnd().last)["params"]["reason"].string, "quota")
@@ -89,11 +89,11 @@ struct HostileTests {
     for _ in 0..<4 {
       var attackers = try (0..<6).map { _ in try daemon.connect() }
       for attacker in attackers { try attacker.send(batch(60_000)) }
-      #expect(try ask(other, "ping").has("result"))
+      try expect(ask(other, "ping").has("result"))
       attackers.removeAll()
-      #expect(try waitForConnections(1, other))
+      try expect(waitForConnections(1, other))
     }
-    #expect(Footprint.isBelow(try Footprint(of: daemon.process.pid).memory, before.memory + (32 << 20)))
+    expect(Footprint.isBelow(try Footprint(of: daemon.process.pid).memory, before.memory + (32 << 20)))
   }
 
   @Test("the answer to hello fits the smallest maxFrame")

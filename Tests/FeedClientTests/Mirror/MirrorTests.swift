@@ -26,12 +26,12 @@ import Testing
 
   @Test func snapshotBecomesVisibleWithItsLastPart() throws {
     var mirror = Mirror(Self.start)
-    #expect(try !mirror.apply(part(0, 0, ["1"])))
+    try expect(!mirror.apply(part(0, 0, ["1"])))
     expectEqual(mirror.count, 0)
     expectEqual(mirror.progress.position, nil)
-    #expect(try !mirror.apply(part(0, 1, [])))
+    try expect(!mirror.apply(part(0, 1, [])))
     // This part continues from the first section into the second.
-    #expect(try mirror.apply(part(0, 1, ["2", "3"], last: true)))
+    try expect(mirror.apply(part(0, 1, ["2", "3"], last: true)))
     expectEqual(contents(mirror).json, "[[1,2],[3]]")
     expectEqual(mirror.sections.map(\.name), ["a", "b"])
     expectEqual(mirror.counts, [2, 1])
@@ -50,9 +50,9 @@ import Testing
 
   @Test func emptyFeedHasOneEmptyPart() throws {
     var mirror = Mirror(WatchStart(feed: "f", epoch: "e", revision: 7, resumed: false, sections: []))
-    #expect(try mirror.apply(part(0, 0, [], last: true)))
+    try expect(mirror.apply(part(0, 0, [], last: true)))
     expectEqual(mirror.digest, "0d4cbb29")
-    #expect(mirror.progress.isLive)
+    expect(mirror.progress.isLive)
   }
 
   @Test func invalidPartsAreRefused() throws {
@@ -70,7 +70,7 @@ import Testing
     other.feed = "g"
     #expect(throws: FeedFault.foreign("g")) { try mirror.apply(other) }
     // None of them changed the mirror.
-    #expect(try mirror.apply(part(0, 1, ["2", "3"], last: true)))
+    try expect(mirror.apply(part(0, 1, ["2", "3"], last: true)))
     expectEqual(contents(mirror).json, "[[1,2],[3]]")
     #expect(throws: FeedFault.unexpectedSnapshot(revision: 7)) { try mirror.apply(part(0, 0, [], last: true)) }
   }
@@ -111,7 +111,7 @@ import Testing
     var mirror = try mirror()
     try mirror.apply(Bookmark(feed: "f", epoch: "e", revision: 7, current: 20))
     expectEqual(mirror.progress.position, FeedPosition(epoch: "e", revision: 20))
-    #expect(mirror.progress.holds(at: 13))
+    expect(mirror.progress.holds(at: 13))
     #expect(throws: FeedFault.foreign("epoch x")) {
       try mirror.apply(Bookmark(feed: "f", epoch: "x", revision: 7, current: 21))
     }
@@ -127,7 +127,7 @@ import Testing
     var first = SnapshotPart(
       feed: "f", revision: 30, at: IndexPath(section: 0, row: 0), elements: [utf8("9")], isLast: false)
     first.resetSections = [SectionSummary(name: "c", count: 2)]
-    #expect(try !mirror.apply(first))
+    try expect(!mirror.apply(first))
     expectEqual(contents(mirror).json, "[[1,2],[3]]")
     expectEqual(mirror.progress.position, FeedPosition(epoch: "e", revision: 7))
     #expect(throws: FeedFault.deltaInsideSnapshot(revision: 31)) {
@@ -135,7 +135,7 @@ import Testing
     }
     var second = part(0, 1, ["8"], last: true)
     second.revision = 30
-    #expect(try mirror.apply(second))
+    try expect(mirror.apply(second))
     expectEqual(contents(mirror).json, "[[9,8]]")
     expectEqual(mirror.sections.map(\.name), ["c"])
     expectEqual(mirror.progress.position, FeedPosition(epoch: "e", revision: 30))
@@ -164,8 +164,7 @@ import Testing
     for round in 0..<40 {
       (changes.rows, changes.sections) = ([1, 2, 4, 12][round % 4], 2 + round % 2)
       var naive = NaiveFeed(sections: [.init(name: "a", rows: (0..<20).map { "\($0)" }), .init(name: "b")])
-      var mirror = Mirror(
-        WatchStart(feed: "f", epoch: "e", revision: 1, resumed: false, sections: naive.summaries))
+      var mirror = Mirror(WatchStart(feed: "f", epoch: "e", revision: 1, resumed: false, sections: naive.summaries))
       try mirror.apply(
         SnapshotPart(
           feed: "f", revision: 1, at: IndexPath(section: 0, row: 0), elements: naive.sections[0].rows.map(utf8),

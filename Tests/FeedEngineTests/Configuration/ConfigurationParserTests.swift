@@ -20,9 +20,9 @@ struct ConfigurationParserTests {
         """)
     let names = configuration.entries.map(\.definition.name)
     for (later, earlier) in [("top", "home"), ("top", "mix"), ("mix", "inbox"), ("home", "people")] {
-      #expect(try #require(names.firstIndex(of: earlier)) < (try #require(names.firstIndex(of: later))))
+      try expect(require(names.firstIndex(of: earlier)) < (try require(names.firstIndex(of: later))))
     }
-    let people = try #require(configuration.entries.first { $0.definition.name == "people" })
+    let people = try require(configuration.entries.first { $0.definition.name == "people" })
     expectEqual(
       people.definition.content,
       .managed(ManagedDefinition(database: "/etc/feedd/contacts.sqlite", query: "SELECT 1 AS id")))
@@ -118,6 +118,6 @@ struct ConfigurationParserTests {
   func errorsNameTheirPlace(text: String, expected: String) throws {
     let error = #expect(throws: ConfigurationError.self) { try Configuration(text: text) }
     let description = error.map { "\($0)" } ?? ""
-    #expect(description.contains(expected), "\(description)")
+    expect(description.contains(expected), "\(description)")
   }
 }

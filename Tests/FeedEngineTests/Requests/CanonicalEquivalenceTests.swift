@@ -33,7 +33,7 @@ import Testing
     _ = harness.take(id)
     let messages = harness.ask(id, "define", definition).compactMap(\.json)
     _ = harness.ask(id, "unwatch", #"{"feed":"\#(feed)"}"#)
-    #expect(messages.contains { $0["result"] != nil })
+    expect(messages.contains { $0["result"] != nil })
     return messages.first { $0["method"]?.string == "delta" }?["params"]
   }
 
@@ -65,11 +65,11 @@ import Testing
     func params(_ text: String, replace: Bool) -> String {
       #"{"feed":"f",\#(members.replacing("TEXT", with: text)),"replace":\#(replace)}"#
     }
-    #expect(ask("define", params(Self.composed, replace: false))?["result"] != nil)
-    #expect(describes("f", "\u{e9}") && !describes("f", "e\u{301}"))
+    expect(ask("define", params(Self.composed, replace: false))?["result"] != nil)
+    expect(describes("f", "\u{e9}") && !describes("f", "e\u{301}"))
     expectEqual(ask("define", params(Self.decomposed, replace: false))?.errorCode, -32001)
-    #expect(ask("define", params(Self.decomposed, replace: true))?["result"] != nil)
-    #expect(!describes("f", "\u{e9}") && describes("f", "e\u{301}"))
+    expect(ask("define", params(Self.decomposed, replace: true))?["result"] != nil)
+    expect(!describes("f", "\u{e9}") && describes("f", "e\u{301}"))
   }
 
   @Test func binsWithDifferentSortsHaveDifferentOrders() {
@@ -102,7 +102,7 @@ import Testing
     }
     _ = ask("define", definition(Self.composed))
     let change = delta(of: "s", definition(Self.decomposed))
-    #expect(change?["deleted"]?.text == "[[0,0]]" && change?["added"]?.text == "[[0,0]]")
+    expect(change?["deleted"]?.text == "[[0,0]]" && change?["added"]?.text == "[[0,0]]")
     let types = ask("snapshot", #"{"feed":"s"}"#)?["result"]?["sections"]?.items.first?["types"]?.items
     expectEqual(types?.map { $0.string?.utf8.count }, [3])
   }
@@ -133,7 +133,7 @@ import Testing
     for name in [#"\u212a"#, #"K/\u212a"#, #"\u212a/K"#] {
       expectEqual(ask("describe", #"{"feed":"\#(name)"}"#)?.errorCode, -32000)
     }
-    #expect(ask("describe", #"{"feed":"K/K"}"#)?["result"] != nil)
+    expect(ask("describe", #"{"feed":"K/K"}"#)?["result"] != nil)
   }
 
   /// Different lone surrogates would become the same text.
@@ -153,6 +153,6 @@ import Testing
     var whole = members
     for lone in [#"\ud800"#, #"\udfff"#, #"\udc00"#] { whole = whole.replacing(lone, with: #"\ud83d\ude00"#) }
     let paired = ask("define", #"{"feed":"s","kind":"slots",\#(whole)}"#)
-    #expect(paired?["result"] != nil)
+    expect(paired?["result"] != nil)
   }
 }

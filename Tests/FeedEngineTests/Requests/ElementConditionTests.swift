@@ -61,8 +61,8 @@ struct ElementConditionTests {
     ] as [(String, String, String)])
   func unmet(method: String, params: String, data: String) throws {
     let (before, revision) = (state, harness.engine.catalog.revision)
-    let feed = try #require(Value("{\(params)}")?["feed"]?.string)
-    let present = try #require(ask("describe", #"{"feed":"\#(feed)"}"#)?["result"]?["revision"]?.int)
+    let feed = try require(Value("{\(params)}")?["feed"]?.string)
+    let present = try require(ask("describe", #"{"feed":"\#(feed)"}"#)?["result"]?["revision"]?.int)
     let expected = #"{"feed":"\#(feed)","revision":\#(present),"# + data.dropFirst()
     let refused = ask(method, "{\(params)}")
     expectEqual(refused?.errorCode, -32009)
@@ -185,7 +185,7 @@ struct ElementConditionTests {
       expectEqual(answers[0], answers[1], "seed \(random.seed): \(method) \(params)")
       if Value(answers[0] ?? "")?.errorCode != nil { refusals += 1 }
     }
-    #expect(refusals > 20 && refusals < 280, "seed \(random.seed)")
+    expect(refusals > 20 && refusals < 280, "seed \(random.seed)")
     let again = EngineHarness(isDurable: true)
     for batch in sliced.stored { try again.engine.replay(batch) }
     let reader = again.connect(uid: 1)
@@ -205,8 +205,7 @@ struct ElementConditionTests {
     _ = harness.ask(clients[0], "update", #"{"feed":"c","element":{"id":1}}"#)
     for (owner, client) in clients.enumerated() {
       let params = #"{"feed":"c","id":1,"patch":{"owner":\#(owner)},"where":"!@.owner"}"#
-      harness.supply(
-        client, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"patch","params":\#(params)}"#))
+      harness.supply(client, "patch", params)
     }
     harness.turn()
     let codes = clients.map { Value(harness.take($0).last ?? "")?.errorCode }

@@ -66,7 +66,7 @@ import Testing
     expectEqual(replaced?["updated"]?.text, "[[0,1]]")
     expectEqual(replaced?["deleted"]?.text, "[]")
     let refused = #"{"ops":[{"method":"define","params":{"feed":"x","kind":"single"}},{"method":"ping"}]}"#
-    #expect(ask("transaction", refused)?["error"] != nil)
+    expect(ask("transaction", refused)?["error"] != nil)
     expectEqual(delta(), nil)
     expectEqual(names(), ["a", "p"])
   }

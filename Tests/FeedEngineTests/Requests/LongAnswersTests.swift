@@ -42,17 +42,17 @@ import Testing
     harness.hangUp(client)
     harness.turn()
     expectEqual(count(harness, observer), 1)
-    #expect(harness.engine.longAnswers.isEmpty && line?.line.isDone == true)
+    expect(harness.engine.longAnswers.isEmpty && line?.line.isDone == true)
     expectEqual(harness.take(client), [])
     harness.endInput(client)
-    #expect(!harness.isOpen(client))
+    expect(!harness.isOpen(client))
   }
 
   @Test(arguments: [false, true]) func batchIsChargedUntilComplete(isDurable: Bool) {
     let (harness, observer) = harness(isDurable: isDurable)
     let client = harness.connect(uid: 7)
     begin(harness, client)
-    #expect(harness.engine.sessions.quotas.bytes(of: 7) > 10_000)
+    expect(harness.engine.sessions.quotas.bytes(of: 7) > 10_000)
     harness.turn()
     expectEqual(harness.take(client).count, 1)
     expectEqual(harness.engine.sessions.quotas.bytes(of: 7), 0)
@@ -76,7 +76,7 @@ import Testing
     harness.turnOnce()
     expectEqual(harness.take(observer).count, 1, "a ping does not wait for the batch of another connection")
     let made = zip(many, before.0).map { answered($0) - $1 }
-    #expect(made.allSatisfy { $0 > 0 } && answered(one) - before.1 >= 2 * (made.max() ?? 0))
+    expect(made.allSatisfy { $0 > 0 } && answered(one) - before.1 >= 2 * (made.max() ?? 0))
     harness.turn()
     for client in many + [one] { expectEqual(harness.take(client).first?.json?.items.count, 200) }
   }
@@ -88,14 +88,13 @@ import Testing
     let elements = (0..<6000).map { #"{"id":\#($0),"t":"\#(filler)"}"# }.joined(separator: ",")
     _ = harness.ask(observer, "insert", #"{"feed":"a","elements":[\#(elements)]}"#)
     let client = harness.connect(uid: 7)
-    harness.supply(
-      client, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"query","params":{"feed":"a","path":"$..id"}}"#))
+    harness.supply(client, "query", #"{"feed":"a","path":"$..id"}"#)
     harness.turnOnce()
-    #expect(harness.engine.sessions.quotas.bytes(of: 7) > 100_000)
+    expect(harness.engine.sessions.quotas.bytes(of: 7) > 100_000)
     harness.hangUp(client)
     harness.turnOnce()
     expectEqual(harness.engine.sessions.quotas.bytes(of: 7), 0)
     harness.turn()
-    #expect(harness.engine.longAnswers.isEmpty)
+    expect(harness.engine.longAnswers.isEmpty)
   }
 }

@@ -18,7 +18,7 @@ import Testing
     harness.send(id, text)
     let frames = harness.take(id)
     expectEqual(frames.count, 1, "\(frames.count) answers to \(text.prefix(60))")
-    #expect(frames.allSatisfy { $0.utf8.count <= harness.engine.limits.maxFrame })
+    expect(frames.allSatisfy { $0.utf8.count <= harness.engine.limits.maxFrame })
     return frames.first.flatMap { Value($0) }
   }
 
@@ -69,6 +69,6 @@ import Testing
     _ = harness.ask(pusher, "update", #"{"feed":"\#(feed)","element":{"id":1}}"#)
     expectEqual(harness.take(watcher), [])
     let clients = harness.ask(watcher, "clients").first?.json?["result"]?["clients"]?.items ?? []
-    #expect(clients.contains { $0["self"]?.bool == true && $0["watches"]?.items.isEmpty == true })
+    expect(clients.contains { $0["self"]?.bool == true && $0["watches"]?.items.isEmpty == true })
   }
 }

@@ -100,7 +100,7 @@ import Testing
     expectEqual(ask(3), nil, "\(name)")
     // Alone, each of them is possible, however long the elements are.
     for count in 0..<5 {
-      let op = try #require(Value(ops(count)[0]))
+      let op = try require(Value(ops(count)[0]))
       expectEqual(refusal(op["method"]?.string ?? "", op["params"]?.text ?? ""), nil, "\(name)")
       if name == "views" { expectEqual(refusal("undefine", #"{"feed":"v"}"#), nil) }
     }
@@ -115,7 +115,7 @@ import Testing
     for (method, params) in [
       ("define", #"{"feed":"c","kind":"collection"}"#), ("update", #"{"feed":"c","elements":[\#(Self.elements)]}"#),
       ("transaction", #"{"ops":[\#(ops)]}"#),
-    ] { #expect(daemon.ask(client, method, params).first?.json?["result"] != nil) }
+    ] { expect(daemon.ask(client, method, params).first?.json?["result"] != nil) }
     for (rules, count) in [(2, 3), (3, 3), (ExecutionRules.current, 4)] {
       let again = EngineHarness(limits: Self.limits, isDurable: true)
       for batch in daemon.stored { try? again.engine.replay(batch, rules: rules) }

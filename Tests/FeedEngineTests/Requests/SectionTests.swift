@@ -231,8 +231,7 @@ import Testing
     _ = push(#"{"id":2,"day":"sun"}"#)
     _ = push(#"{"id":1,"day":"sun"}"#)
     let watcher = harness.connect()
-    let frames = harness.ask(
-      watcher, "watch", #"{"feed":"days","since":{"epoch":"test","revision":\#(revision)}}"#)
+    let frames = harness.ask(watcher, "watch", #"{"feed":"days","since":{"epoch":"test","revision":\#(revision)}}"#)
     expectEqual(frames.first?.json?["result"]?["resumed"]?.bool, true)
     let delta = frames.last?.json?["params"]
     expectEqual(delta?["sections"]?.text, #"{"deleted":[0],"added":[{"at":0,"name":"days/sun","key":"sun"}]}"#)

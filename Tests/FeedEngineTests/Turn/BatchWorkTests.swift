@@ -11,10 +11,6 @@ import Testing
 @Suite struct BatchWorkTests {
   private let harness = EngineHarness(isDurable: true)
 
-  private static func request(_ method: String, _ params: String, id: Int) -> [UInt8] {
-    EngineHarness.frame(#"{"jsonrpc":"2.0","id":\#(id),"method":"\#(method)","params":\#(params)}"#)
-  }
-
   /// Defines `c` with 20,000 elements, and an array `mine`.
   private func fill() {
     let client = harness.connect()
@@ -37,9 +33,9 @@ import Testing
     fill()
     let (many, one) = (harness.connect(uid: 1), harness.connect(uid: 2))
     harness.log?.isHeld = true
-    harness.supply(many, (0..<200).flatMap { Self.request(method, params, id: $0) })
+    harness.supply(many, (0..<200).flatMap { EngineHarness.request(method, params, id: $0) })
     harness.turn()
-    harness.supply(one, Self.request("insert", #"{"feed":"mine","element":1}"#, id: 0))
+    harness.supply(one, "insert", #"{"feed":"mine","element":1}"#, id: 0)
     harness.turn()
     // The batch in flight, and the next one.
     var answered = 0
@@ -49,7 +45,7 @@ import Testing
       answered += harness.take(many).count
     }
     expectEqual(harness.take(one).count, 1)
-    #expect((1...4).contains(answered), "\(answered) requests were answered")
+    expect((1...4).contains(answered), "\(answered) requests were answered")
     while harness.log?.inFlight.isEmpty == false {
       harness.log?.store()
       harness.turn()
@@ -62,7 +58,7 @@ import Testing
     let client = harness.connect()
     harness.log?.isHeld = true
     harness.supply(
-      client, (0..<400).flatMap { Self.request("update", #"{"feed":"c","element":{"id":\#($0)}}"#, id: $0) })
+      client, (0..<400).flatMap { EngineHarness.request("update", #"{"feed":"c","element":{"id":\#($0)}}"#, id: $0) })
     harness.turn()
     harness.log?.store()
     harness.turn()
@@ -82,11 +78,11 @@ import Testing
       try withJSON(params) { harness.engine.work(of: method, Parameters(object: $0), bytes: params.utf8.count) }
     }
     let filter = #""where":"@.v == 1""#
-    #expect(try work(.delete, #"{"feed":"c",\#(filter)}"#) >= 20_000)
-    #expect(try (1000..<10_000).contains(work(.delete, #"{"feed":"v",\#(filter)}"#)))
-    #expect(try (1000..<10_000).contains(work(.define, #"{"feed":"w","kind":"view","of":"v"}"#)))
-    #expect(try work(.update, #"{"feed":"c","element":{"id":1}}"#) < 10)
-    #expect(try work(.define, #"{"feed":"new","kind":"array"}"#) < 100)
+    try expect(work(.delete, #"{"feed":"c",\#(filter)}"#) >= 20_000)
+    try expect((1000..<10_000).contains(work(.delete, #"{"feed":"v",\#(filter)}"#)))
+    try expect((1000..<10_000).contains(work(.define, #"{"feed":"w","kind":"view","of":"v"}"#)))
+    try expect(work(.update, #"{"feed":"c","element":{"id":1}}"#) < 10)
+    try expect(work(.define, #"{"feed":"new","kind":"array"}"#) < 100)
   }
 
   @Test func slowFiltersAreKnownWhileAFeedHasThem() {
@@ -98,21 +94,21 @@ import Testing
     }
     var isKnown: Bool { harness.engine.catalog.mayHaveSlowFilters(for: 4000) }
     define("short", "@.v == 1")
-    #expect(!isKnown)
+    expect(!isKnown)
     for feed in ["a", "b"] { define(feed, "@.a[?count($.a[?@ > 1]) == 7]") }
-    #expect(isKnown && !harness.engine.catalog.mayHaveSlowFilters(for: 60))
+    expect(isKnown && !harness.engine.catalog.mayHaveSlowFilters(for: 60))
     ask("undefine", #"{"feed":"a"}"#)
-    #expect(isKnown)
+    expect(isKnown)
     ask(
       "transaction",
       #"{"ops":[{"method":"undefine","params":{"feed":"b"}},{"method":"delete","params":{"feed":"none","id":1}}]}"#)
-    #expect(isKnown, "a refused transaction defines the feed again")
+    expect(isKnown, "a refused transaction defines the feed again")
     define("b", "@.v == 1")
-    #expect(!isKnown)
+    expect(!isKnown)
     define("b", "@.a[?count($.a[?@ > 1]) == 7]")
-    #expect(isKnown)
+    expect(isKnown)
     ask("undefine", #"{"feed":"b"}"#)
-    #expect(!isKnown)
+    expect(!isKnown)
   }
 
   // MARK: The room of a batch
@@ -169,10 +165,10 @@ import Testing
     var looks = ClockLooks()
     let runner = Runner()
     // The first turn does not know how long requests take.
-    #expect(requests(taking: 1_000_000, &looks, runner) <= 8)
+    expect(requests(taking: 1_000_000, &looks, runner) <= 8)
     for _ in 0..<4 { _ = requests(taking: 600_000, &looks, runner) }
     expectEqual(requests(taking: 600_000, &looks, runner), 4)
     // Quick ones are looked at seldom again, and the turn ends soon after its time.
-    for _ in 0..<4 { #expect((200...208).contains(requests(taking: 10_000, &looks, runner))) }
+    for _ in 0..<4 { expect((200...208).contains(requests(taking: 10_000, &looks, runner))) }
   }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import EngineTesting
@@ -9,8 +10,8 @@ import Testing
   private let harness = EngineHarness()
 
   private static func pings(_ bytes: Int) -> [UInt8] {
-    let ping = EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)
-    return Array([[UInt8]](repeating: ping, count: bytes / ping.count).joined())
+    let ping = EngineHarness.request("ping")
+    return ping.repeated(bytes / ping.count)
   }
 
   /// Connects another user, and before that `count` connections of one user, each with a megabyte of requests.
@@ -28,7 +29,7 @@ import Testing
       harness.supply(one, Self.pings(64))
       harness.turnOnce()
       if harness.halfFrame(of: one) == 0 { harness.turnOnce() }
-      #expect(harness.take(one).count == 1)
+      expectEqual(harness.take(one).count, 1)
       for client in many { _ = harness.take(client) }
     }
   }
@@ -41,22 +42,22 @@ import Testing
       for (place, client) in many.enumerated() where !harness.take(client).isEmpty { turns[place] += 1 }
     }
     // A turn takes the input of two or three connections.
-    #expect(turns.allSatisfy { (2...5).contains($0) }, "\(turns)")
+    expect(turns.allSatisfy { (2...5).contains($0) }, "\(turns)")
   }
 
   /// The whole turn is used for a connection whose frames are long: the rest of a frame is not read by a turn of its own.
   @Test func longFramesShareTurns() {
     let client = harness.connect(uid: 1001)
     let pad = String(repeating: "x", count: 20_000)
-    let frame = EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"pad":"\#(pad)"}}"#)
-    harness.supply(client, Array([[UInt8]](repeating: frame, count: 60).joined()))
+    let frame = EngineHarness.request("ping", #"{"pad":"\#(pad)"}"#)
+    harness.supply(client, frame.repeated(60))
     var answers: [Int] = []
     while answers.reduce(0, +) < 60 {
       harness.turnOnce()
       answers.append(harness.take(client).count)
     }
-    #expect(answers.count <= 10, "\(answers)")
-    #expect(answers.allSatisfy { $0 <= Intake.turnCapacity / frame.count }, "\(answers)")
+    expect(answers.count <= 10, "\(answers)")
+    expect(answers.allSatisfy { $0 <= Intake.turnCapacity / frame.count }, "\(answers)")
   }
 
   @Test func inputOfAClosedConnectionIsForgotten() {
@@ -64,18 +65,16 @@ import Testing
     harness.turnOnce()
     for client in many { harness.drop(client) }
     harness.turn()
-    #expect(harness.engine.sessions.count == 1)
+    expectEqual(harness.engine.sessions.count, 1)
     harness.deliver(one, Self.pings(64))
-    #expect(harness.take(one).count == 1)
+    expectEqual(harness.take(one).count, 1)
   }
 
   /// Whole frames that could not be taken, and a frame of which the rest follows, are taken when it is their turn.
   @Test func nothingIsLostOrReordered() {
     let clients = harness.connect((1...30).map { Peer(uid: UInt32($0 % 3), gid: 1, pid: Int32($0)) })
     let request = { (id: Int) in
-      EngineHarness.frame(
-        #"{"jsonrpc":"2.0","id":\#(id),"method":"ping","params":{"pad":"\#(String(repeating: "x", count: id % 700))"}}"#
-      )
+      EngineHarness.request("ping", #"{"pad":"\#(String(repeating: "x", count: id % 700))"}"#, id: id)
     }
     let stream = (0..<1000).flatMap(request)
     var answers = [[String]](repeating: [], count: 30)
@@ -89,7 +88,7 @@ import Testing
     harness.turn()
     for (place, client) in clients.enumerated() {
       let ids = (answers[place] + harness.take(client)).map { Value($0)?["id"]?.int ?? -1 }
-      #expect(ids == Array(0..<1000), "connection \(place)")
+      expectEqual(ids, Array(0..<1000), "connection \(place)")
     }
   }
 }

@@ -19,7 +19,7 @@ import Testing
       let message = try batch.scan(payload)
       var id: JSONView?
       let request = try Request(reading: message, id: &id)
-      let method = try #require(Method(request.method))
+      let method = try require(Method(request.method))
       if isLogged {
         _ = batch.addLogged(method, request, message, of: handle, payload: payload)
       } else {
@@ -58,12 +58,12 @@ import Testing
       texts.append(String(decoding: payload, as: UTF8.self))
       rest = UnsafeRawBufferPointer(rebasing: rest[(4 + payload.count)...])
     }
-    #expect(rest.isEmpty)
+    expect(rest.isEmpty)
     let eviction = #"{"method":"$evict","params":{"after":"f"}}"#
     expectEqual(texts, [eviction, #"{"jsonrpc":"2.0","method":"set","params":{}}"#])
-    #expect(sealed.number == 1 && sealed.revision == 7 && sealed.at == Instant(nanoseconds: 5))
+    expect(sealed.number == 1 && sealed.revision == 7 && sealed.at == Instant(nanoseconds: 5))
     batch.removeAll()
-    #expect(batch.count == 0 && batch.frames.isEmpty && batch.number == 0)
+    expect(batch.count == 0 && batch.frames.isEmpty && batch.number == 0)
   }
 
   @Test func onlyTheFirstBatchInFlightKnowsItsRevision() {
@@ -73,11 +73,11 @@ import Testing
     for _ in 0..<3 {
       batches.open.addLogged(.evict(after: "f"))
       let canAppend = batches.canAppend
-      #expect(canAppend)
+      expect(canAppend)
       batches.append(at: Instant(nanoseconds: 1), revision: 4)
     }
     let isFull = !batches.canAppend && !batches.isEmpty
-    #expect(isFull)
+    expect(isFull)
     expectEqual(log.inFlight.map(\.number), [1, 2, 3])
     expectEqual(log.inFlight.map(\.revision), [4, nil, nil])
     func number(through number: UInt64) -> UInt64? { batches.first(through: number)?.number }
@@ -90,28 +90,28 @@ import Testing
     expectEqual(number(through: 2), nil)
     executeFirst()
     let isEmpty = batches.isEmpty && batches.isIdle
-    #expect(isEmpty)
+    expect(isEmpty)
   }
 
   @Test func lineCountsItsRequests() {
     var line = RequestLine()
-    #expect(line.isEmpty && line.takesMore)
+    expect(line.isEmpty && line.takesMore)
     for _ in 0..<100 { line.add(bytes: 10, isRead: false, isHeld: false) }
-    #expect(line.bytes == 1000 && line.takesMore)
+    expect(line.bytes == 1000 && line.takesMore)
     for _ in 0..<32 { line.add(bytes: 1, isRead: true, isHeld: false) }
-    #expect(!line.takesMore, "a read blocks further requests because its answer may be large")
+    expect(!line.takesMore, "a read blocks further requests because its answer may be large")
     for _ in 0..<100 { line.remove(bytes: 10, isRead: false) }
     for _ in 0..<32 { line.remove(bytes: 1, isRead: true) }
-    #expect(line.isEmpty && line.takesMore && line.bytes == 0)
+    expect(line.isEmpty && line.takesMore && line.bytes == 0)
     line.add(bytes: 5, isRead: true, isHeld: true)
-    #expect(!line.takesMore, "a long answer blocks further requests")
+    expect(!line.takesMore, "a long answer blocks further requests")
     line.remove(bytes: 5, isRead: true)
-    #expect(line.takesMore)
+    expect(line.takesMore)
   }
 
   @Test("a frame is taken without a copy", arguments: [true, false])
   func takenFrames(isLogged: Bool) throws {
-    let frame = EngineHarness.frame(#"{"jsonrpc":"2.0","id":7,"method":"update","params":{"feed":"c","element":{}}}"#)
+    let frame = EngineHarness.request("update", #"{"feed":"c","element":{}}"#, id: 7)
     var input = InputBuffer()
     defer { input.removeAll() }
     (frame + [1, 2, 3, 4, 5]).withUnsafeBytes { input.replace($0) }
@@ -122,7 +122,7 @@ import Testing
     let request = try Request(reading: message, id: &id)
     let address = id?.text.baseAddress
     let canTake = batch.canTake(payload, from: input, isLogged: isLogged)
-    #expect(canTake)
+    expect(canTake)
     _ = batch.add(.update, request, message, isLogged: isLogged, of: handle, payload: payload, takingFrom: &input)
     let taken = batch.request(batch[0]).id
     expectEqual(taken?.int, 7)
@@ -132,7 +132,7 @@ import Testing
     // The batch has the bytes of another request of its kind now.
     let next = UnsafeRawBufferPointer(rebasing: input.bytes[Frame.headerLength...])
     let canTakeAnother = batch.canTake(next, from: input, isLogged: isLogged)
-    #expect(!canTakeAnother)
+    expect(!canTakeAnother)
     batch.removeAll()
     expectEqual(batch.byteCount, 0)
   }
@@ -142,10 +142,9 @@ import Testing
   func longRequests(isDurable: Bool) {
     func update(_ id: Int, _ count: Int) -> [UInt8] {
       let element = #"{"id":\#(id),"text":"\#(String(repeating: "x", count: count))"}"#
-      return EngineHarness.frame(
-        #"{"jsonrpc":"2.0","id":\#(id),"method":"update","params":{"feed":"c","element":\#(element)}}"#)
+      return EngineHarness.request("update", #"{"feed":"c","element":\#(element)}"#, id: id)
     }
-    let ping = EngineHarness.frame(#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#)
+    let ping = EngineHarness.request("ping", id: 2)
     let (first, short, last) = (update(1, 300_000), update(3, 10), update(4, 270_000))
     let input = first + ping + short + last
     let end = first.count
@@ -162,9 +161,9 @@ import Testing
       expectEqual(ids, [1, 2, 3, 4], "cut after \(cut) bytes")
       let stored = harness.stored[known...].flatMap { Array($0.frames) }
       let isSame = !isDurable || stored == first + short + last
-      #expect(isSame, "cut after \(cut) bytes")
+      expect(isSame, "cut after \(cut) bytes")
       expectEqual(harness.engine.catalog.feeds["c"]?.count, 3)
-      #expect(harness.waitingInput(of: client) == 0 && harness.engine.sessions.quotas.bytes(of: 1000) == 0)
+      expect(harness.waitingInput(of: client) == 0 && harness.engine.sessions.quotas.bytes(of: 1000) == 0)
     }
   }
 }

@@ -21,14 +21,14 @@ import Testing
         array = []
       }
       list.checkInvariants()
-      #expect(list.count == array.count && list.isEmpty == array.isEmpty)
-      #expect(list.elementsEqual(array))
-      #expect(list.reversed().elementsEqual(array.reversed()))
+      expect(list.count == array.count && list.isEmpty == array.isEmpty)
+      expect(list.elementsEqual(array))
+      expect(list.reversed().elementsEqual(array.reversed()))
       let start = Int.random(in: 0...array.count, using: &random)
-      #expect(list[start...].elementsEqual(array[start...]))
+      expect(list[start...].elementsEqual(array[start...]))
     }
     while list.popLast() != nil {}
-    #expect(list.isEmpty && list.count == 0)
+    expect(list.isEmpty && list.count == 0)
   }
 
   @Test func freesOneBlockAtATime() {
@@ -38,6 +38,6 @@ import Testing
     var counts: [Int] = []
     while list.removeLastBlock() { counts.append(list.count) }
     expectEqual(counts, [2 * size, size])
-    #expect(list.isEmpty)
+    expect(list.isEmpty)
   }
 }

@@ -23,7 +23,7 @@ import Testing
   }
 
   private func insert(_ elements: String) throws {
-    let list = try #require(try sample.feed("z").kind as? ListKind)
+    let list = try require(try sample.feed("z").kind as? ListKind)
     try withView(elements) { try list.insert(Array($0.elements), at: nil, in: sample.catalog.commit) }
   }
 
@@ -65,8 +65,8 @@ import Testing
     } read: {
       seen.append(try? counts())
     }
-    #expect(stops > 0)
-    #expect(seen.allSatisfy { $0 == [0, 10] })
+    expect(stops > 0)
+    expect(seen.allSatisfy { $0 == [0, 10] })
   }
 
   /// So it is when the last step on rows is undone in place.
@@ -78,8 +78,8 @@ import Testing
     } read: {
       seen.append(try? counts())
     }
-    #expect(stops >= 6)
-    #expect(seen.allSatisfy { $0 == [0, 10] })
+    expect(stops >= 6)
+    expect(seen.allSatisfy { $0 == [0, 10] })
   }
 
   /// After a change of children is undone, the rows of steps before it are undone in a copy, while others read. What is known of who may
@@ -95,7 +95,7 @@ import Testing
     } read: {
       seen.append((try? counts(), sample.catalog.structureVersion))
     }
-    #expect(seen.count >= 6)
-    #expect(seen.allSatisfy { $0.counts == [0, 10] && $0.version > undone })
+    expect(seen.count >= 6)
+    expect(seen.allSatisfy { $0.counts == [0, 10] && $0.version > undone })
   }
 }

@@ -18,7 +18,7 @@ import Testing
       ])
       order.appendKey(of: try scanner.scan(bytes), to: &keys)
       let none = UnsafeRawBufferPointer(start: nil, count: 0)
-      return try #require(ElementText(identity: none, keys: keys.bytes, text: bytes, type: 0..<0))
+      return try require(ElementText(identity: none, keys: keys.bytes, text: bytes, type: 0..<0))
     }
   }
 
@@ -94,7 +94,7 @@ import Testing
     expectEqual((0..<table.count).map { table[$0] }, present.map(\.value.id), note)
     for (index, section) in present.enumerated() {
       let id = section.value.id
-      #expect(table.index(of: id) == index && table.first(of: id) == UInt32(section.key * 10), note)
+      expect(table.index(of: id) == index && table.first(of: id) == UInt32(section.key * 10), note)
       expectEqual(table.rowCount(of: id), section.value.count, note)
       expectEqual(table.rowCount(of: id, before: .operation), section.value.before.operation, note)
       expectEqual(table.rowCount(of: id, before: .commit), section.value.before.commit, note)
@@ -110,16 +110,16 @@ import Testing
     table.append(1, toLast: false)
     table.didAppendAll(Pace())
     let id = table.make()
-    #expect(table.addRow(2, to: id))
+    expect(table.addRow(2, to: id))
     table.didFill(id, after: table[0], first: 2)
-    #expect(table.removeRow(from: table[0]))
+    expect(table.removeRow(from: table[0]))
     table.didEmpty(table[0], version: text)
     expectEqual(table.emptied(in: .commit).map(\.id), [0])
-    #expect(table.addRow(1, to: 0))
+    expect(table.addRow(1, to: 0))
     table.didFill(0, after: KeyedSectionTable.none, first: 1)
-    #expect(table.removeRow(from: id))
+    expect(table.removeRow(from: id))
     table.didEmpty(id, version: nil)
-    #expect(table.emptied(in: .commit).isEmpty && table.count == 1)
+    expect(table.emptied(in: .commit).isEmpty && table.count == 1)
     table.checkInvariants()
     table.endOperation()
     table.endCommit()
@@ -133,10 +133,10 @@ import Testing
     let table = KeyedSectionTable()
     for handle in 0..<UInt32(200) { table.append(handle, toLast: handle % 4 == 1) }
     table.didAppendAll(Pace())
-    #expect(table.count == 150 && table.rowCount(of: table[0]) == 2)
+    expect(table.count == 150 && table.rowCount(of: table[0]) == 2)
     let ids = (0..<150).map { table[$0] }
     for id in ids.reversed() where id % 3 == 1 {
-      #expect(table.removeRow(from: id))
+      expect(table.removeRow(from: id))
       table.willEmpty(id, version: text)
     }
     table.didEmptyAll(Pace())
@@ -157,16 +157,16 @@ import Testing
       // Every other piece is free when the copy gets its own list, and is 16 bytes longer than that.
       var pieces = (0..<32).map { _ in makePiece() }
       for place in stride(from: 0, to: pieces.count, by: 2) { pieces[place] = [] }
-      #expect(!copy.addRow(0, to: 0))
+      expect(!copy.addRow(0, to: 0))
       for place in stride(from: 0, to: pieces.count, by: 2) { pieces[place] = makePiece() }
       copy.endOperation()
       copy.endCommit()
       let other = KeyedSectionTable(copying: copy, Pace())
       for handle in rows..<(2 * rows) {
-        #expect(!other.addRow(handle, to: 0))
+        expect(!other.addRow(handle, to: 0))
         expectEqual(other.section(of: handle), 0)
       }
-      #expect(copy.rowCount(of: 0) == Int(rows) + 1 && other.rowCount(of: 0) == Int(rows) * 2 + 1)
+      expect(copy.rowCount(of: 0) == Int(rows) + 1 && other.rowCount(of: 0) == Int(rows) * 2 + 1)
     }
   }
 

@@ -24,9 +24,9 @@ import Testing
         counts.add(1, at: index)
       default: continue
       }
-      #expect(counts.count == expected.count && counts.total == expected.reduce(0, +))
-      #expect(expected.indices.allSatisfy { counts[$0] == expected[$0] })
-      #expect(expected.indices.allSatisfy { counts.start(of: $0) == expected[..<$0].reduce(0, +) })
+      expect(counts.count == expected.count && counts.total == expected.reduce(0, +))
+      expect(expected.indices.allSatisfy { counts[$0] == expected[$0] })
+      expect(expected.indices.allSatisfy { counts.start(of: $0) == expected[..<$0].reduce(0, +) })
     }
   }
 

@@ -10,8 +10,8 @@ import Testing
   @Test("values stand for the times of the vectors") func vectors() throws {
     let bytes = try SmallFile.read("\(BuildProducts.packageFolder)/Protocol/vectors/expiry.json")
     try withJSON(bytes) { file in
-      for vector in try #require(file.member("cases")).elements {
-        let time = try #require(vector.member("time"))
+      for vector in try require(file.member("cases")).elements {
+        let time = try require(vector.member("time"))
         let expected = vector.member("expires")?.string.map(Self.nanoseconds)
         expectEqual(Timestamp.instant(time)?.nanoseconds, expected, "\(vector.member("name")?.string ?? "")")
       }
@@ -29,7 +29,7 @@ import Testing
 
   @Test("times beyond the range are clamped") func range() throws {
     for text in ["1e30", "1e999", "99999999999999", "\"9999-12-31T23:59:59Z\""] {
-      try withJSON(text) { #expect((Timestamp.instant($0)?.nanoseconds ?? 0) >= 9_000_000_000_000_000_000) }
+      try withJSON(text) { expect((Timestamp.instant($0)?.nanoseconds ?? 0) >= 9_000_000_000_000_000_000) }
     }
     for text in ["-1e30", "-1e999", "-0.5", "1e-999"] {
       try withJSON(text) { expectEqual(Timestamp.instant($0)?.nanoseconds, 0) }

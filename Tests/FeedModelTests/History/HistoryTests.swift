@@ -49,9 +49,9 @@ import Testing
         trimmed = Int.random(in: trimmed...words.count, using: &random)
         ring.trim(to: UInt64(trimmed))
       }
-      #expect(ring.count == words.count - trimmed)
-      #expect(ring.start == UInt64(trimmed) && ring.end == UInt64(words.count))
-      #expect((ring.start..<ring.end).map { ring[$0] } == Array(words[trimmed...]), "seed \(seed)")
+      expectEqual(ring.count, words.count - trimmed)
+      expect(ring.start == UInt64(trimmed) && ring.end == UInt64(words.count))
+      expect((ring.start..<ring.end).map { ring[$0] } == Array(words[trimmed...]), "seed \(seed)")
     }
   }
 
@@ -71,11 +71,11 @@ import Testing
         let second = ring.end
         ring.append(&change)
         let expected = order == paths ? shifted : shifted.reversed()
-        #expect(ring.change(at: first) == Change(deleted: expected, updated: expected))
-        #expect(ring.change(at: second) == change)
-        #expect(ring.plainCount(from: first, to: second) == 6 + 160)
+        expectEqual(ring.change(at: first), Change(deleted: expected, updated: expected))
+        expectEqual(ring.change(at: second), change)
+        expectEqual(ring.plainCount(from: first, to: second), 6 + 160)
         // In ascending order the rows are one run.
-        #expect(ring.count - count == 2 * (order == paths ? 7 + 160 : 7 + 2 * 4))
+        expectEqual(ring.count - count, 2 * (order == paths ? 7 + 160 : 7 + 2 * 4))
       }
     }
   }
@@ -95,10 +95,10 @@ import Testing
         var change = Change(row)
         ring.append(row)
         lists.append(&change)
-        #expect(ring.change(at: UInt64(start)) == change && ring.end == lists.end)
-        #expect(ring.plainCount(from: UInt64(start), to: ring.end) == (row.size == 2 ? 12 : 8))
-        #expect(ring.verifiedEndOfChange(at: UInt64(start)) == ring.end)
-        #expect((UInt64(start)..<ring.end).map { ring[$0] } == (UInt64(start)..<lists.end).map { lists[$0] })
+        expect(ring.change(at: UInt64(start)) == change && ring.end == lists.end)
+        expect(ring.plainCount(from: UInt64(start), to: ring.end) == (row.size == 2 ? 12 : 8))
+        expectEqual(ring.verifiedEndOfChange(at: UInt64(start)), ring.end)
+        expect((UInt64(start)..<ring.end).map { ring[$0] } == (UInt64(start)..<lists.end).map { lists[$0] })
       }
     }
   }
@@ -120,18 +120,17 @@ import Testing
         history.trim(bytes: most, before: Instant(nanoseconds: moment))
         _ = history.compact(moving: .max)
         // At most three times what the records need, and the least memory of a ring and of its marks.
-        #expect(history.memory <= 3 * (history.bytes + 5 * history.count) + 1024, "seed \(seed)")
+        expect(history.memory <= 3 * (history.bytes + 5 * history.count) + 1024, "seed \(seed)")
         let count = history.count
-        #expect(history.bytes <= most || count == 0, "seed \(seed)")
+        expect(history.bytes <= most || count == 0, "seed \(seed)")
         if kept.count > count { base = kept[kept.count - count - 1].to }
         kept.removeFirst(kept.count - count)
-        #expect(kept.allSatisfy { $0.at >= moment }, "seed \(seed)")
+        expect(kept.allSatisfy { $0.at >= moment }, "seed \(seed)")
       }
-      #expect(history.base == base && history.end == revision)
+      expect(history.base == base && history.end == revision)
       for most in [0, 10, 100, 1000] {
         let rows = kept.reduce(0) { $0 + Self.plainWords($1.change) } / 2
-        #expect(
-          history.lists(moreThan: most, from: history.place(after: history.base)) == (rows > most), "seed \(seed)")
+        expect(history.lists(moreThan: most, from: history.place(after: history.base)) == (rows > most), "seed \(seed)")
       }
       if step % 10 == 0 { check(history, kept, base, seed) }
       if step % 50 == 0 { try checkPacked(history, kept, most: Int.random(in: 0..<600, using: &random)) }
@@ -141,16 +140,16 @@ import Testing
   private func check(
     _ history: History, _ kept: [(change: Change, to: UInt64, at: UInt64)], _ base: UInt64, _ seed: UInt64
   ) {
-    #expect(!history.reaches(base &- 1) && history.reaches(base))
+    expect(!history.reaches(base &- 1) && history.reaches(base))
     for revision in base...(history.end + 1) {
       let wanted = kept.filter { $0.to > revision }
       let place = history.place(after: revision)
-      #expect(history.place(after: history.end) - place == wanted.count, "seed \(seed)")
+      expectEqual(history.place(after: history.end) - place, wanted.count, "seed \(seed)")
       guard let first = wanted.first, let found = history.change(at: place) else { continue }
-      #expect(found.change == first.change && found.to == first.to, "seed \(seed)")
-      #expect(found.change.moves.map(\.keepsElement) == first.change.moves.map(\.keepsElement), "seed \(seed)")
+      expect(found.change == first.change && found.to == first.to, "seed \(seed)")
+      expectEqual(found.change.moves.map(\.keepsElement), first.change.moves.map(\.keepsElement), "seed \(seed)")
     }
-    #expect(history.change(at: history.place(after: history.end)) == nil)
+    expect(history.change(at: history.place(after: history.end)) == nil)
   }
 
   /// The changes are the same after they are packed in parts, read and appended to another history. Rows of the older form are
@@ -162,21 +161,21 @@ import Testing
     var last: UInt64 = 0
     var out = ByteBuffer()
     while let next = history.pack(after: last, upTo: .max, most: most, into: &out) {
-      let piece = try #require(HistoryRecords.read(out.bytes))
-      #expect(out.count <= most || piece.count == 1)
-      #expect(piece.last?.to == next)
+      let piece = try require(HistoryRecords.read(out.bytes))
+      expect(out.count <= most || piece.count == 1)
+      expectEqual(piece.last?.to, next)
       records += piece
       last = next
       out.removeAll(keepingCapacity: true)
     }
-    #expect(Self.plainRow(records).withUnsafeBytes { HistoryRecords.read($0) } == records)
-    let again = try #require(History(HistoryDump(base: history.base, records: records)))
-    #expect(again.count == kept.count)
+    expectEqual(Self.plainRow(records).withUnsafeBytes { HistoryRecords.read($0) }, records)
+    let again = try require(History(HistoryDump(base: history.base, records: records)))
+    expectEqual(again.count, kept.count)
     for place in 0..<kept.count {
-      let found = try #require(again.change(at: place))
-      #expect(found.change == kept[place].change && found.to == kept[place].to)
-      #expect(found.change.moves.map(\.keepsElement) == kept[place].change.moves.map(\.keepsElement))
-      #expect(records[place].at.nanoseconds == kept[place].at)
+      let found = try require(again.change(at: place))
+      expect(found.change == kept[place].change && found.to == kept[place].to)
+      expectEqual(found.change.moves.map(\.keepsElement), kept[place].change.moves.map(\.keepsElement))
+      expectEqual(records[place].at.nanoseconds, kept[place].at)
     }
   }
 
@@ -219,12 +218,12 @@ import Testing
       let newest = history.pack(after: UInt64(last), upTo: UInt64(revision), most: most, into: &out)
       // A record takes three words, and the head six.
       let count = min(revision - last, max(1, (most / 4 - 6) / 3))
-      #expect(newest == UInt64(last + count) && out.count == 24 + 12 * count)
-      let records = try #require(HistoryRecords.read(out.bytes))
-      #expect(records.map(\.to) == (1...count).map { UInt64(last + $0) })
+      expect(newest == UInt64(last + count) && out.count == 24 + 12 * count)
+      let records = try require(HistoryRecords.read(out.bytes))
+      expect(records.map(\.to) == (1...count).map { UInt64(last + $0) })
     }
     var out = ByteBuffer()
-    #expect(history.pack(after: 1000, upTo: 2000, most: 100, into: &out) == nil && out.isEmpty)
+    expect(history.pack(after: 1000, upTo: 2000, most: 100, into: &out) == nil && out.isEmpty)
   }
 
   /// Words that no daemon wrote are refused, or read as as many changes as they say.
@@ -251,10 +250,10 @@ import Testing
           let again = History(HistoryDump(base: 0, records: records))
         else { continue }
         read += 1
-        #expect(again.count == records.count)
+        expectEqual(again.count, records.count)
       }
     }
-    #expect(read > 0 && read < whole)
+    expect(read > 0 && read < whole)
   }
 
   /// With many small changes and few bytes, trimming discards no more than necessary.
@@ -266,12 +265,12 @@ import Testing
     }
     let each = history.bytes / 5000
     history.trim(bytes: each * 100, before: Instant(nanoseconds: 0))
-    #expect(history.count == 100 && history.base == 4900)
-    #expect(history.compact(moving: 0) == 0)
+    expect(history.count == 100 && history.base == 4900)
+    expectEqual(history.compact(moving: 0), 0)
     let full = history.memory
-    #expect(history.compact(moving: .max) == 300 && history.memory < full / 20)
-    #expect(history.change(at: history.place(after: 4950))?.to == 4951)
+    expect(history.compact(moving: .max) == 300 && history.memory < full / 20)
+    expectEqual(history.change(at: history.place(after: 4950))?.to, 4951)
     history.trim(bytes: 0, before: Instant(nanoseconds: 0))
-    #expect(history.count == 0 && history.base == 5000 && history.reaches(5000) && !history.reaches(4999))
+    expect(history.count == 0 && history.base == 5000 && history.reaches(5000) && !history.reaches(4999))
   }
 }

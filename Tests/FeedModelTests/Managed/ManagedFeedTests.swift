@@ -24,7 +24,7 @@ struct ManagedFeedTests {
     try sample.set((0..<4).map { SampleRow(key: $0, version: 10 + $0) })
     try redefine(sample, ManagedDefinition(database: "d", query: "q", id: "v"))
     let change = try sample.set((0..<4).map { SampleRow(key: $0, version: 10 + $0) })
-    #expect(change.deleted.count == 4 && change.added.count == 4)
+    expect(change.deleted.count == 4 && change.added.count == 4)
     try expectEqual(sample.set((0..<4).reversed().map { SampleRow(key: $0, version: 10 + $0) }).moves.count, 3)
   }
 
@@ -77,7 +77,7 @@ struct ManagedFeedTests {
       try catalog.restore(definition: $0, given: $0, revision: 1, selection: [], bins: [])
     }
     try catalog.finishRestoring(revision: 1, at: Instant(nanoseconds: 1))
-    let managed = try #require(feed.kind as? ManagedKind)
+    let managed = try require(feed.kind as? ManagedKind)
     let rows = ManagedSample.rows((0..<300).map { SampleRow(key: $0, section: "s\($0)") })
     catalog.begin(at: Instant(nanoseconds: 2))
     #expect(throws: FeedError.self) { try managed.set(rows, in: catalog.commit) }

@@ -15,15 +15,15 @@ import Testing
     mutating func advance(_ max: Int, _ captures: Captures, stop: UInt = .max) -> Int {
       var values: [UInt] = []
       let count = snapshot.next(max: max) { payload in
-        #expect((captures.held[payload] ?? 0) > 0)
+        expect((captures.held[payload] ?? 0) > 0)
         values.append(payload)
         return payload % stop == 0
       }
-      #expect(count == values.count && count <= max && values.dropLast().allSatisfy { $0 % stop > 0 })
+      expect(count == values.count && count <= max && values.dropLast().allSatisfy { $0 % stop > 0 })
       let isStopped = values.last.map { $0 % stop == 0 } ?? false
-      #expect(isStopped || count == min(max, expected.count - read.count))
+      expect(isStopped || count == min(max, expected.count - read.count))
       read += values
-      #expect(snapshot.position == read.count && snapshot.count == expected.count)
+      expect(snapshot.position == read.count && snapshot.count == expected.count)
       return count
     }
 
@@ -107,8 +107,8 @@ import Testing
       expectEqual(readings[index].read, readings[index].expected, "seed \(seed)")
     }
     readings = []
-    #expect(!model.tree.hasSnapshots && captures.held.isEmpty, "seed \(seed)")
-    #expect(model.agrees(), "seed \(seed)")
+    expect(!model.tree.hasSnapshots && captures.held.isEmpty, "seed \(seed)")
+    expect(model.agrees(), "seed \(seed)")
   }
 
   private func filled(_ count: Int, _ captures: Captures) -> TreeModel {
@@ -139,7 +139,7 @@ import Testing
           captures.elements[way == 0 ? model.items[row] : item] = 99
           while reading.advance(3, captures, stop: 4) > 0 { if skips { _ = reading.skip(3) } }
           expectEqual(reading.read, reading.expected, "position \(position), row \(row), way \(way)")
-          #expect(captures.held.isEmpty)
+          expect(captures.held.isEmpty)
         }
       }
     }
@@ -160,7 +160,7 @@ import Testing
           if row % 2 == 0 { model.remove(at: row) } else { model.insert(at: row) }
           while reading.advance(3, captures) > 0 {}
           expectEqual(reading.read, reading.expected, "rows \(rows), row \(row)")
-          #expect(captures.held.isEmpty && !model.tree.hasSnapshots)
+          expect(captures.held.isEmpty && !model.tree.hasSnapshots)
         }
       }
     }
@@ -170,11 +170,11 @@ import Testing
     let captures = Captures()
     var model = filled(40, captures)
     let snapshot = captures.snapshot(of: model.tree)
-    #expect(captures.held.isEmpty && model.tree.hasSnapshots)
+    expect(captures.held.isEmpty && model.tree.hasSnapshots)
     model.remove(at: 20)
-    #expect(!captures.held.isEmpty && captures.held.count <= 8)
+    expect(!captures.held.isEmpty && captures.held.count <= 8)
     snapshot.cancel()
-    #expect(captures.held.isEmpty && !model.tree.hasSnapshots)
+    expect(captures.held.isEmpty && !model.tree.hasSnapshots)
     expectEqual(snapshot.next(max: 5) { _ in Issue.record("a cancelled snapshot has nothing more") }, 0)
   }
 
@@ -186,7 +186,7 @@ import Testing
     for _ in 0..<40 { model.remove(at: 0) }
     expectEqual(captures.held.count, 34)
     snapshot = nil
-    #expect(captures.held.isEmpty && !model.tree.hasSnapshots)
+    expect(captures.held.isEmpty && !model.tree.hasSnapshots)
   }
 
   @Test func snapshotRetainsItsTree() {
@@ -203,7 +203,7 @@ import Testing
     let captures = Captures()
     let tree = PositionTree(keyed: false)
     let snapshot = captures.snapshot(of: tree)
-    #expect(!tree.hasSnapshots && snapshot.count == 0 && snapshot.next(max: 1) { _ in } == 0)
+    expect(!tree.hasSnapshots && snapshot.count == 0 && snapshot.next(max: 1) { _ in } == 0)
   }
 }
 

@@ -37,7 +37,7 @@ import Testing
       updated, after.filter { changed.contains($0) && common.contains($0) && !deleted.contains($0) }, "\(note)")
     let order = common.compactMap { after.firstIndex(of: $0) }
     expectEqual(common.count - moved.count, longestIncreasing(order).count, "\(note)")
-    #expect(zip(change.moves, change.moves.dropFirst()).allSatisfy { $0.deleted < $1.deleted }, "\(note)")
+    expect(zip(change.moves, change.moves.dropFirst()).allSatisfy { $0.deleted < $1.deleted }, "\(note)")
   }
 
   @Test func allShortLists() throws {
@@ -65,9 +65,9 @@ import Testing
   /// Of two rows that change places, the one that comes first moves.
   @Test func oneOfTwoRowsMoves() {
     let change = Change.between([1, 0], 2, Pace()) { _ in true }
-    #expect(change.deleted == [IndexPath(section: 0, row: 1)])
-    #expect(change.added == [IndexPath(section: 0, row: 0)])
-    #expect(change.moves == [Move(deleted: 0, added: 0)])
+    expectEqual(change.deleted, [IndexPath(section: 0, row: 1)])
+    expectEqual(change.added, [IndexPath(section: 0, row: 0)])
+    expectEqual(change.moves, [Move(deleted: 0, added: 0)])
   }
 
   /// Long lists are compared in steps of a bounded length.
@@ -82,9 +82,9 @@ import Testing
     }
     let change = Change.between(before, before.count, pace) { $0 != 7 }
     pace.end()
-    #expect(change.deleted.count == change.added.count && change.moves.count == change.deleted.count)
+    expect(change.deleted.count == change.added.count && change.moves.count == change.deleted.count)
     // At least one stop in so many rows of each pass.
     let stopsOfPasses = [16, 8, 64, 64, 256, 256, 256, 256, 256, 256].reduce(0) { $0 + 50_000 / $1 }
-    #expect(stops >= stopsOfPasses)
+    expect(stops >= stopsOfPasses)
   }
 }

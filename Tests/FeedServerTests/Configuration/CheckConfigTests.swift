@@ -42,20 +42,20 @@ import Testing
     ])
   func syntax(query: String, reason: String) throws {
     let result = try check(managed(query))
-    #expect(result.code == 1 && result.output.isEmpty)
+    expect(result.code == 1 && result.output.isEmpty)
     expectEqual(result.errors, "c.json:2:61: feeds[0].query: \(reason)\n" + missing)
   }
 
   @Test("a database that cannot be read is a warning", arguments: ["SELECT id FROM t", "SELECT id, x FROM t JOIN u"])
   func missingDatabase(query: String) throws {
-    #expect(try check(managed(query)) == (0, "c.json: ok: 1 feed, 0 limits, \(Self.free); 1 warning\n", missing))
+    try expect(check(managed(query)) == (0, "c.json: ok: 1 feed, 0 limits, \(Self.free); 1 warning\n", missing))
   }
 
   @Test("a query is compiled against its database")
   func database() throws {
     let database = try Database(path: directory.file("d"), access: .create)
     try database.execute("CREATE TABLE t (id, a)")
-    #expect(try check(managed("SELECT id, a FROM t")) == (0, "c.json: ok: 1 feed, 0 limits, \(Self.free)\n", ""))
+    try expect(check(managed("SELECT id, a FROM t")) == (0, "c.json: ok: 1 feed, 0 limits, \(Self.free)\n", ""))
     for (query, reason) in [
       ("SELECT id FROM u", "no such table: u"), ("SELECT id, b FROM t", "no such column: b"),
       ("SELECT a FROM t", #"the query has no column "id"; it has a"#),
@@ -63,7 +63,7 @@ import Testing
       ("DELETE FROM t", #"the query must be one SELECT; it begins with "DELETE""#),
     ] {
       let result = try check(managed(query))
-      #expect(result == (1, "", "c.json:2:61: feeds[0].query: \(reason)\n"))
+      expect(result == (1, "", "c.json:2:61: feeds[0].query: \(reason)\n"))
     }
     // Nothing was executed, and nothing is left beside the database.
     try database.execute("INSERT INTO t VALUES (1, 2)")
@@ -98,23 +98,23 @@ import Testing
 
   @Test("a definition without a kind is a collection")
   func defaultKind() throws {
-    #expect(try check(#"{"feeds": [{"feed": "a"}]}"#) == (0, "c.json: ok: 1 feed, 0 limits, \(Self.free)\n", ""))
+    try expect(check(#"{"feeds": [{"feed": "a"}]}"#) == (0, "c.json: ok: 1 feed, 0 limits, \(Self.free)\n", ""))
     try expectEqual(
       check(#"{"feeds": [{"feed": "a", "children": ["b"]}]}"#).errors,
       "c.json:1:26: feeds[0].children: unknown member; kind \"collection\" has no \"children\"; composed and segmented have it\n"
     )
     let set = try ConfiguredDaemon("\u{FEFF}" + #"{"feeds": [{"feed": "a", "bins": [{"name": "b"}]}]}"#)
     let feed = try set.ask("describe", #"{"feed":"a"}"#)["result"]
-    #expect(feed["kind"].string == "collection" && feed["sections"].elements[0]["name"].string == "a/b")
+    expect(feed["kind"].string == "collection" && feed["sections"].elements[0]["name"].string == "a/b")
     try expectEqual(set.ask("define", #"{"feed":"c"}"#)["error"]["code"].int, -32602)
   }
 
   @Test("a byte order mark at the beginning is skipped, and counts for no column")
   func byteOrderMark() throws {
-    #expect(try check("\u{FEFF}{}") == (0, "c.json: ok: 0 feeds, 0 limits, \(Self.free)\n", ""))
-    #expect(try check("\u{FEFF}[]").errors.hasPrefix("c.json:1:1: must be an object"))
-    #expect(try check(" \u{FEFF}{}").errors.hasPrefix("c.json:1:2: not JSON: "))
-    #expect(try check("\u{FEFF}\u{FEFF}{}").errors.hasPrefix("c.json:1:1: not JSON: "))
+    try expect(check("\u{FEFF}{}") == (0, "c.json: ok: 0 feeds, 0 limits, \(Self.free)\n", ""))
+    try expect(check("\u{FEFF}[]").errors.hasPrefix("c.json:1:1: must be an object"))
+    try expect(check(" \u{FEFF}{}").errors.hasPrefix("c.json:1:2: not JSON: "))
+    try expect(check("\u{FEFF}\u{FEFF}{}").errors.hasPrefix("c.json:1:1: not JSON: "))
   }
 
   @Test("errors name the path that was given")

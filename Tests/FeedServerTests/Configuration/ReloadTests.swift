@@ -26,7 +26,7 @@ import Testing
       #"{"feeds": [{"feed": "a"}, {"feed": "b"}, {"feed": "p", "kind": "managed", "database": "x", "query": "SELECT 1 AS id"}]}"#,
       isKept: isKept)
     let head = "feedd (pid \(set.daemon.process.pid)) read \(set.directory.file("feedd.json")): "
-    #expect(
+    expect(
       try reload(
         set,
         #"{"feeds": [{"feed": "a", "exclusive": true}, {"feed": "c"}], "limits": {"maxFeeds": 7}, "socketMode": "0666", "access": []}"#
@@ -38,14 +38,14 @@ import Testing
             + "takes effect when feedd is started again: maxFeeds, socketMode\n", ""
         ))
     // The answer came after the change.
-    #expect(try set.ask("describe", #"{"feed":"c"}"#).has("result"))
-    #expect(try set.ask("describe", #"{"feed":"p"}"#).has("error"))
+    try expect(set.ask("describe", #"{"feed":"c"}"#).has("result"))
+    try expect(set.ask("describe", #"{"feed":"p"}"#).has("error"))
     let stats = try set.ask("stats", "{}")["result"]["configuration"]
-    #expect(stats["reads"].int == 2 && stats["status"].string == "applied" && stats["access"].bool == true)
-    #expect(
+    expect(stats["reads"].int == 2 && stats["status"].string == "applied" && stats["access"].bool == true)
+    expect(
       stats["defined"].text == #"["c"]"# && stats["undefined"].text == #"["p"]"# && stats["kept"].text == #"["b"]"#)
     expectEqual(stats["restart"].text, #"["maxFeeds","socketMode"]"#)
-    #expect(
+    expect(
       try reload(set, #"{"feeds": [{"feed": "a", "exclusive": true}, {"feed": "c"}], "access": []}"#)
         == (0, head + "nothing changed\n", ""))
   }
@@ -54,15 +54,15 @@ import Testing
   func refused() throws {
     let set = try ConfiguredDaemon(#"{"feeds": [{"feed": "a"}]}"#)
     let invalid = try reload(set, #"{"feeds": [{"feed": "a""#)
-    #expect(invalid.code == 1 && invalid.output.isEmpty)
-    #expect(invalid.errors.hasPrefix("feedd: \(set.directory.file("feedd.json")):1:24: not JSON: "))
+    expect(invalid.code == 1 && invalid.output.isEmpty)
+    expect(invalid.errors.hasPrefix("feedd: \(set.directory.file("feedd.json")):1:24: not JSON: "))
     let other = try reload(set, #"{"feeds": [{"feed": "a", "kind": "array"}]}"#)
-    #expect(other.code == 1 && other.output.isEmpty)
-    #expect(other.errors.hasPrefix("feedd: \(set.directory.file("feedd.json")):1:12: feeds[0]: its kind is collection"))
-    #expect(other.errors.hasSuffix("; nothing was changed\n"))
+    expect(other.code == 1 && other.output.isEmpty)
+    expect(other.errors.hasPrefix("feedd: \(set.directory.file("feedd.json")):1:12: feeds[0]: its kind is collection"))
+    expect(other.errors.hasSuffix("; nothing was changed\n"))
     let stats = try set.ask("stats", "{}")["result"]["configuration"]
-    #expect(stats["reads"].int == 2 && stats["status"].string == "refused")
-    #expect(try reload(set, #"{"feeds": [{"feed": "a"}]}"#, "--check-reload") == (0, "", ""))
+    expect(stats["reads"].int == 2 && stats["status"].string == "refused")
+    try expect(reload(set, #"{"feeds": [{"feed": "a"}]}"#, "--check-reload") == (0, "", ""))
     try expectEqual(set.ask("stats", "{}")["result"]["configuration"]["reads"].int, 2)
   }
 
@@ -75,12 +75,12 @@ import Testing
       "cd \(directory.path) && exec \(try BuildProducts.program("feedd")) --socket s --durability memory --config c.json"
     let daemon = try ChildProcess("/bin/sh", ["-c", script], environment: ["NOTIFY_SOCKET": notify.socketName])
     try notify.wait(for: "READY=1", orEndOf: daemon)
-    #expect(try run("--reload", "\(daemon.pid)") == (0, "feedd (pid \(daemon.pid)) read c.json: nothing changed\n", ""))
+    try expect(run("--reload", "\(daemon.pid)") == (0, "feedd (pid \(daemon.pid)) read c.json: nothing changed\n", ""))
     try SmallFile.replace(directory.file("c.json"), with: Array("[]".utf8))
     let refused = try run("--reload", "\(daemon.pid)")
-    #expect(refused.code == 1 && refused.errors.hasPrefix("feedd: c.json:1:1: must be an object"))
+    expect(refused.code == 1 && refused.errors.hasPrefix("feedd: c.json:1:1: must be an object"))
     expectEqual(unlink(directory.file("c.json")), 0)
-    #expect(try run("--reload", "\(daemon.pid)") == (1, "", "feedd: cannot open c.json: no such file or directory\n"))
+    try expect(run("--reload", "\(daemon.pid)") == (1, "", "feedd: cannot open c.json: no such file or directory\n"))
   }
 
   @Test("a configuration that is read during a long request loses nothing of it", arguments: [false, true])
@@ -91,17 +91,17 @@ import Testing
       let elements = (0..<count).map { #"{"id":\#($0),"v":\#(value)}"# }.joined(separator: ",")
       return #"{"feed":"a","elements":[\#(elements)],"result":"counts"}"#
     }
-    #expect(try set.ask("update", update(to: 0)).has("result"))
-    #expect(try set.ask("define", #"{"feed":"new","kind":"view","of":"a","filter":"@.v == 1"}"#).has("result"))
+    try expect(set.ask("update", update(to: 0)).has("result"))
+    try expect(set.ask("define", #"{"feed":"new","kind":"view","of":"a","filter":"@.v == 1"}"#).has("result"))
     let client = try set.daemon.connect()
     try client.send(#"{"jsonrpc":"2.0","id":1,"method":"update","params":\#(update(to: 1))}"#)
     // The request is under way when some of these are read.
     for number in 0..<5 { try set.reload(#"{"feeds": [{"feed": "a"}, {"feed": "b\#(number)"}]}"#) }
-    #expect(try client.receiveJSON().has("result"))
+    try expect(client.receiveJSON().has("result"))
     for feed in ["a", "new"] {
       try expectEqual(set.ask("describe", #"{"feed":"\#(feed)"}"#)["result"]["count"].int, count, "\(feed)")
     }
-    #expect(try set.ask("describe", #"{"feed":"b4"}"#).has("result"))
+    try expect(set.ask("describe", #"{"feed":"b4"}"#).has("result"))
   }
 
   @Test("SIGHUP tells the service manager what took effect")
@@ -141,9 +141,9 @@ import Testing
     let groups = getuid() == 0 ? [4321, 4322] : [Int(getgid()), Int(getgid())]
     let both = try ConfiguredDaemon(
       #"{"socketGroup": "\#(groups[0])", "socketMode": "0670"}"#, arguments: ["--socket-group", "\(groups[1])"])
-    #expect(permissions(both.daemon.socketPath) == (0o670, UInt32(groups[1])))
+    expect(permissions(both.daemon.socketPath) == (0o670, UInt32(groups[1])))
     let file = try ConfiguredDaemon(#"{"socketGroup": \#(groups[0])}"#)
-    #expect(permissions(file.daemon.socketPath) == (0o660, UInt32(groups[0])))
+    expect(permissions(file.daemon.socketPath) == (0o660, UInt32(groups[0])))
   }
 
   @Test(
@@ -191,10 +191,10 @@ import Testing
       ])
     try expectEqual(process.waitForExit(), 1)
     try process.errors.waitForEnd()
-    #expect(
+    expect(
       process.errors.text.contains(
         "cannot give the socket to group 0: \(directory.file("s")): operation not permitted; run feedd as a member of the group"
       ))
-    #expect(access(directory.file("s"), F_OK) != 0)
+    expect(access(directory.file("s"), F_OK) != 0)
   }
 }

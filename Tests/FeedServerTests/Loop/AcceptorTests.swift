@@ -40,7 +40,7 @@ struct AcceptorTests {
     let client = try UnixStream.connect(path: path)
     acceptor.beginTurn()
     let taken = acceptor.next(now: now, openConnections: 0)
-    let connection = try #require(taken)
+    let connection = try require(taken)
     SocketIO.close(connection.descriptor)
     expectEqual(connection.peer.pid, getpid())
     expectEqual(connection.peer.uid, getuid())

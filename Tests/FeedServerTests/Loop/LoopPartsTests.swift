@@ -62,20 +62,20 @@ struct ShutdownTests {
   @Test("draining begins once and ends when no connection is left or after the timeout")
   func drains() {
     var shutdown = Shutdown(drainTimeout: .seconds(5))
-    #expect(!shutdown.isDue(openConnections: 0, now: moment(1)))
+    expect(!shutdown.isDue(openConnections: 0, now: moment(1)))
     expectEqual(shutdown.deadline, nil)
 
     expectEqual(shutdown.request(now: moment(10)), true)
     expectEqual(shutdown.deadline, moment(15))
-    #expect(!shutdown.isDue(openConnections: 1, now: moment(14)))
-    #expect(shutdown.isDue(openConnections: 0, now: moment(14)))
-    #expect(shutdown.isDue(openConnections: 1, now: moment(15)))
-    #expect(!shutdown.isOver)
+    expect(!shutdown.isDue(openConnections: 1, now: moment(14)))
+    expect(shutdown.isDue(openConnections: 0, now: moment(14)))
+    expect(shutdown.isDue(openConnections: 1, now: moment(15)))
+    expect(!shutdown.isOver)
 
     shutdown.finish()
-    #expect(shutdown.isOver)
+    expect(shutdown.isOver)
     expectEqual(shutdown.deadline, nil)
-    #expect(!shutdown.isDue(openConnections: 0, now: moment(20)))
+    expect(!shutdown.isDue(openConnections: 0, now: moment(20)))
     expectEqual(shutdown.request(now: moment(20)), false)
   }
 
@@ -84,7 +84,7 @@ struct ShutdownTests {
     var shutdown = Shutdown(drainTimeout: .seconds(3600))
     expectEqual(shutdown.request(now: moment(1)), true)
     expectEqual(shutdown.request(now: moment(2)), false)
-    #expect(shutdown.isDue(openConnections: 7, now: moment(2)))
+    expect(shutdown.isDue(openConnections: 7, now: moment(2)))
   }
 }
 
@@ -101,7 +101,7 @@ struct LogHealthTests {
     expectEqual(health.note(failedBatches: 2, "disk full"), nil)
     expectEqual(health.note(failedBatches: 0, "disk full")?.line, "storing works again; 2 batches were refused")
     expectEqual(health.note(failedBatches: 0, "disk full"), nil)
-    #expect(health.note(failedBatches: 1, "disk full") != nil)
+    expect(health.note(failedBatches: 1, "disk full") != nil)
     expectEqual(health.note(failedBatches: 0, "disk full")?.line, "storing works again; 1 batch was refused")
   }
 }
@@ -157,8 +157,8 @@ struct ServiceManagerTests {
     service.tell(.ready, .status("listening"))
     service.tell(.reloading)
     service.attend(now: moment(100))
-    let next = try #require(service.deadline)
-    #expect(next > moment(100))
+    let next = try require(service.deadline)
+    expect(next > moment(100))
     for _ in 0..<others { try expectEqual(receiver.next(), ["STATUS=of another service"]) }
     service.attend(now: moment(100))
     expectEqual(service.deadline, next)
@@ -196,7 +196,7 @@ struct ServiceManagerTests {
     var now = moment(100)
     for _ in 0..<10 {
       service.attend(now: now)
-      now = try #require(service.deadline)
+      now = try require(service.deadline)
     }
     service.attend(now: now)
     expectEqual(service.deadline, now.adding(nanoseconds: 1_000_000_000))

@@ -14,10 +14,10 @@ import Testing
     }
     for step in 1...3 {
       expectEqual(done.count, step)
-      #expect(!hasEnded)
+      expect(!hasEnded)
       hasEnded = runner.resume()
     }
-    #expect(hasEnded)
+    expect(hasEnded)
     runner.end()
   }
 

@@ -63,7 +63,7 @@ struct SocketFaultTests {
   @Test("an end that is closed is noticed although a child process still has a copy of it")
   func copiedEnd() throws {
     var ends: [Int32] = [0, 0]
-    try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
+    try require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
     let copy = dup(ends[0])
     defer {
       close(copy)
@@ -90,7 +90,7 @@ struct SocketFaultTests {
         for event in try place.events(&link, milliseconds: 0) {
           switch event {
           case .readable(let id, let hungUp):
-            #expect(!hungUp)
+            expect(!hungUp)
             held += try Self.read(&link, id, Int.random(in: 1...5000, using: &random))
           case .writable(let id): held.removeFirst(try Self.write(&link, id, held, &random))
           default: Issue.record("\(event)")
@@ -99,7 +99,7 @@ struct SocketFaultTests {
         client.flush()
         received += client.read()
       }
-      #expect(faulty_sockets_count() > 0)
+      expect(faulty_sockets_count() > 0)
     }
     expectEqual(received, sent)
   }
@@ -143,7 +143,7 @@ struct SocketFaultTests {
     }
     link.close(Self.first)
     link.checkInvariants()
-    #expect(clients[0].read().isEmpty)
+    expect(clients[0].read().isEmpty)
     let other = ConnectionID(rawValue: 1)
     try expectEqual(Self.read(&link, other, 10), [1, 2, 3])
     expectEqual(link.connections, [other])
@@ -183,14 +183,14 @@ struct EventLoopFaultTests {
         guard inbox.count >= 4 + length else { break }
         let text = String(decoding: inbox[4..<4 + length], as: UTF8.self)
         inbox.removeFirst(4 + length)
-        try take(#require(Value(text)))
+        try take(require(Value(text)))
       }
       return !bytes.isEmpty
     }
 
     private mutating func take(_ frame: Value) throws {
       if let method = frame["method"]?.string {
-        let params = try #require(frame["params"])
+        let params = try require(frame["params"])
         switch method {
         case "delta": try mirror?.take(delta: params)
         case "snapshot": try mirror?.take(snapshot: params)
@@ -198,7 +198,7 @@ struct EventLoopFaultTests {
         default: throw TestFailure(frame.text)
         }
       } else {
-        let result = try #require(frame["result"], "\(frame)")
+        let result = try require(frame["result"], "\(frame)")
         guard frame["id"]?.string == "watch" else { return }
         mirror = try Mirror(result, since: mirror, initial: true)
       }
@@ -258,12 +258,12 @@ struct EventLoopFaultTests {
       isAtRest = faulty_sockets_would_block() != 0
       for index in clients.indices where try clients[index].receive(1 << 16) { isAtRest = false }
     }
-    #expect(isAtRest)
+    expect(isAtRest)
     let feed = try loop.engine.catalog.feed(named: "list")
     let rows = (0..<feed.count).map { feed.section(at: 0).row(at: $0) }
     let texts = rows.map { String(decoding: $0.text, as: UTF8.self) }
     for client in clients {
-      #expect(client.mirror?.isLive == true && client.mirror?.revision == Int(feed.revision))
+      expect(client.mirror?.isLive == true && client.mirror?.revision == Int(feed.revision))
       expectEqual(client.mirror?.sections.first?.rows.map(\.element), texts)
     }
   }

@@ -34,8 +34,8 @@ struct ActivationTests {
     try notify.wait(for: "STOPPING=1", orEndOf: process)
     try expectEqual(early.receiveJSON()["method"].string, "bye")
     try expectEqual(process.waitForExit(), 0)
-    #expect(process.errors.text.contains("listens at \(listener.path) (handed over)"))
-    #expect(process.errors.text.contains("--socket /elsewhere is not used"))
+    expect(process.errors.text.contains("listens at \(listener.path) (handed over)"))
+    expect(process.errors.text.contains("--socket /elsewhere is not used"))
 
     // The service manager keeps the socket, so the next daemon serves the waiting client.
     let next = try RawClient(path: listener.path)
@@ -50,16 +50,16 @@ struct ActivationTests {
     let receiver = try NotifyReceiver(directory.file("datagrams"))
     let wrong = try start([], passing: [receiver.descriptor], ["LISTEN_FDS": "1"])
     try expectEqual(wrong.waitForExit(), 1)
-    #expect(wrong.errors.text.contains("it is not a stream socket; use ListenStream="))
+    expect(wrong.errors.text.contains("it is not a stream socket; use ListenStream="))
 
     let nothing = try start([], passing: [], ["LISTEN_FDS": "1"])
     try expectEqual(nothing.waitForExit(), 1)
-    #expect(nothing.errors.text.contains("descriptor 3 is not an open socket"))
+    expect(nothing.errors.text.contains("descriptor 3 is not an open socket"))
 
     let listener = try UnixListener.bind(path: directory.file("s"))
     let two = try start([], passing: [listener.descriptor, listener.descriptor], ["LISTEN_FDS": "2"])
     try expectEqual(two.waitForExit(), 1)
-    #expect(two.errors.text.contains("2 were handed over and one is wanted"))
+    expect(two.errors.text.contains("2 were handed over and one is wanted"))
   }
 
   @Test func variablesForAnotherProcessAreIgnored() throws {

@@ -20,9 +20,9 @@ struct DisturbanceTests {
     bad = []
     try good.ping(1000)
     try expectEqual(daemon.stop(), 0, "seed \(seed)")
-    let found = try #require(daemon.log.firstMatch(of: /(\d+) turns of the loop/))
-    let turns = try #require(Int(found.1))
-    #expect(turns < 2000, "seed \(seed)")
+    let found = try require(daemon.log.firstMatch(of: /(\d+) turns of the loop/))
+    let turns = try require(Int(found.1))
+    expect(turns < 2000, "seed \(seed)")
   }
 
   /// Does something wrong; returns whether the client stays connected. The daemon may have closed the connection before.
@@ -39,7 +39,7 @@ struct DisturbanceTests {
     case 3:
       client.stream.shutDown([.reading, .writing, .both].randomElement(using: &random) ?? .both)
       return true
-    case 4: return send(client, Array((0..<200).map { _ in RawClient.frame(FrameTests.ping) }.joined()))
+    case 4: return send(client, RawClient.frame(FrameTests.ping).repeated(200))
     case 5:
       let open = String(repeating: "[", count: Int.random(in: 1...2000, using: &random))
       return send(client, RawClient.frame(Array(open.utf8)))

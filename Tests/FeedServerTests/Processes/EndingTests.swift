@@ -15,13 +15,13 @@ struct EndingTests {
       let frames = try client.receiveToEnd()
       expectEqual(frames.count, 1)
       let bye = try JSONValue(frames.first)
-      #expect(bye["method"].string == "bye" && bye["params"]["reason"].string == "shutdown")
+      expect(bye["method"].string == "bye" && bye["params"]["reason"].string == "shutdown")
     }
     try expectEqual(daemon.process.waitForExit(), 0)
-    #expect(access(daemon.socketPath, F_OK) != 0)
-    #expect(access("\(daemon.socketPath).lock", F_OK) != 0)
-    #expect(daemon.log.contains("\(SignalQueue.name(signal)) from pid \(getpid())"))
-    #expect(daemon.log.contains("notice: ended\n"))
+    expect(access(daemon.socketPath, F_OK) != 0)
+    expect(access("\(daemon.socketPath).lock", F_OK) != 0)
+    expect(daemon.log.contains("\(SignalQueue.name(signal)) from pid \(getpid())"))
+    expect(daemon.log.contains("notice: ended\n"))
   }
 
   /// A client in the backlog of the socket when the signal arrives receives `bye` too.
@@ -42,7 +42,7 @@ struct EndingTests {
     let count = 20_000
     let request = RawClient.frame(Array("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}".utf8))
     let other = try daemon.connect()
-    for _ in 0..<20 { try client.sendBytes(Array((0..<count / 20).map { _ in request }.joined())) }
+    for _ in 0..<20 { try client.sendBytes(request.repeated(count / 20)) }
     func requests() throws -> [Int] {
       try other.send("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"clients\"}")
       return try other.receiveJSON()["result"]["clients"].elements.compactMap { $0["requests"].int }
@@ -60,7 +60,7 @@ struct EndingTests {
     let daemon = try DaemonProcess(["--drain-timeout", "50ms", "--max-queue", "64M"])
     let client = try connectWithoutReading(daemon)
     try expectEqual(daemon.stop(), 0)
-    #expect(daemon.log.contains("ended; 1 connection did not read the last frame in time"))
+    expect(daemon.log.contains("ended; 1 connection did not read the last frame in time"))
     withExtendedLifetime(client) {}
   }
 
@@ -68,7 +68,7 @@ struct EndingTests {
   private func connectWithoutReading(_ daemon: DaemonProcess) throws -> RawClient {
     let client = try daemon.connect()
     let request = RawClient.frame(Array("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}".utf8))
-    for _ in 0..<20 { try client.sendBytes(Array((0..<1000).map { _ in request }.joined())) }
+    for _ in 0..<20 { try client.sendBytes(request.repeated(1000)) }
     return client
   }
 
@@ -79,7 +79,7 @@ struct EndingTests {
     try daemon.notify.wait(for: "STOPPING=1", orEndOf: daemon.process)
     daemon.process.signal(SIGINT)
     try expectEqual(daemon.process.waitForExit(), 0)
-    #expect(daemon.log.contains("again: ending at once"))
+    expect(daemon.log.contains("again: ending at once"))
     withExtendedLifetime(client) {}
   }
 
@@ -93,7 +93,7 @@ struct EndingTests {
     try daemon.process.errors.wait(for: "nothing is read again, because the daemon ends")
     daemon.process.signal(SIGINT)
     try expectEqual(daemon.process.waitForExit(), 0)
-    #expect(!daemon.log.contains("there is no configuration file to read again"))
+    expect(!daemon.log.contains("there is no configuration file to read again"))
     withExtendedLifetime(client) {}
   }
 

@@ -65,7 +65,7 @@ import Testing
     try process.errors.wait(for: "undefined m0, m1")
     try expectEqual(maxConnections(clients[0]), 24)
     try RawClient(path: path).ping(1)
-    #expect(!process.errors.text.contains("other limits"))
+    expect(!process.errors.text.contains("other limits"))
     process.signal(SIGTERM)
     try expectEqual(process.waitForExit(), 0)
   }

@@ -16,7 +16,7 @@ struct StartTests {
     let line =
       "feedd \(ProgramVersion.text) listens at \(daemon.socketPath), "
       + "durability memory (nothing is kept when it ends), pid \(daemon.process.pid)\n"
-    #expect(daemon.log.hasSuffix(line), "\(daemon.log)")
+    expect(daemon.log.hasSuffix(line), "\(daemon.log)")
     let listening = try daemon.connect().stream.peerCredentials()
     expectEqual(listening.pid, daemon.process.pid)
   }
@@ -78,7 +78,7 @@ struct StartTests {
     let daemon = try DaemonProcess()
     let second = try ChildProcess(BuildProducts.program("feedd"), ["--socket", daemon.socketPath])
     try expectEqual(second.waitForExit(), 1)
-    #expect(
+    expect(
       second.errors.text.contains(
         "error: cannot listen on \(daemon.socketPath): another feedd is running (pid \(daemon.process.pid)); stop it"))
     try daemon.connect().ping(1)
@@ -110,7 +110,7 @@ struct StartTests {
     expectEqual(serving.count, 1)
     for starter in starters where !serving.contains(where: { $0 === starter }) {
       try expectEqual(starter.waitForExit(), 1)
-      #expect(starter.errors.text.contains("another feedd is running"))
+      expect(starter.errors.text.contains("another feedd is running"))
     }
     try withExtendedLifetime(starters) { try RawClient(path: path).ping(1) }
   }
@@ -128,7 +128,7 @@ struct StartTests {
   func failedStartsNameTheNextStep(arguments: [String], code: Int32, words: String) throws {
     let process = try ChildProcess(BuildProducts.program("feedd"), arguments)
     try expectEqual(process.waitForExit(), code)
-    #expect(process.errors.text.contains(words), "\(process.errors.text)")
+    expect(process.errors.text.contains(words), "\(process.errors.text)")
   }
 
   @Test func helpAndVersionGoToStandardOutput() throws {
@@ -136,7 +136,7 @@ struct StartTests {
       let process = try ChildProcess(BuildProducts.program("feedd"), [flag])
       try expectEqual(process.waitForExit(), 0)
       try process.output.waitForEnd()
-      #expect(process.output.text.hasPrefix(words))
+      expect(process.output.text.hasPrefix(words))
       expectEqual(process.errors.text, "")
     }
   }
@@ -156,6 +156,6 @@ struct StartTests {
         "memory",
       ])
     try process.errors.wait(lines: 1)
-    #expect(process.errors.text.hasPrefix("<5>feedd \(ProgramVersion.text) listens at"))
+    expect(process.errors.text.hasPrefix("<5>feedd \(ProgramVersion.text) listens at"))
   }
 }

@@ -42,7 +42,7 @@ struct StopDuringStartTests {
   /// Starts feedd, and returns when its socket exists: signals are handled from then on.
   private func startUntilSocketExists() throws -> ChildProcess {
     let events = try FileEvents()
-    #expect(try events.watch(directory: directory.path, for: .names) != nil)
+    try expect(events.watch(directory: directory.path, for: .names) != nil)
     let process = try ChildProcess(BuildProducts.program("feedd"), ["--socket", socket, "--state", state])
     var exists = false
     while !exists {
@@ -64,9 +64,9 @@ struct StopDuringStartTests {
     }
     let database = try Database(path: "\(state)/feedd.sqlite", access: .readWrite)
     try database.execute("BEGIN")
-    #expect(try database.integer("SELECT count(*) FROM journal") ?? 0 > 0)
+    try expect(database.integer("SELECT count(*) FROM journal") ?? 0 > 0)
     let events = try FileEvents()
-    #expect(try events.watch(directory: state, for: .names) != nil)
+    try expect(events.watch(directory: state, for: .names) != nil)
     let process = try startUntilSocketExists()
     // From then on the start creates no file until it waits.
     while FileLock.holder("\(state)/feedd.lock") != process.pid {
@@ -75,13 +75,13 @@ struct StopDuringStartTests {
     }
     process.signal(signal)
     try expectEqual(process.waitForExit(), 0, "\(process.errors.text)")
-    #expect(process.errors.text.contains("\(SignalQueue.name(signal)) from pid \(getpid())"))
-    #expect(process.errors.text.contains("ended during the start"))
-    for path in [socket, "\(socket).lock", "\(state)/feedd.lock"] { #expect(access(path, F_OK) != 0, "\(path)") }
+    expect(process.errors.text.contains("\(SignalQueue.name(signal)) from pid \(getpid())"))
+    expect(process.errors.text.contains("ended during the start"))
+    for path in [socket, "\(socket).lock", "\(state)/feedd.lock"] { expect(access(path, F_OK) != 0, "\(path)") }
     database.rollBack()
     let daemon = try DaemonProcess(["--state", state], directory: directory)
     let client = try daemon.connect()
-    #expect(try ask(client, "verify", #"{"feed":"list"}"#).has("result"))
+    try expect(ask(client, "verify", #"{"feed":"list"}"#).has("result"))
   }
 
   @Test("a signal during recovery loses nothing and keeps the epoch")

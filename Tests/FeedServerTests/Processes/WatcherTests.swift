@@ -16,7 +16,7 @@ struct WatcherTests {
 
   /// Returns the revision that a delta or a snapshot leads to.
   func revision(_ frame: String) throws -> Int {
-    try #require(JSONValue(frame)["params"]["revision"].int, "\(frame.prefix(200))")
+    try require(JSONValue(frame)["params"]["revision"].int, "\(frame.prefix(200))")
   }
 
   /// A watcher that does not read delays neither the pusher nor another watcher. When it reads again it catches up with fewer
@@ -50,7 +50,7 @@ struct WatcherTests {
       if at == last && message["method"].string == "snapshot" && message["params"]["last"].bool != true { at = 0 }
       frames += 1
     }
-    #expect(frames < count)
+    expect(frames < count)
     // The watch is live again: the next change arrives as a delta.
     try pusher.send(Self.update(7))
     try expectEqual(revision(stopped.receive(having: "\"method\":\"delta\"")), last + 1)

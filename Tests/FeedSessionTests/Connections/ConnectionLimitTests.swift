@@ -16,7 +16,7 @@ import Testing
 
   private func bye(_ harness: EngineHarness, _ id: ConnectionID) -> String? {
     let frames = harness.take(id).compactMap { Value($0) }
-    #expect(frames.dropLast().allSatisfy { $0["method"]?.string != "bye" })
+    expect(frames.dropLast().allSatisfy { $0["method"]?.string != "bye" })
     return frames.last?["method"]?.string == "bye" ? frames.last?["params"]?["reason"]?.string : nil
   }
 
@@ -28,14 +28,14 @@ import Testing
     let harness = harness { $0.maxConnections = 2 }
     let first = [harness.connect(), harness.connect()]
     let third = harness.connect()
-    #expect(!harness.wantsInput(third))
+    expect(!harness.wantsInput(third))
     harness.turn()
     expectEqual(bye(harness, third), "limit")
-    #expect(!harness.isOpen(third))
+    expect(!harness.isOpen(third))
     harness.disconnect(first[0])
     let fourth = harness.connect()
     harness.turn()
-    #expect(isServed(harness, fourth))
+    expect(isServed(harness, fourth))
   }
 
   /// Refused connections that are not closed yet must not use up the reserve.
@@ -49,8 +49,8 @@ import Testing
     let together = harness.connect(peers)
     let (refused, root) = (together.dropLast(), together[5])
     harness.turn()
-    #expect(refused.allSatisfy { bye(harness, $0) == "limit" })
-    #expect(isServed(harness, root))
+    expect(refused.allSatisfy { bye(harness, $0) == "limit" })
+    expect(isServed(harness, root))
     let second = harness.connect(uid: 0)
     harness.turn()
     expectEqual(bye(harness, second), "limit", "the reserve is used up")
@@ -62,12 +62,12 @@ import Testing
     let (mine, other) = (Array(together.dropLast()), together[3])
     harness.turn()
     expectEqual(bye(harness, mine[2]), "limit")
-    #expect(isServed(harness, mine[0]))
-    #expect(isServed(harness, other))
+    expect(isServed(harness, mine[0]))
+    expect(isServed(harness, other))
     harness.disconnect(mine[0])
     let again = harness.connect(uid: 5)
     harness.turn()
-    #expect(isServed(harness, again))
+    expect(isServed(harness, again))
   }
 
   /// A user over the quota loses its connection with the most answers; the last deltas of that connection are contiguous.
@@ -86,20 +86,17 @@ import Testing
     for number in 0..<12 {
       let update = { (feed: String) in
         let filler = String(repeating: "x", count: feed == "a" ? 10 : 900)
-        return EngineHarness.frame(
-          #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"\#(feed)","element":{"id":\#(number),"f":"\#(filler)"}}}"#
-        )
+        return EngineHarness.request("update", #"{"feed":"\#(feed)","element":{"id":\#(number),"f":"\#(filler)"}}"#)
       }
       // The deltas of the turn that enforces the quota follow those that it drops.
       harness.supply(pusher, update("a") + update("b"))
-      harness.supply(
-        large, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"get","params":{"feed":"b","id":0}}"#))
+      harness.supply(large, "get", #"{"feed":"b","id":0}"#)
       harness.turnOnce()
     }
     harness.stopped = []
     harness.turn()
-    #expect(!harness.isOpen(large))
-    #expect([small, other].allSatisfy { harness.isOpen($0) })
+    expect(!harness.isOpen(large))
+    expect([small, other].allSatisfy { harness.isOpen($0) })
     var revisions: [String: Int] = ["a": 1, "b": 2]
     let frames = harness.take(large).compactMap { Value($0) }
     for frame in frames.dropLast() where frame["method"]?.string == "delta" {
@@ -108,7 +105,7 @@ import Testing
       revisions[feed] = frame["params"]?["revision"]?.int
     }
     expectEqual(frames.last?["params"]?["reason"]?.string, "quota")
-    #expect(harness.events.contains { $0.message.contains("uid 7") && $0.message.contains("quota") })
+    expect(harness.events.contains { $0.message.contains("uid 7") && $0.message.contains("quota") })
   }
 
   /// A connection that closes in the turn in which its quota is exceeded leaves no output to the next connection.
@@ -122,10 +119,7 @@ import Testing
     _ = harness.ask(watcher, "watch", #"{"feed":"a"}"#)
     harness.stopped = [watcher]
     let filler = String(repeating: "x", count: 6000)
-    harness.supply(
-      pusher,
-      EngineHarness.frame(
-        #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"a","element":{"id":1,"f":"\#(filler)"}}}"#))
+    harness.supply(pusher, "update", #"{"feed":"a","element":{"id":1,"f":"\#(filler)"}}"#)
     harness.turnOnce()
     harness.drop(watcher)
     harness.turnOnce()
@@ -133,7 +127,7 @@ import Testing
     expectEqual(next, watcher, "the number is reused")
     harness.turn()
     expectEqual(harness.take(next), [])
-    #expect(isServed(harness, next))
+    expect(isServed(harness, next))
   }
 
   @Test func byeIsTheLastFrameOfAShutdown() {
@@ -144,11 +138,11 @@ import Testing
     harness.stopped = [stopped]
     _ = harness.ask(busy, "update", #"{"feed":"a","element":{"id":1}}"#)
     harness.drain()
-    #expect([idle, busy].allSatisfy { !harness.isOpen($0) && bye(harness, $0) == "shutdown" })
-    #expect(harness.isOpen(stopped))
+    expect([idle, busy].allSatisfy { !harness.isOpen($0) && bye(harness, $0) == "shutdown" })
+    expect(harness.isOpen(stopped))
     harness.resume(stopped)
     expectEqual(bye(harness, stopped), "shutdown")
-    #expect(!harness.isOpen(stopped))
+    expect(!harness.isOpen(stopped))
   }
 
   /// A closing connection that does not read is closed after a grace period.
@@ -157,11 +151,11 @@ import Testing
     let id = harness.connect()
     harness.stopped = [id]
     harness.deliver(id, [0, 0, 0, 0])
-    #expect(harness.isOpen(id))
+    expect(harness.isOpen(id))
     harness.advance(seconds: 9)
-    #expect(harness.isOpen(id))
+    expect(harness.isOpen(id))
     harness.advance(seconds: 3)
-    #expect(!harness.isOpen(id))
+    expect(!harness.isOpen(id))
   }
 
   /// A client that ends its input receives its answers, then the connection closes.
@@ -175,6 +169,6 @@ import Testing
     harness.supply(id, requests.flatMap { EngineHarness.frame($0) })
     harness.endInput(id)
     expectEqual(harness.take(id).count, 1)
-    #expect(!harness.isOpen(id))
+    expect(!harness.isOpen(id))
   }
 }

@@ -33,24 +33,24 @@ import Testing
     let first = sessions.open(Self.peer(1), now: Self.start)
     let second = sessions.open(Self.peer(2), now: Self.start)
     sessions.close(first)
-    #expect(sessions[first.handle] == nil && sessions[first.id] == nil)
+    expect(sessions[first.handle] == nil && sessions[first.id] == nil)
     let third = sessions.open(Self.peer(3), now: Self.start)
     sessions.checkInvariants()
-    #expect(third.id == first.id && third.handle != first.handle)
-    #expect(sessions[first.handle] == nil && sessions[third.handle] === third)
+    expect(third.id == first.id && third.handle != first.handle)
+    expect(sessions[first.handle] == nil && sessions[third.handle] === third)
     expectEqual(sessions.all.map(\.peer.uid), [3, 2])
-    #expect(sessions.count == 2 && !sessions.isEmpty)
+    expect(sessions.count == 2 && !sessions.isEmpty)
     sessions.close(second)
     sessions.close(third)
-    #expect(sessions.isEmpty && sessions[ConnectionID(rawValue: 7)] == nil)
+    expect(sessions.isEmpty && sessions[ConnectionID(rawValue: 7)] == nil)
   }
 
   @Test func resumableSessionsAreReturnedOnce() {
     var sessions = Sessions(now: Self.start)
     let session = sessions.open(Self.peer(1), now: Self.start)
     sessions.addResumable(session)
-    #expect(sessions.hasResumable && sessions.takeResumable() == [session.handle])
-    #expect(!sessions.hasResumable && sessions.takeResumable() == [])
+    expect(sessions.hasResumable && sessions.takeResumable() == [session.handle])
+    expect(!sessions.hasResumable && sessions.takeResumable() == [])
   }
 
   /// Sessions open, hold more or fewer bytes, and close at random: the totals stay the sums of the sessions and end at zero.
@@ -70,10 +70,10 @@ import Testing
         quotas.charge(session, Int.random(in: 0...1000, using: &random), limit: 1500)
       }
       quotas.checkInvariants(open)
-      for uid in quotas.takeOverLimit() { #expect((1...3).contains(uid)) }
+      for uid in quotas.takeOverLimit() { expect((1...3).contains(uid)) }
     }
     for session in open { quotas.release(session) }
-    #expect(quotas.connections == 0 && (1...3).allSatisfy { quotas.bytes(of: $0) == 0 })
+    expect(quotas.connections == 0 && (1...3).allSatisfy { quotas.bytes(of: $0) == 0 })
     quotas.checkInvariants([])
   }
 
@@ -82,12 +82,12 @@ import Testing
     let sessions = [Self.session(0), Self.session(1)]
     for session in sessions { quotas.admit(session) }
     quotas.charge(sessions[0], 60, limit: 100)
-    #expect(!quotas.hasOverLimit)
+    expect(!quotas.hasOverLimit)
     quotas.charge(sessions[1], 60, limit: 100)
     quotas.charge(sessions[1], 70, limit: 100)
-    #expect(quotas.takeOverLimit() == [1] && !quotas.hasOverLimit)
+    expect(quotas.takeOverLimit() == [1] && !quotas.hasOverLimit)
     quotas.charge(sessions[0], 50, limit: 100)
-    #expect(!quotas.hasOverLimit, "holding less must not list the user")
+    expect(!quotas.hasOverLimit, "holding less must not list the user")
   }
 
   @Test func logLinesAboutClosedConnectionsAreRateLimited() {
@@ -120,16 +120,16 @@ import Testing
 
   @Test func requestThatHoldsTheLineBlocksFurtherRequests() {
     var line = RequestLine()
-    #expect(line.isEmpty && line.takesMore && line.isDone)
+    expect(line.isEmpty && line.takesMore && line.isDone)
     line.add(bytes: 10, isRead: false, isHeld: false)
     line.add(bytes: 5, isRead: true, isHeld: true)
-    #expect(line.bytes == 15 && !line.takesMore)
+    expect(line.bytes == 15 && !line.takesMore)
     line.remove(bytes: 10, isRead: false)
-    #expect(!line.takesMore)
+    expect(!line.takesMore)
     line.remove(bytes: 5, isRead: true)
-    #expect(line.isEmpty && line.takesMore && line.bytes == 0)
+    expect(line.isEmpty && line.takesMore && line.bytes == 0)
     line.isCut = true
-    #expect(!line.takesMore)
+    expect(!line.takesMore)
   }
 
   @Test func numberOfReadsInALineIsBounded() {
@@ -156,8 +156,8 @@ import Testing
     sessions[1].output.append(outbox.answers, from: 0, to: 4)
     outbox.finish { $0.output.isBlocked = true }
     expectEqual(sessions.map { $0.output.isBlocked }, [false, true])
-    #expect(sessions[1].output.backlog == 4 && outbox.answers.bytes.isEmpty)
-    #expect(sessions.allSatisfy { !$0.isInOutbox })
+    expect(sessions[1].output.backlog == 4 && outbox.answers.bytes.isEmpty)
+    expect(sessions.allSatisfy { !$0.isInOutbox })
   }
 
   @Test func longAnswersAreListedUntilComplete() {
@@ -171,15 +171,15 @@ import Testing
     answers.checkInvariants(sessions)
     expectEqual(answers.count, 3)
     for session in sessions {
-      #expect(answers.takeFirst() === session)
+      expect(answers.takeFirst() === session)
       answers.add(session)
     }
     answers.checkInvariants(sessions)
-    #expect(answers.takeFirst() === sessions[0])
+    expect(answers.takeFirst() === sessions[0])
     sessions[0].line.cancelAnswers()
     for session in sessions { answers.remove(session) }
     for session in sessions { session.line.cancelAnswers() }
     answers.checkInvariants(sessions)
-    #expect(answers.isEmpty)
+    expect(answers.isEmpty)
   }
 }

@@ -41,7 +41,7 @@ import Testing
       let frames = harness.take(client).compactMap { Value($0) }
       expectEqual(frames.map { $0["method"]?.string }, ["bye"])
       expectEqual(frames.first?["params"]?["reason"]?.string, "shutdown")
-      #expect(!harness.isOpen(client))
+      expect(!harness.isOpen(client))
     }
   }
 
@@ -55,7 +55,7 @@ import Testing
         + EngineHarness.frame(Self.request("snapshot", #"{"feed":"c"}"#, id: 2))
         + EngineHarness.frame(Self.request("verify", #"{"feed":"c"}"#, id: 3))
         + EngineHarness.frame(Self.request("ping", id: 4)))
-    #expect(harness.take(writer).isEmpty)
+    expect(harness.take(writer).isEmpty)
     expectEqual(counts(reader, "c"), "[0]", "another connection reads the state before the batch")
     log.store()
     harness.turn()
@@ -81,7 +81,7 @@ import Testing
     expectEqual(log.inFlight.count, 1, "requests that arrived meanwhile must form one batch")
     log.store()
     harness.turn()
-    #expect(clients.allSatisfy { ids($0) == [0, 1, 2, 3, 4] })
+    expect(clients.allSatisfy { ids($0) == [0, 1, 2, 3, 4] })
     expectEqual(log.stored.count, 3)
     expectEqual(counts(clients[0], "c"), "[20]")
   }
@@ -111,7 +111,7 @@ import Testing
   /// A thread of the log reports the failure at any time. Batches that were appended since can be stored.
   @Test func batchThatFollowsAFailedOneIsStored() throws {
     let harness = EngineHarness(isDurable: true, window: 4)
-    let (client, log) = (harness.connect(), try #require(harness.log))
+    let (client, log) = (harness.connect(), try require(harness.log))
     _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection"}"#)
     log.isHeld = true
     harness.deliver(client, EngineHarness.frame(Self.update("c", 1, id: 1)))
@@ -143,7 +143,7 @@ import Testing
     expectEqual(next, gone, "the number is reused")
     log.store()
     harness.turn()
-    #expect(harness.take(next).isEmpty, "another connection must not receive the answers")
+    expect(harness.take(next).isEmpty, "another connection must not receive the answers")
     expectEqual(counts(other, "c"), "[1]")
   }
 
@@ -153,11 +153,11 @@ import Testing
     log.isHeld = true
     harness.deliver(client, EngineHarness.frame(Self.update("c", 1, id: 5)))
     harness.endInput(client)
-    #expect(harness.isOpen(client))
+    expect(harness.isOpen(client))
     log.store()
     harness.turn()
     expectEqual(ids(client), [5])
-    #expect(!harness.isOpen(client))
+    expect(!harness.isOpen(client))
   }
 
   @Test func drainWaitsForBatchesInFlight() {
@@ -167,7 +167,7 @@ import Testing
     harness.deliver(client, EngineHarness.frame(Self.update("c", 1, id: 1)))
     harness.deliver(client, EngineHarness.frame(Self.update("c", 2, id: 2)))
     harness.drain()
-    #expect(!harness.isDrained && harness.take(client).isEmpty)
+    expect(!harness.isDrained && harness.take(client).isEmpty)
     log.store()
     harness.turn()
     log.store()
@@ -175,7 +175,7 @@ import Testing
     let frames = harness.take(client).compactMap { Value($0) }
     expectEqual(frames.dropLast().map { $0["id"]?.int }, [1, 2])
     expectEqual(frames.last?["method"]?.string, "bye")
-    #expect(harness.isDrained)
+    expect(harness.isDrained)
   }
 
   @Test func errorsAreAnsweredInOrder() {
@@ -189,7 +189,7 @@ import Testing
     harness.deliver(client, requests.flatMap { EngineHarness.frame($0) })
     harness.deliver(client, [0, 0, 0, 0])
     for _ in 0..<3 {
-      #expect(harness.isOpen(client))
+      expect(harness.isOpen(client))
       log.store()
       harness.turn()
     }
@@ -198,7 +198,7 @@ import Testing
       frames.map {
         $0.items.isEmpty ? $0["id"]?.text : "[\($0.items.compactMap { $0["id"]?.text }.joined(separator: ","))]"
       }, ["1", "null", "3", "4", "[5,6]", "7", "null", nil])
-    #expect(!harness.isOpen(client))
+    expect(!harness.isOpen(client))
   }
 
   @Test func requestsBeyondTheBatchLimitStayUnread() {
@@ -210,11 +210,11 @@ import Testing
     let requests = (0..<30).map {
       EngineHarness.frame(Self.request("update", #"{"feed":"c","element":{"id":\#($0),"f":"\#(filler)"}}"#, id: $0))
     }
-    harness.deliver(client, Array(requests.joined()))
-    #expect(harness.waitingInput(of: client) > 3_000_000)
+    harness.deliver(client, requests.reduce([], +))
+    expect(harness.waitingInput(of: client) > 3_000_000)
     let taken = harness.engine.sessions[client]?.line.bytes ?? 0
-    #expect(taken > 1 << 20 && taken <= 2 << 20)
-    #expect(harness.engine.sessions[client]?.charged ?? 0 >= taken, "unexecuted requests must be charged to their user")
+    expect(taken > 1 << 20 && taken <= 2 << 20)
+    expect(harness.engine.sessions[client]?.charged ?? 0 >= taken, "unexecuted requests must be charged to their user")
     expectEqual(harness.ask(observer, "ping").count, 1)
     var answered: [Int] = []
     while answered.count < 30, harness.log?.inFlight.isEmpty == false {

@@ -20,9 +20,9 @@ extension LimitCase {
   /// Whether the last of these connections is accepted. The others must be.
   private static func acceptsLast(of ids: [ConnectionID], _ harness: EngineHarness) -> Bool {
     harness.turn()
-    #expect(ids.dropLast().allSatisfy { answersPing(harness, $0) })
+    expect(ids.dropLast().allSatisfy { answersPing(harness, $0) })
     let reason = bye(harness, ids[ids.count - 1])
-    #expect(reason == nil || reason == "limit")
+    expect(reason == nil || reason == "limit")
     return reason == nil
   }
 
@@ -45,7 +45,7 @@ extension LimitCase {
       let frames = harness.take(id).compactMap(\.json)
       if frames.first?["result"] != nil { return true }
       expectEqual(frames.map { $0.errorCode }, [-32600, nil])
-      #expect(frames.last?["params"]?["reason"]?.string == "badFrame" && !harness.isOpen(id))
+      expect(frames.last?["params"]?["reason"]?.string == "badFrame" && !harness.isOpen(id))
       return false
     },
     effect("maxConnections", "connections", 3, other: { $0.reservedConnections = 0 }) { harness, count in
@@ -55,7 +55,7 @@ extension LimitCase {
     effect("maxConnectionsPerUser", "connections of a user", 3) { harness, count in
       let ids = (0..<count).map { _ in harness.connect(uid: 7) }
       let isAccepted = acceptsLast(of: ids, harness)
-      #expect(answersPing(harness, harness.connect(uid: 8)))
+      expect(answersPing(harness, harness.connect(uid: 8)))
       return isAccepted
     },
     effect("reservedConnections", "connections of root beyond the limit", 2, other: { $0.maxConnections = 1 }) {
@@ -74,7 +74,7 @@ extension LimitCase {
       let wants = harness.wantsInput(id)
       harness.resume(id)
       expectEqual(harness.take(id).first?.utf8.count, count - 4)
-      #expect(answersPing(harness, id))
+      expect(answersPing(harness, id))
       return wants
     },
     effect("maxQueuePerUser", "bytes of incomplete frames", 9000) { harness, count in
@@ -83,8 +83,8 @@ extension LimitCase {
       harness.deliver(ids[0], Array(half.prefix(5000)))
       harness.deliver(ids[1], Array(half.prefix(count - 5000)))
       let reason = bye(harness, ids[0])
-      #expect(reason == nil || reason == "quota")
-      #expect(harness.isOpen(ids[1]))
+      expect(reason == nil || reason == "quota")
+      expect(harness.isOpen(ids[1]))
       return reason == nil
     },
     effect("frameTimeout", "seconds before an incomplete frame is closed", 5) { harness, count in
@@ -93,7 +93,7 @@ extension LimitCase {
       // The limit is checked once a second; a frame is closed when it is reached.
       for _ in 0..<count - 1 { harness.advance(seconds: 1) }
       let reason = bye(harness, id)
-      #expect(reason == nil || reason == "frameTimeout")
+      expect(reason == nil || reason == "frameTimeout")
       return reason == nil
     },
     effect("bookmarkInterval", "seconds without a change", 5) { harness, count in
@@ -117,7 +117,7 @@ extension LimitCase {
         for (method, params) in [
           array("a"), ("define", #"{"feed":"v","kind":"view","of":"a","filter":"@..[?@ == 1499]"}"#),
           ("insert", #"{"feed":"a","element":\#(list(1500))}"#),
-        ] { #expect(harness.ask(id, method, params).first?.json?["result"] != nil) }
+        ] { expect(harness.ask(id, method, params).first?.json?["result"] != nil) }
         return harness.ask(id, "describe", #"{"feed":"v"}"#).first?.json?["result"]?["count"]?.int == 1
       }
     ]

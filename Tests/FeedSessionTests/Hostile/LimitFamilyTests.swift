@@ -25,7 +25,7 @@ import Testing
 
   @Test("below and at a limit a request is executed, above it is refused and changes nothing", arguments: LimitCase.all)
   func boundary(_ this: LimitCase) throws {
-    let limit = try #require(Limits.all.first { $0.name == this.limit })
+    let limit = try require(Limits.all.first { $0.name == this.limit })
     func isAccepted(_ setting: Int, _ use: Int, checks: Bool) -> Bool {
       var limits = Limits()
       this.other(&limits)
@@ -46,7 +46,7 @@ import Testing
         let middle = (accepted + refused) / 2
         if isAccepted(middle, middle, checks: false) { accepted = middle } else { refused = middle }
       }
-      #expect(accepted > 10, "the requests use nothing of the limit")
+      expect(accepted > 10, "the requests use nothing of the limit")
       for (setting, isExpected) in [(accepted + 1, true), (accepted, true), (accepted - 1, false)] {
         expectEqual(isAccepted(setting, accepted, checks: true), isExpected, "\(accepted) of \(setting)")
       }
@@ -73,10 +73,10 @@ import Testing
         expectEqual(answer.errorCode, -32007, "\(answer)")
         expectEqual(answer.errorData?["limit"]?.string, limit.name, "\(answer)")
         expectEqual(answer.errorData?["value"]?.int, setting, "\(answer)")
-        #expect(message.contains("limit \(limit.name) (\(grouped(setting))) exceeded: "), "\(message)")
-        #expect(message.hasSuffix("--\(limit.flag)"), "\(message)")
+        expect(message.contains("limit \(limit.name) (\(grouped(setting))) exceeded: "), "\(message)")
+        expect(message.hasSuffix("--\(limit.flag)"), "\(message)")
         expectEqual(state(harness, other), before)
-        #expect(LimitCase.answersPing(harness, id) && LimitCase.answersPing(harness, other))
+        expect(LimitCase.answersPing(harness, id) && LimitCase.answersPing(harness, other))
       }
       return false
     }

@@ -138,8 +138,7 @@ extension TreeWorld {
 
   private func readRows(_ name: String, _ section: Int, _ rows: [TreeRow]?) throws {
     let (from, count) = (generator.below(6), generator.below(6))
-    let range = try ask(
-      "range", "{\"feed\":\"\(name)\",\"section\":\(section),\"from\":\(from),\"count\":\(count)}")
+    let range = try ask("range", "{\"feed\":\"\(name)\",\"section\":\(section),\"from\":\(from),\"count\":\(count)}")
     guard let rows else {
       if range.errorCode != -32005 { throw fail("a range of a section that does not exist: \(range)") }
       return

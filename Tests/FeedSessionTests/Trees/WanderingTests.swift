@@ -1,4 +1,5 @@
 import FeedModel
+import TestSupport
 import Testing
 
 @testable import EngineTesting
@@ -33,6 +34,6 @@ import Testing
       }
     }
     let events = wanderers.reduce(into: [:]) { $0.merge($1.events) { $0 + $1 } }
-    #expect(events["resumed", default: 0] > 0 && events["deltas", default: 0] > 0, "\(events)")
+    expect(events["resumed", default: 0] > 0 && events["deltas", default: 0] > 0, "\(events)")
   }
 }

@@ -66,12 +66,12 @@ import Testing
       guard step % 50 == 0 else { continue }
       for watcher in watchers {
         let answer = harness.ask(pusher, "verify", #"{"feed":"\#(watcher.feed)"}"#).first?.json?["result"]
-        #expect(watcher.mirror?.isLive != false, "step \(step), \(watcher.feed)")
+        expect(watcher.mirror?.isLive != false, "step \(step), \(watcher.feed)")
         expectEqual(watcher.mirror?.digest ?? "", answer?["digest"]?.string ?? "", "step \(step), \(watcher.feed)")
       }
     }
-    #expect(watchers.reduce(0) { $0 + $1.parts } > 100)
-    #expect(watchers.reduce(0) { $0 + $1.resets } > 1)
+    expect(watchers.reduce(0) { $0 + $1.parts } > 100)
+    expect(watchers.reduce(0) { $0 + $1.resets } > 1)
   }
 }
 
@@ -97,13 +97,13 @@ private struct SnapshotWatcher {
 
   mutating func receive(maxFrame: Int) throws {
     for text in harness.take(id) {
-      #expect(text.utf8.count <= maxFrame)
-      let frame = try #require(Value(text))
+      expect(text.utf8.count <= maxFrame)
+      let frame = try require(Value(text))
       if let result = frame["result"] {
         mirror = try Mirror(result, since: nil, initial: true, spanning: spanning)
         continue
       }
-      let params = try #require(frame["params"])
+      let params = try require(frame["params"])
       switch frame["method"]?.string {
       case "delta": try mirror?.take(delta: params)
       case "snapshot":

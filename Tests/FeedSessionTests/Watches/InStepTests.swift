@@ -100,9 +100,7 @@ import Testing
     let (watcher, second) = (harness.connect(), harness.connect())
     let revision = Int(harness.engine.catalog.revision)
     harness.supply(pusher, EngineHarness.frame(Self.update(1, 1, request: 1)))
-    harness.supply(
-      watcher,
-      EngineHarness.frame(#"{"jsonrpc":"2.0","id":7,"method":"watch","params":{"feed":"c","initial":false}}"#))
+    harness.supply(watcher, "watch", #"{"feed":"c","initial":false}"#, id: 7)
     harness.supply(second, EngineHarness.frame(Self.update(1, 2, request: 2)))
     harness.turn()
     expectEqual(harness.take(watcher).map(summary), ["answer 7", "delta \(revision + 1)-\(revision + 2)"])
@@ -118,7 +116,7 @@ import Testing
     harness.stopped = []
     harness.turn()
     let frames = harness.take(watcher).compactMap { Value($0) }
-    #expect(frames.count < 100)
+    expect(frames.count < 100)
     var reached = frames.first?["params"]?["from"]?.int
     for frame in frames {
       expectEqual(frame["params"]?["from"]?.int, reached)
@@ -150,8 +148,7 @@ import Testing
     for (pusher, count) in [(first, 1), (second, 5000)] {
       let elements = repeatElement("0", count: count).joined(separator: ",")
       let params = #"{"feed":"c","elements":[\#(elements)]}"#
-      harness.supply(
-        pusher, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"insert","params":\#(params)}"#))
+      harness.supply(pusher, "insert", params)
     }
     harness.turn()
     expectEqual(stops, 1)

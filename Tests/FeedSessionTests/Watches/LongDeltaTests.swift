@@ -7,6 +7,16 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
+extension EngineHarness {
+  /// The deltas and snapshots of a client, and the revision that each leads to.
+  func messages(_ client: ConnectionID) -> [String] {
+    take(client).compactMap { Value($0) }.map { message in
+      let params = message["params"]
+      return "\(message["method"]?.text ?? "answer") \(params?["from"]?.int ?? -1) \(params?["revision"]?.int ?? -1)"
+    }
+  }
+}
+
 /// Deltas with many rows, which are encoded in parts.
 @Suite struct LongDeltaTests {
   private static let count = 500
@@ -20,8 +30,7 @@ import Testing
   }
 
   private static func update(_ value: Int) -> [UInt8] {
-    EngineHarness.frame(
-      #"{"jsonrpc":"2.0","id":9,"method":"update","params":{"feed":"c","elements":\#(elements(value))}}"#)
+    EngineHarness.request("update", #"{"feed":"c","elements":\#(elements(value))}"#, id: 9)
   }
 
   private static func fill(_ harness: EngineHarness, _ client: ConnectionID) {
@@ -39,14 +48,6 @@ import Testing
       if harness.engine.catalog.revision > revision && !harness.isExclusive { return }
     }
     Issue.record("the change never takes effect")
-  }
-
-  /// The deltas and snapshots of a client, and the revision that each leads to.
-  private static func messages(_ harness: EngineHarness, _ client: ConnectionID) -> [String] {
-    harness.take(client).compactMap { Value($0) }.map { message in
-      let params = message["params"]
-      return "\(message["method"]?.text ?? "answer") \(params?["from"]?.int ?? -1) \(params?["revision"]?.int ?? -1)"
-    }
   }
 
   @Test func equalsTheDeltaThatIsEncodedAtOnce() {
@@ -69,15 +70,14 @@ import Testing
       if isSliced {
         Self.turnUntilEncoding(harness)
         for _ in 0..<100 where harness.halfFrame(of: watchers[0]) == 0 {
-          harness.supply(
-            reader, EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"get","params":{"feed":"c","id":7}}"#))
+          harness.supply(reader, "get", #"{"feed":"c","id":7}"#)
           harness.turnOnce()
           let answers = harness.take(reader).compactMap { Value($0) }
           for answer in answers { expectEqual(answer["result"]?["element"]?["v"]?.int, 1) }
           reads += answers.count
         }
         // 500 rows with their types stop after each 64th.
-        #expect(reads > 5)
+        expect(reads > 5)
       }
       harness.turn()
       received.append(watchers.map { harness.take($0) })
@@ -87,8 +87,8 @@ import Testing
     }
     expectEqual(received[0].map(\.count), received[1].map(\.count))
     let isSame = received[0] == received[1]
-    #expect(isSame)
-    #expect(received[0].allSatisfy { !$0.isEmpty })
+    expect(isSame)
+    expect(received[0].allSatisfy { !$0.isEmpty })
   }
 
   @Test func watchesMayBeginAndEndMeanwhile() {
@@ -101,24 +101,21 @@ import Testing
     harness.supply(writer, Self.update(1))
     Self.turnUntilEncoding(harness)
     harness.drop(watchers[0])
-    harness.supply(
-      watchers[1], EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"unwatch","params":{"feed":"c"}}"#))
+    harness.supply(watchers[1], "unwatch", #"{"feed":"c"}"#)
     for watcher in watchers[2...] where watcher != watchers[3] {
-      harness.supply(
-        watcher,
-        EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"watch","params":{"feed":"c","initial":false}}"#))
+      harness.supply(watcher, "watch", #"{"feed":"c","initial":false}"#)
     }
     harness.turnOnce()
-    expectEqual(Self.messages(harness, watchers[1]), ["answer -1 -1"])
-    expectEqual(Self.messages(harness, watchers[2]), ["answer -1 -1"])
-    #expect(Self.messages(harness, watchers[3]).isEmpty)
-    expectEqual(Self.messages(harness, watchers[4]), ["answer -1 -1"])
+    expectEqual(harness.messages(watchers[1]), ["answer -1 -1"])
+    expectEqual(harness.messages(watchers[2]), ["answer -1 -1"])
+    expect(harness.messages(watchers[3]).isEmpty)
+    expectEqual(harness.messages(watchers[4]), ["answer -1 -1"])
     harness.turn()
     let first = "\"delta\" \(revision) \(revision + 1)"
-    expectEqual(Self.messages(harness, watchers[3]), [first])
+    expectEqual(harness.messages(watchers[3]), [first])
     harness.deliver(writer, Self.update(2))
     let second = "\"delta\" \(revision + 1) \(revision + 2)"
-    expectEqual(watchers[1...].map { Self.messages(harness, $0) }, [[], [second], [second], [second]])
+    expectEqual(watchers[1...].map { harness.messages($0) }, [[], [second], [second], [second]])
   }
 
   @Test func deltaThatDoesNotFitAFrameIsASnapshot() {
@@ -129,8 +126,8 @@ import Testing
     Self.fill(harness, writer)
     _ = harness.ask(watcher, "watch", #"{"feed":"above","initial":false}"#)
     _ = harness.ask(writer, "define", #"{"feed":"c","kind":"collection","type":"$.k","section":"$.id","replace":true}"#)
-    let messages = Self.messages(harness, watcher)
-    #expect(messages.count > 1 && messages.allSatisfy { $0.hasPrefix("\"snapshot\"") })
+    let messages = harness.messages(watcher)
+    expect(messages.count > 1 && messages.allSatisfy { $0.hasPrefix("\"snapshot\"") })
   }
 
   /// The length of a delta with many rows is estimated. A few long elements do not count.
@@ -145,15 +142,14 @@ import Testing
         let length = isTooLarge ? 200 : id % 625 == 0 ? 20_000 : 1
         return #"{"id":\#(id),"v":"\#(String(repeating: "x", count: length))"}"#
       }
-      _ = harness.ask(
-        writer, "update", #"{"feed":"c","elements":[\#(list.joined(separator: ","))]}"#)
+      _ = harness.ask(writer, "update", #"{"feed":"c","elements":[\#(list.joined(separator: ","))]}"#)
     }
     _ = harness.ask(watcher, "watch", #"{"feed":"c","initial":false}"#)
     let revision = Int(harness.engine.catalog.revision)
     _ = harness.ask(writer, "define", #"{"feed":"c","kind":"collection","bins":[{"name":"z"}],"replace":true}"#)
-    let messages = Self.messages(harness, watcher)
+    let messages = harness.messages(watcher)
     if isTooLarge {
-      #expect(messages.count > 1 && messages.allSatisfy { $0.hasPrefix("\"snapshot\"") })
+      expect(messages.count > 1 && messages.allSatisfy { $0.hasPrefix("\"snapshot\"") })
     } else {
       expectEqual(messages, ["\"delta\" \(revision) \(revision + 1)"])
     }
@@ -170,7 +166,7 @@ import Testing
     let revision = Int(harness.engine.catalog.revision)
     for value in 1...3 { harness.deliver(writer, Self.update(value)) }
     harness.resume(watcher)
-    let messages = Self.messages(harness, watcher)
+    let messages = harness.messages(watcher)
     expectEqual(messages, ["\"delta\" \(revision) \(revision + 1)", "\"delta\" \(revision + 1) \(revision + 3)"])
   }
 }

@@ -30,11 +30,11 @@ import Testing
     }
     expectEqual(pushed, Self.sizes[set].count)
     let frames = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
-    #expect(frames.allSatisfy { $0.utf8.count <= maxFrame })
+    expect(frames.allSatisfy { $0.utf8.count <= maxFrame })
     let values = frames.compactMap { Value($0) }
-    var mirror = try Mirror(#require(values.first?["result"]), since: nil, initial: true)
-    for value in values.dropFirst() { try mirror.take(snapshot: #require(value["params"])) }
-    #expect(mirror.isLive)
+    var mirror = try Mirror(require(values.first?["result"]), since: nil, initial: true)
+    for value in values.dropFirst() { try mirror.take(snapshot: require(value["params"])) }
+    expect(mirror.isLive)
     expectEqual(
       harness.ask(pusher, "verify", #"{"feed":"c"}"#).first?.json?["result"]?["digest"]?.string, mirror.digest)
   }
@@ -52,7 +52,7 @@ import Testing
       _ = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":\#(number),"f":"\#(filler)"}}"#)
     }
     let frames = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
-    #expect(frames.allSatisfy { $0.utf8.count <= limits.maxFrame })
+    expect(frames.allSatisfy { $0.utf8.count <= limits.maxFrame })
     expectEqual(frames.last?.json?["params"]?["last"]?.bool, true)
   }
 
@@ -63,14 +63,14 @@ import Testing
     let bins = (0..<8).map { #"{"name":"\#($0)"}"# }.joined(separator: ",")
     _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection","bins":[\#(bins)]}"#)
     let values = harness.ask(watcher, "watch", #"{"feed":"c"}"#).compactMap { Value($0) }
-    var mirror = try Mirror(#require(values.first?["result"]), since: nil, initial: true)
-    try mirror.take(snapshot: #require(values.last?["params"]))
+    var mirror = try Mirror(require(values.first?["result"]), since: nil, initial: true)
+    try mirror.take(snapshot: require(values.last?["params"]))
     let filler = String(repeating: "x", count: 800)
     let answer = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":1,"f":"\#(filler)"}}"#)
     expectEqual(Value(answer.first ?? "")?["result"]?["added"]?.items.count, 8)
     let frames = harness.take(watcher)
-    #expect(frames.allSatisfy { $0.utf8.count <= 4096 })
-    for frame in frames.compactMap({ Value($0) }) { try mirror.take(snapshot: #require(frame["params"])) }
+    expect(frames.allSatisfy { $0.utf8.count <= 4096 })
+    for frame in frames.compactMap({ Value($0) }) { try mirror.take(snapshot: require(frame["params"])) }
     expectEqual(mirror.resets, 1)
     expectEqual(
       harness.ask(pusher, "verify", #"{"feed":"c"}"#).first?.json?["result"]?["digest"]?.string, mirror.digest)
@@ -92,13 +92,13 @@ import Testing
       let answer = harness.ask(pusher, "update", #"{"feed":"c","elements":[\#(elements)],"result":"counts"}"#)
       expectEqual(Value(answer.first ?? "")?.errorCode, nil)
       let received = harness.take(watcher)
-      #expect(received.allSatisfy { $0.utf8.count <= limits.maxFrame })
+      expect(received.allSatisfy { $0.utf8.count <= limits.maxFrame })
       frames += received.compactMap { Value($0) }
     }
     expectEqual(frames.count { $0["params"]?["reset"]?.bool == true }, 1)
     expectEqual(frames.last?["method"]?.string, "bye")
     expectEqual(frames.last?["params"]?["reason"]?.string, "maxFrame")
-    #expect(!harness.isOpen(watcher))
+    expect(!harness.isOpen(watcher))
   }
 
   /// A mutation whose answer does not fit a frame is refused without a change. A redefinition or a notification, whose answer
@@ -135,11 +135,9 @@ import Testing
     _ = harness.ask(watcher, "watch", #"{"feed":"c"}"#)
     let filler = String(repeating: "x", count: 1000)
     let update = { (number: Int) in
-      EngineHarness.frame(
-        #"{"jsonrpc":"2.0","id":1,"method":"update","params":{"feed":"c","element":{"id":\#(number % 3),"f":"\#(filler)\#(number)"}}}"#
-      )
+      EngineHarness.request("update", #"{"feed":"c","element":{"id":\#(number % 3),"f":"\#(filler)\#(number)"}}"#)
     }
-    let snapshot = EngineHarness.frame(#"{"jsonrpc":"2.0","id":2,"method":"snapshot","params":{"feed":"c"}}"#)
+    let snapshot = EngineHarness.request("snapshot", #"{"feed":"c"}"#, id: 2)
     harness.deliver(pusher, (0..<40).flatMap { update($0) + snapshot })
     let answers = harness.take(pusher).compactMap { Value($0) }.filter { $0["id"]?.int == 2 }
     expectEqual(answers.count, 40)
@@ -150,7 +148,7 @@ import Testing
     }
     let deltas = harness.take(watcher).compactMap { Value($0) }
     expectEqual(deltas.count, 40)
-    #expect(deltas.allSatisfy { $0["params"]?["elements"]?.items.first?["f"]?.string?.hasPrefix(filler) == true })
+    expect(deltas.allSatisfy { $0["params"]?["elements"]?.items.first?["f"]?.string?.hasPrefix(filler) == true })
   }
 
   /// Reads whose answer exceeds a frame are refused; smaller reads of the same feed are not.
@@ -214,13 +212,10 @@ import Testing
     for watcher in watchers { _ = harness.ask(watcher, "watch", #"{"feed":"c","initial":false}"#) }
     let ops = (0..<3).map { #"{"method":"patch","params":{"feed":"c","id":\#($0),"patch":{"q":1}}}"# }
       .joined(separator: ",")
-    harness.supply(
-      writer,
-      EngineHarness.frame(
-        #"{"jsonrpc":"2.0","id":1,"method":"transaction","params":{"result":"counts","ops":[\#(ops)]}}"#))
+    harness.supply(writer, "transaction", #"{"result":"counts","ops":[\#(ops)]}"#)
     for _ in 0..<10 where harness.engine.status.counters.resets == 0 { harness.turnOnce() }
     // Two lists use up the turn's bytes of snapshots.
-    #expect((1..<6).contains(harness.engine.status.counters.resets))
+    expect((1..<6).contains(harness.engine.status.counters.resets))
     harness.turn()
     expectEqual(harness.engine.status.counters.resets, 6)
     for watcher in watchers {

@@ -84,7 +84,7 @@ import Testing
 
   /// The rows of a feed, as the method `snapshot` tells them.
   private func rows(_ harness: EngineHarness, _ id: ConnectionID, _ feed: String) throws -> [Row] {
-    let answer = try #require(Value(harness.ask(id, "snapshot", #"{"feed":"\#(feed)"}"#).first ?? "")?["result"])
+    let answer = try require(Value(harness.ask(id, "snapshot", #"{"feed":"\#(feed)"}"#).first ?? "")?["result"])
     return (answer["sections"]?.items ?? []).enumerated().flatMap { place, section in
       let types = section["types"]?.items.map(\.text)
       return (section["elements"]?.items ?? []).enumerated().map { row, element in
@@ -111,7 +111,7 @@ import Testing
         let length = bytes.prefix(4).reduce(0) { $0 << 8 | Int($1) }
         let text = String(decoding: bytes.dropFirst(4).prefix(length), as: UTF8.self)
         bytes = bytes.dropFirst(4 + length)
-        let params = try #require(Value(text)?["params"])
+        let params = try require(Value(text)?["params"])
         let elements = params["elements"]?.items ?? []
         let types = params["types"]?.items.map(\.text) ?? []
         expectEqual(types.count, elements.count)
@@ -125,30 +125,31 @@ import Testing
 
   /// Checks the parts of one snapshot against all rows.
   private func check(
-    _ parts: [Part], _ rows: [Row], reset: Bool, spanning: Bool, _ size: (target: Int, limit: Int), _ what: String
+    _ parts: [Part], _ rows: [Row], reset: Bool, spanning: Bool, _ size: (target: Int, limit: Int),
+    _ what: @autoclosure () -> String
   ) {
     var left = rows[...]
     for (place, part) in parts.enumerated() {
       let isLast = place == parts.count - 1
-      expectEqual(part.at, (left.first?.path ?? [0, 0]), "\(what)")
+      expectEqual(part.at, left.first?.path ?? [0, 0], "\(what())")
       let taken = left.prefix(part.rows.count)
       left = left.dropFirst(part.rows.count)
-      expectEqual(part.rows.map(\.text), taken.map(\.text), "\(what)")
-      expectEqual(part.rows.map(\.type), taken.map(\.type), "\(what)")
-      expectEqual(part.params["last"]?.bool, isLast, "\(what)")
-      expectEqual((part.params["reset"]?.bool == true), (reset && place == 0), "\(what)")
-      expectEqual((part.params["sections"] != nil), (reset && place == 0), "\(what)")
-      #expect(part.rows.count > 0 || rows.isEmpty || reset && place == 0, "\(what)")
-      #expect(part.bytes <= size.limit || part.rows.count <= 1, "\(what)")
-      if !spanning { #expect(Set(taken.map(\.path[0])).count <= 1, "\(what)") }
+      expectEqual(part.rows.map(\.text), taken.map(\.text), "\(what())")
+      expectEqual(part.rows.map(\.type), taken.map(\.type), "\(what())")
+      expectEqual(part.params["last"]?.bool, isLast, "\(what())")
+      expectEqual(part.params["reset"]?.bool == true, reset && place == 0, "\(what())")
+      expectEqual(part.params["sections"] != nil, reset && place == 0, "\(what())")
+      expect(part.rows.count > 0 || rows.isEmpty || reset && place == 0, "\(what())")
+      expect(part.bytes <= size.limit || part.rows.count <= 1, "\(what())")
+      if !spanning { expect(Set(taken.map(\.path[0])).count <= 1, "\(what())") }
       // A part ends for a reason: its target, its limit or the end of a section.
       guard !isLast, let next = left.first else { continue }
       let isFull =
         taken.reduce(0) { $0 + $1.text.utf8.count + 1 } > size.target
         || part.bytes + next.text.utf8.count + next.type.utf8.count + 64 > size.limit
-      #expect(isFull || !spanning && next.path[0] > taken.last?.path[0] ?? 0, "\(what)")
+      expect(isFull || !spanning && next.path[0] > taken.last?.path[0] ?? 0, "\(what())")
     }
-    #expect(left.isEmpty, "\(what)")
+    expect(left.isEmpty, "\(what())")
   }
 
   @Test(arguments: 0...mostSections) func allSmallLayouts(sections: Int) throws {
@@ -203,19 +204,19 @@ import Testing
     }
     func watch(_ feed: String, _ option: String) throws -> (answer: String, parts: [Value]) {
       let frames = harness.ask(harness.connect(), "watch", #"{"feed":"\#(feed)"\#(option)}"#)
-      return (try #require(frames.first), frames.dropFirst().compactMap { Value($0)?["params"] })
+      return (try require(frames.first), frames.dropFirst().compactMap { Value($0)?["params"] })
     }
     func sizes(_ parts: [Value]) -> [Int] { parts.map { $0["elements"]?.items.count ?? 0 } }
     let spanning = try watch("keys", #","spanning":true"#)
     let rows = try watch("flat", #","spanning":true"#)
     expectEqual(sizes(rows.parts).reduce(0, +), 10_000)
     expectEqual(sizes(spanning.parts).count, sizes(rows.parts).count)
-    #expect(sizes(spanning.parts).dropLast().allSatisfy { $0 > 1000 })
+    expect(sizes(spanning.parts).dropLast().allSatisfy { $0 > 1000 })
     for option in ["", #","spanning":false"#] {
       let within = try watch("keys", option)
       let flat = try watch("flat", option)
       let isSame = within.answer == spanning.answer && flat.parts == rows.parts
-      #expect(isSame)
+      expect(isSame)
       expectEqual(within.parts.count, 10_000)
       expectEqual(sizes(within.parts).max(), 1)
     }
@@ -228,9 +229,8 @@ import Testing
     _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection","section":"$.s"}"#)
     for spanning in [true, false, true] {
       let frames = harness.ask(watcher, "watch", #"{"feed":"c","spanning":\#(spanning)}"#).compactMap { Value($0) }
-      var mirror = try Mirror(
-        #require(frames.first?["result"]), since: nil, initial: true, spanning: spanning)
-      for frame in frames.dropFirst() { try mirror.take(snapshot: #require(frame["params"])) }
+      var mirror = try Mirror(require(frames.first?["result"]), since: nil, initial: true, spanning: spanning)
+      for frame in frames.dropFirst() { try mirror.take(snapshot: require(frame["params"])) }
       // What the watcher misses exceeds a frame.
       harness.stopped = [watcher]
       for number in 0..<80 {
@@ -241,7 +241,7 @@ import Testing
       harness.resume(watcher)
       var parts = 0
       for frame in harness.take(watcher).compactMap({ Value($0) }) {
-        let params = try #require(frame["params"])
+        let params = try require(frame["params"])
         if frame["method"]?.string == "delta" {
           try mirror.take(delta: params)
         } else {
@@ -249,9 +249,9 @@ import Testing
           try mirror.take(snapshot: params)
         }
       }
-      #expect(mirror.isLive)
-      #expect(mirror.resets > 0)
-      #expect(spanning ? parts < 10 : parts > 20)
+      expect(mirror.isLive)
+      expect(mirror.resets > 0)
+      expect(spanning ? parts < 10 : parts > 20)
       let digest = harness.ask(pusher, "verify", #"{"feed":"c"}"#).first?.json?["result"]?["digest"]?.string
       expectEqual(mirror.digest, digest)
     }

@@ -46,8 +46,8 @@ import Testing
       expectEqual(frames.first?["result"]?["resumed"]?.bool, true)
       expectEqual(frames.first?["result"]?["sections"]?.items.map { $0["count"]?.int }, [5, 0])
       expectEqual(frames.count, (since == 7 ? 1 : 2))
-      #expect(frames.dropFirst().allSatisfy { $0["params"]?["from"]?.int == since })
-      #expect(frames.dropFirst().allSatisfy { $0["params"]?["added"]?.items.count == 7 - since })
+      expect(frames.dropFirst().allSatisfy { $0["params"]?["from"]?.int == since })
+      expect(frames.dropFirst().allSatisfy { $0["params"]?["added"]?.items.count == 7 - since })
     }
     push(6)
     expectEqual(told(), ["delta 7 8"], "the restarted watch must continue")
@@ -116,8 +116,8 @@ import Testing
       harness.advance(seconds: 0.1)
       told += notifications().map { $0["added"]?.items.count ?? 0 }
     }
-    #expect(told.reduce(0, +) > 30)
-    #expect((4...6).contains(told.count), "\(told)")
+    expect(told.reduce(0, +) > 30)
+    expect((4...6).contains(told.count), "\(told)")
     harness.advance(seconds: 1)
     told += notifications().map { $0["added"]?.items.count ?? 0 }
     expectEqual(told.reduce(0, +), 40, "every change must arrive in the end")
@@ -127,9 +127,8 @@ import Testing
     _ = watch(#"{"feed":"c"}"#)
     expectEqual(harness.ask(watcher, "unwatch", #"{"feed":"c"}"#), [#"{"jsonrpc":"2.0","id":1,"result":{}}"#])
     push(1)
-    #expect(told().isEmpty)
-    #expect(
-      harness.ask(watcher, "unwatch", #"{"feed":"c"}"#).first?.json?["result"] != nil, "a second unwatch succeeds")
+    expect(told().isEmpty)
+    expect(harness.ask(watcher, "unwatch", #"{"feed":"c"}"#).first?.json?["result"] != nil, "a second unwatch succeeds")
   }
 
   @Test func secondWatchOfAFeedStartsOver() {
@@ -137,7 +136,7 @@ import Testing
     push(1)
     _ = harness.take(watcher)
     let again = watch(#"{"feed":"c"}"#)
-    #expect(again.count == 2 && again.last?["params"]?["elements"]?.text == #"[{"id":1}]"#)
+    expect(again.count == 2 && again.last?["params"]?["elements"]?.text == #"[{"id":1}]"#)
     push(2)
     expectEqual(told(), ["delta 3 4"], "the second watch must replace the first")
   }
@@ -146,14 +145,14 @@ import Testing
     _ = watch(#"{"feed":"c"}"#)
     for id in 1...3 { push(id, feed: "other") }
     harness.advance(seconds: 29)
-    #expect(told().isEmpty)
+    expect(told().isEmpty)
     harness.advance(seconds: 2)
     let bookmarks = notifications()
     expectEqual(bookmarks.map { $0["current"]?.int }, [5])
     expectEqual(bookmarks.first?["revision"]?.int, 1)
     expectEqual(bookmarks.first?["epoch"]?.string, "test")
     harness.advance(seconds: 100)
-    #expect(told().isEmpty, "a bookmark must not be repeated")
+    expect(told().isEmpty, "a bookmark must not be repeated")
     let frames = watch(#"{"feed":"c","since":{"epoch":"test","revision":5}}"#, by: harness.connect())
     expectEqual(frames.map { $0["result"]?["resumed"]?.bool }, [true])
   }
@@ -162,7 +161,7 @@ import Testing
   @Test func firstBookmarkIsSentOneIntervalAfterTheWatch() {
     _ = watch(#"{"feed":"c"}"#)
     harness.advance(seconds: 29)
-    #expect(told().isEmpty)
+    expect(told().isEmpty)
     harness.advance(seconds: 2)
     let bookmarks = notifications()
     expectEqual(bookmarks.map { $0["current"]?.int }, [2])
@@ -174,7 +173,7 @@ import Testing
     push(1)
     expectEqual(told(), ["delta 1 3"])
     harness.advance(seconds: 100)
-    #expect(told().isEmpty)
+    expect(told().isEmpty)
     _ = watch(#"{"feed":"other"}"#)
     harness.advance(seconds: 100)
     expectEqual(notifications().map { $0["feed"]?.string }, ["other"])
@@ -193,6 +192,6 @@ import Testing
       return frames.first?.json?["result"]?["resumed"]?.bool == true
     }
     expectEqual(resumed, resumed.sorted { !$0 && $1 }, "the revisions that can be resumed from must be contiguous")
-    #expect((2..<20).contains(resumed.count { $0 }))
+    expect((2..<20).contains(resumed.count { $0 }))
   }
 }

@@ -93,7 +93,7 @@ import Testing
     case .disconnect: harness.disconnect(first)
     case .endOfInput: harness.endInput(first)
     case .kick:
-      let number = try #require(harness.engine.sessions[first]?.number)
+      let number = try require(harness.engine.sessions[first]?.number)
       _ = harness.ask(root, "kick", #"{"connection":\#(number)}"#)
     case .loseAccess: try allow((1..<10).map { "f\($0)" })
     case .exceedQuota:
