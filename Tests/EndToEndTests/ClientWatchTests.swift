@@ -223,6 +223,24 @@ struct ClientWatchTests {
     expect(outcome.errors.contains("and the daemon's is 00000000"))
   }
 
+  /// The end of a feed may come behind the refusal to verify it, for example with a throttle.
+  @Test func feedThatIsRemovedBeforeItIsVerifiedIsAwaited() throws {
+    let daemon = try ScriptedDaemon()
+    let watcher = try ClientCommand(socket: daemon.socketPath).start("watch", "f", "--reconnect", "--verify")
+    try daemon.accept()
+    try daemon.answer(
+      "watch",
+      "{\"feed\":\"f\",\"epoch\":\"e\",\"revision\":4,\"resumed\":false,\"sections\":[{\"name\":\"s\",\"count\":1}]}")
+    try daemon.notify("snapshot", "{\"feed\":\"f\",\"revision\":4,\"at\":[0,0],\"elements\":[1],\"last\":true}")
+    try daemon.refuse("verify", "{\"code\":-32000,\"message\":\"unknown feed\",\"data\":{\"feed\":\"f\"}}")
+    try daemon.notify(
+      "delta",
+      "{\"feed\":\"f\",\"from\":4,\"revision\":5,\"deleted\":[],\"added\":[],\"updated\":[],\"elements\":[],"
+        + "\"sections\":{\"deleted\":[0],\"added\":[]},\"ended\":true}")
+    try watcher.errors.wait(for: "waiting for the feed f")
+    watcher.signal(SIGKILL)
+  }
+
   @Test("a display of rows takes parts that span sections; printed parts lie within sections") func manySections()
     throws
   {

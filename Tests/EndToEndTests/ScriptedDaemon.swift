@@ -31,11 +31,20 @@ final class ScriptedDaemon {
   func answer(
     _ method: String, _ result: String, then notification: (method: String, params: String)? = nil
   ) throws -> String {
-    let request = try require(client).receive(having: "\"method\":\"\(method)\"")
-    let id = try require(request.firstMatch(of: /"id":(\d+)/)).1
+    let (request, id) = try receive(method)
     let rest = notification.map { Self.notification($0.method, $0.params) }
     try say(["{\"jsonrpc\":\"2.0\",\"id\":\(id),\"result\":\(result)}"] + (rest.map { [$0] } ?? []))
     return request
+  }
+
+  /// Receives a request of that method and refuses it.
+  func refuse(_ method: String, _ error: String) throws {
+    try say(["{\"jsonrpc\":\"2.0\",\"id\":\(receive(method).id),\"error\":\(error)}"])
+  }
+
+  private func receive(_ method: String) throws -> (request: String, id: Substring) {
+    let request = try require(client).receive(having: "\"method\":\"\(method)\"")
+    return (request, try require(request.firstMatch(of: /"id":(\d+)/)).1)
   }
 
   /// Sends a notification.

@@ -212,6 +212,12 @@ struct Verification: Equatable {
     answer = nil
   }
 
+  /// Records that there is no answer now.
+  mutating func postpone(now: UInt64) {
+    lost()
+    changedAt = now
+  }
+
   /// Whether all changes are verified.
   var isComplete: Bool { changedAt == nil }
 

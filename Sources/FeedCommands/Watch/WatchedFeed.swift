@@ -195,6 +195,8 @@ extension WatchedFeed {
 
   private func takeDigest(_ result: Result<JSONView, RemoteError>) throws(ClientError) {
     switch result {
+    // The notification that ends the feed is still to come: a throttle may hold it back.
+    case .failure(let error) where error.code == RemoteError.unknownFeed: verification.postpone(now: MonotonicClock.now)
     case .failure(let error): throw .refused(error)
     case .success(let view): verification.answered(try reading(Verification.Answer(view)))
     }
