@@ -279,8 +279,8 @@ public final class FileLog: CommitLog, ImageStore {
     running?.images.discard()
   }
 
-  /// Writes an image soon, beside the requests of clients. Called after `start`, if the state differs from that which a replay of the log
-  /// leads to: the next start need not find the differences again.
+  /// Lets an image be written soon, beside the requests of clients, unless ``writeImage(executed:_:whileTrue:)`` writes one before.
+  /// Called if the state differs from that which a replay of the log leads to: the next start need not find the differences again.
   public func requestImage() { schedule.request() }
 
   /// Whether a start should write an image before the daemon serves: the log is far too long, or should not be replayed

@@ -138,9 +138,6 @@ struct StoredState {
   private static func openImage(
     _ path: String, _ access: JournalDatabase.Access, boot: String, vfs: String?
   ) throws(StorageError) -> Image {
-    if (try? FileIdentity(following: path))?.isDirectory == true {
-      throw StorageError(.obstructed, path: path, reason: "the database file is a directory")
-    }
     if access == .write { try StateFile.refuseLinked(path, "the database file") }
     guard let (database, version) = try StateFile.open(path, vfs: vfs), version > 0 else {
       try JournalDatabase.refuseEmptied(path, boot: boot)
@@ -241,6 +238,7 @@ public enum StateFile {
   /// - Returns: nil if there is no file.
   static func open(_ path: String, vfs: String? = nil) throws(StorageError) -> (Database, version: Int64)? {
     guard let size = FilePath.size(of: path) else { return nil }
+    try refuseDirectory(path)
     // An immutable file is read without its log, which belongs to an older schema.
     guard size > 0 else { return nil }
     let database = try StorageError.naming(path) { () throws(SQLiteError) in
@@ -256,8 +254,14 @@ public enum StateFile {
     if FileIdentity(at: path)?.isSymbolicLink == true {
       throw StorageError(.redirected, path: path, reason: "\(what) is a symbolic link")
     }
+    try refuseDirectory(path)
     guard let count = FilePath.nameCount(of: path), count > 1 else { return }
     throw StorageError(.linked, path: path, reason: "\(what) has \(count) names")
+  }
+
+  private static func refuseDirectory(_ path: String) throws(StorageError) {
+    guard (try? FileIdentity(following: path))?.isDirectory == true else { return }
+    throw StorageError(.obstructed, path: path, reason: "the file is a directory")
   }
 
   /// The schema version of the file; 0 if it is empty.

@@ -223,7 +223,8 @@ class ManagedFeeds(GroupTest):
         for client in clients:
             wait_for(lambda: self.texts(client) == [["one"]], 20, "rows")
         # Once the host that reads the database, and once the other one.
-        places = {member["host"]: member["member"] for member in clients[0].call("group")["members"]}
+        members = wait_for(lambda: len(found := clients[0].call("group")["members"]) == 2 and found, 20, "two members")
+        places = {member["host"]: member["member"] for member in members}
         names = sorted(daemons, key=places.get)
         for place, name in enumerate(names):
             daemon, client = daemons[name]

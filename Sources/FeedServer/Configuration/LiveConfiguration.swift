@@ -102,7 +102,8 @@ struct LiveConfiguration {
       if failures != engine.failedConfigurations { announceFeedsInUse(engine) }
       return nil
     }
-    guard let outcome = group?.announcement else {
+    // The log may have the announcement while the connection is renewed. Until that is done it would refuse the feeds.
+    guard let group, let outcome = group.announcement, !group.isAway else {
       useAccess(engine, now: now)
       return nil
     }

@@ -183,6 +183,9 @@ extension Daemon {
       failure = message
     }
     try PrivateDirectory.withPrivateFiles { () throws(StorageError) in try storage.start(limits) }
+    // Each start from the present image would give these rows another revision, and their watchers a snapshot. An image that is overdue
+    // is the requested one.
+    if engine.catalog.hasReplacedRows { storage.requestImage() }
     if storage.isImageOverdue {
       var nextReport: UInt64 = 0
       let isWritten = storage.writeImage(executed: 0, { engine.catalog.makeImage() }) {
@@ -196,8 +199,6 @@ extension Daemon {
         throw StateDirectoryError.withoutImage(failure ?? "there is no segment to continue it", path: storage.directory)
       }
     }
-    // Each start from the present image would give these rows another revision, and their watchers a snapshot.
-    if engine.catalog.hasReplacedRows { storage.requestImage() }
     if let news = storage.beginning.news { log.write(.warning, "\(storage.directory): \(news)") }
     let recovered = recovered(engine.catalog, elements: found.elements, batches: found.batches, since: start)
     log.write(.notice, "\(storage.directory): \(recovered)")

@@ -48,8 +48,10 @@ struct ImageSchedule {
   private var isUrgent = false
   /// Whether little space is free.
   private var isTight = false
-  /// Whether a batch waits for the room that an image gains, or an image was requested.
+  /// Whether a batch waits for the room that an image gains.
   private var isAwaited = false
+  /// Whether an image was requested that is not complete yet.
+  private var isRequested = false
   /// Whether no segment would continue an image. A start would miss that segment and refuse the state.
   private(set) var isHeld = false
   /// The time when the newest image was completed, and the time when the last batch was stored.
@@ -73,7 +75,7 @@ struct ImageSchedule {
   }
 
   /// Lets an image begin as soon as there is log to cover, whatever its length.
-  mutating func request() { isAwaited = true }
+  mutating func request() { isRequested = true }
 
   /// Begins no image before a batch is stored, because there is no segment that continues an image.
   mutating func hold() { isHeld = true }
@@ -123,7 +125,7 @@ struct ImageSchedule {
   /// Whether replay would take long, or the room of the log is wanted. The limits grow with the image, so that images take
   /// a part of the work only.
   private var isLong: Bool {
-    isAwaited || journalBytes > max(policy.journalBytes, imageBytes)
+    isAwaited || isRequested || journalBytes > max(policy.journalBytes, imageBytes)
       || isTight && journalBytes > max(Self.leastGain, imageBytes / 8)
       || steps.all &- steps.covered > max(policy.steps, UInt64(imageBytes / 2))
   }
@@ -155,7 +157,7 @@ struct ImageSchedule {
     journalBytes = later
     steps.covered = begun
     imagedAt = now
-    (isUrgent, isAwaited) = (false, false)
+    (isUrgent, isAwaited, isRequested) = (false, false, false)
     defer { resumesAt = 0 }
     return resumesAt != 0
   }
