@@ -131,6 +131,21 @@ class ManagedFeeds(GroupTest):
         self.configuration("b", [self.list_of("c", 3)])
         self.assertEqual(self.reload(second, b)["status"], "applied")
 
+    def test_a_start_that_is_refused_leaves_the_feeds_that_fit_in_use(self):
+        path = self.database(rows=[(1, "x", "one")])
+        (first, a), (_, b) = self.start("a", "--config", self.configuration("a", [self.managed(path), self.list_of("c", 1)])), \
+            self.start("b")
+        wait_for(lambda: self.texts(b) == [["one"]], 20, "rows")
+        first.kill()
+        b.call("undefine", feed="c")
+        b.call("define", feed="c", kind="collection")
+        first.start()
+        a = first.ready()
+        report = wait_for(lambda: a.call("stats").get("configuration"), 20, "report")
+        self.assertEqual(report["status"], "refused")
+        self.database(rows=[(2, "x", "two")])
+        wait_for(lambda: self.texts(b) == [["one", "two"]], 20, "rows of the host whose file does not fit")
+
     def test_a_host_takes_over_a_feed_that_it_begins_to_configure(self):
         path = self.database(rows=[(1, "x", "one")])
         daemons = {name: self.start(name, "--config", self.configuration(name, [])) for name in ("a", "b")}

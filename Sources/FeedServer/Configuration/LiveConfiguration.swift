@@ -40,9 +40,9 @@ struct LiveConfiguration {
   /// Applies a configuration of the file at the start: definitions and access rules. Without one, tells the group so.
   ///
   /// Stored feeds that the definitions do not fit may be those of clients, who must not be able to prevent a start: then all feeds stay
-  /// as they are stored.
+  /// as they are stored. Those that are as the file defines them are in effect.
   /// - Returns: why the feeds of the file are not in effect; nil if they are.
-  /// - Throws: if the file is refused, and no feed is stored.
+  /// - Throws: if the file is refused, and no client has changed anything yet, or another host of the group defines a feed differently.
   mutating func begin(
     _ configuration: Configuration?, _ engine: Engine, now: Instant
   ) throws(ConfigurationFileError) -> String? {
@@ -62,8 +62,9 @@ struct LiveConfiguration {
       _ = tell(try apply(configuration, file, engine, restart: [], now: now), engine)
       return nil
     } catch {
-      if engine.catalog.feeds.isEmpty { throw error }
-      if group != nil { announceFeedsInUse(engine) }
+      if engine.catalog.revision == 0 { throw error }
+      engine.keepGivenFeeds(of: configuration)
+      announceFeedsInUse(engine)
       let changes = ConfigurationChanges(access: engine.useAccess(of: configuration))
       return tell(
         ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, error: "\(error)"), engine
@@ -116,6 +117,7 @@ struct LiveConfiguration {
           announced.configuration, file, engine, restart: announced.restart,
           hasReplacedAccess: announced.hasReplacedAccess, now: now), engine, isOfLastReading: isReported)
     } catch {
+      engine.keepGivenFeeds(of: announced.configuration)
       announceFeedsInUse(engine)
       let changes = ConfigurationChanges(access: announced.hasReplacedAccess)
       return tell(
