@@ -378,7 +378,8 @@ class Configurations(GroupTest):
             self.assertEqual((found.returncode, found.stdout), (1, ""))
             self.assertEqual(
                 found.stderr,
-                "feedd: timed out after 10 s; the file takes effect as soon as the log stores its feeds: replaced the access rules; "
+                "feedd: timed out: the feeds of the file are not stored yet; the daemon logs it if they are refused: "
+                "replaced the access rules; "
                 "the feeds wait for the log of the group\n")
             self.assertEqual(a.call("stats")["configuration"]["status"], "storing")
         finally:
