@@ -414,6 +414,24 @@ class Configurations(GroupTest):
         self.assertTrue(report["access"])
         self.assertTrue(report["text"].endswith("; only the access rules were replaced"), report["text"])
 
+    def test_an_invalid_file_does_not_hide_the_report_of_one_that_waits(self):
+        path, = self.files("@.n < 1")
+        daemon, a = self.start("a", "--config", path)
+        wait_for(lambda: a.call("describe", feed="c"), 10, "feed")
+        reads = a.call("stats")["configuration"]["reads"]
+        self.servers.processes[0].stop()
+        try:
+            self.reload_access_rules(daemon, path, 20)
+            with open(path, "w") as file:
+                file.write("{")
+            self.assertEqual(self.reload(daemon, a)["status"], "refused")
+        finally:
+            self.servers.processes[0].resume()
+        wait_for(lambda: a.call("describe", feed="d"), 20, "feed that waited")
+        # The former reading has a report after that of the invalid file.
+        report = a.call("stats")["configuration"]
+        self.assertEqual((report["status"], report["reads"]), ("applied", reads + 3))
+
     def other_list(self):
         """The path of a configuration that defines the feed d differently."""
         path = os.path.join(self.directory, "other.json")

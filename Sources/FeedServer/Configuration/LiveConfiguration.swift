@@ -27,10 +27,12 @@ struct LiveConfiguration {
   private struct Announced {
     let configuration: Configuration
     let restart: [String]
-    /// When its access rules are applied without its feeds; nil if they were, and a report says so.
+    /// When its access rules are applied without its feeds; nil if they were.
     var accessDueAt: Instant?
     /// Whether that replaced the former ones.
     var hasReplacedAccess = false
+    /// Whether the last report is about it: its feeds wait.
+    var isInLastReport = false
   }
 
   init(_ file: ConfigurationFile?, _ socket: SocketSettings, _ openFiles: OpenFiles, _ group: GroupLog?, _ log: Log) {
@@ -52,7 +54,7 @@ struct LiveConfiguration {
     }
     groupAtStart = file.group(configuration)
     guard try isAccepted(configuration, file) else {
-      announced = Announced(configuration: configuration, restart: [])
+      announced = Announced(configuration: configuration, restart: [], isInLastReport: true)
       let changes = ConfigurationChanges(access: engine.useAccess(of: configuration))
       return tell(
         ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, feedsWait: true), engine
@@ -91,6 +93,8 @@ struct LiveConfiguration {
       useAccess(engine, now: now)
       return nil
     } catch {
+      // A configuration that waits stays announced.
+      announced?.isInLastReport = false
       return tell(ConfigurationReport(file: file.path, time: WallClock.text, error: "\(error)"), engine)
     }
   }
@@ -109,20 +113,20 @@ struct LiveConfiguration {
       return nil
     }
     self.announced = nil
-    let isReported = announced.accessDueAt == nil
     do throws(ConfigurationFileError) {
       if case .refused(let reason) = outcome { throw .group(file.path, .configuration(reason)) }
       return tell(
         try apply(
           announced.configuration, file, engine, restart: announced.restart,
-          hasReplacedAccess: announced.hasReplacedAccess, now: now), engine, isOfLastReading: isReported)
+          hasReplacedAccess: announced.hasReplacedAccess, now: now), engine,
+        isOfLastReading: announced.isInLastReport)
     } catch {
       engine.keepGivenFeeds(of: announced.configuration)
       announceFeedsInUse(engine)
       let changes = ConfigurationChanges(access: announced.hasReplacedAccess)
       return tell(
         ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, error: "\(error)"), engine,
-        isOfLastReading: isReported)
+        isOfLastReading: announced.isInLastReport)
     }
   }
 
@@ -144,6 +148,7 @@ struct LiveConfiguration {
     self.announced?.accessDueAt = nil
     let isOther = engine.useAccess(of: announced.configuration)
     self.announced?.hasReplacedAccess = isOther
+    self.announced?.isInLastReport = true
     _ = tell(
       ConfigurationReport(
         file: file.path, time: WallClock.text, changes: ConfigurationChanges(access: isOther),

@@ -91,7 +91,7 @@ struct ConfigurationFileTests {
     for name in ["top", "mine"] { #expect(try set.ask("undefine", #"{"feed":"\#(name)"}"#).has("result")) }
     try set.restart(signal: SIGKILL)
     let report = try set.ask("stats", "{}")["result"]["configuration"]
-    #expect(report["status"].string == "refused" && report["text"].string.contains("mine"), "\(report)")
+    #expect(report["status"].string == "refused" && report["text"].text.contains("mine"), "\(report)")
     #expect(try set.ask("define", #"{"feed":"mine","kind":"array"}"#).has("result"))
     try set.reload(file)
     try expectEqual(set.ask("describe", #"{"feed":"top"}"#)["result"]["kind"].string, "composed")
