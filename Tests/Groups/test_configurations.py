@@ -131,6 +131,21 @@ class ManagedFeeds(GroupTest):
         self.configuration("b", [self.list_of("c", 3)])
         self.assertEqual(self.reload(second, b)["status"], "applied")
 
+    def test_a_start_that_is_refused_leaves_the_feeds_that_fit_in_use(self):
+        path = self.database(rows=[(1, "x", "one")])
+        (first, a), (_, b) = self.start("a", "--config", self.configuration("a", [self.managed(path), self.list_of("c", 1)])), \
+            self.start("b")
+        wait_for(lambda: self.texts(b) == [["one"]], 20, "rows")
+        first.kill()
+        b.call("undefine", feed="c")
+        b.call("define", feed="c", kind="collection")
+        first.start()
+        a = first.ready()
+        report = wait_for(lambda: a.call("stats").get("configuration"), 20, "report")
+        self.assertEqual(report["status"], "refused")
+        self.database(rows=[(2, "x", "two")])
+        wait_for(lambda: self.texts(b) == [["one", "two"]], 20, "rows of the host whose file does not fit")
+
     def test_a_host_takes_over_a_feed_that_it_begins_to_configure(self):
         path = self.database(rows=[(1, "x", "one")])
         daemons = {name: self.start(name, "--config", self.configuration(name, [])) for name in ("a", "b")}
@@ -363,7 +378,8 @@ class Configurations(GroupTest):
             self.assertEqual((found.returncode, found.stdout), (1, ""))
             self.assertEqual(
                 found.stderr,
-                "feedd: timed out after 10 s; the file takes effect as soon as the log stores its feeds: replaced the access rules; "
+                "feedd: timed out: the feeds of the file are not stored yet; the daemon logs it if they are refused: "
+                "replaced the access rules; "
                 "the feeds wait for the log of the group\n")
             self.assertEqual(a.call("stats")["configuration"]["status"], "storing")
         finally:
@@ -397,6 +413,24 @@ class Configurations(GroupTest):
         report = wait_for(lambda: (found := a.call("stats")["configuration"])["status"] == "refused" and found, 30, "refusal")
         self.assertTrue(report["access"])
         self.assertTrue(report["text"].endswith("; only the access rules were replaced"), report["text"])
+
+    def test_an_invalid_file_does_not_hide_the_report_of_one_that_waits(self):
+        path, = self.files("@.n < 1")
+        daemon, a = self.start("a", "--config", path)
+        wait_for(lambda: a.call("describe", feed="c"), 10, "feed")
+        reads = a.call("stats")["configuration"]["reads"]
+        self.servers.processes[0].stop()
+        try:
+            self.reload_access_rules(daemon, path, 20)
+            with open(path, "w") as file:
+                file.write("{")
+            self.assertEqual(self.reload(daemon, a)["status"], "refused")
+        finally:
+            self.servers.processes[0].resume()
+        wait_for(lambda: a.call("describe", feed="d"), 20, "feed that waited")
+        # The former reading has a report after that of the invalid file.
+        report = a.call("stats")["configuration"]
+        self.assertEqual((report["status"], report["reads"]), ("applied", reads + 3))
 
     def other_list(self):
         """The path of a configuration that defines the feed d differently."""

@@ -15,14 +15,15 @@ struct ConfiguredFeeds {
     let unchanged: Definitions
   }
 
-  private var applied: Definitions = [:]
+  /// Nil before the first configuration.
+  private var applied: Definitions?
   /// Those of configurations that were submitted and are not executed yet, in order.
   private var submitted: [Submission] = []
   /// The number of submitted configurations that failed.
   private(set) var failures = 0
 
   /// The definitions that will be in effect if nothing fails.
-  private var definitions: Definitions { submitted.last?.definitions ?? applied }
+  private var definitions: Definitions { submitted.last?.definitions ?? applied ?? [:] }
   var all: [FeedDefinition] { Array(definitions.values) }
 
   /// Returns the definitions to apply so that the catalog has the feeds of `configuration`.
@@ -52,7 +53,7 @@ struct ConfiguredFeeds {
 
   /// Whether the configuration gives a feed this definition, whichever of those that wait can be stored.
   private func isInEffect(_ definition: FeedDefinition) -> Bool {
-    applied[definition.name] == definition && submitted.allSatisfy { $0.definitions[definition.name] == definition }
+    applied?[definition.name] == definition && submitted.allSatisfy { $0.definitions[definition.name] == definition }
   }
 
   /// Whether the configuration defines a managed feed in this way.
@@ -92,8 +93,14 @@ struct ConfiguredFeeds {
     } else {
       failures += 1
       // After a start, nothing else tells which feeds the file defines.
-      applied.merge(first.unchanged) { $1 }
+      applied = (applied ?? [:]).merging(first.unchanged) { $1 }
     }
+  }
+
+  /// Records the definitions of a configuration that feeds were given before, if it is the first one. It could not be applied.
+  mutating func keepGiven(_ configuration: Configuration, in catalog: Catalog) {
+    guard applied == nil, submitted.isEmpty else { return }
+    applied = Self.definitions(of: configuration).filter { catalog.feeds[$0.key]?.given == $0.value }
   }
 
   private static func definitions(of configuration: Configuration) -> Definitions {
@@ -134,6 +141,13 @@ extension Engine {
     ownWork.managed.definitionsDidChange()
     changes.access = useAccess(of: configuration)
     return changes
+  }
+
+  /// Records that the first configuration after a start could not be applied: the definitions that feeds have already stay in effect,
+  /// as those of a former configuration do if a later one is refused. No effect after a configuration was applied.
+  public func keepGivenFeeds(of configuration: Configuration) {
+    ownWork.configured.keepGiven(configuration, in: catalog)
+    ownWork.managed.definitionsDidChange()
   }
 
   /// Applies the access rules of a configuration, also of one whose feeds cannot be defined yet. Returns whether they are others than

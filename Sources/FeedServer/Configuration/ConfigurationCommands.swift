@@ -68,7 +68,7 @@ private struct RunningDaemon {
     let report = try statistics.configuration(after: before.reads)
     if report.status == "storing" {
       throw ReloadError(
-        "timed out after 10 s; the file takes effect as soon as the log stores its feeds: \(report.text)")
+        "timed out: the feeds of the file are not stored yet; the daemon logs it if they are refused: \(report.text)")
     }
     guard report.status == "applied" else { throw ReloadError(report.text) }
     return "feedd (pid \(pid)) read \(report.file ?? "its databases; it has no configuration file"): \(report.text)"
@@ -148,7 +148,7 @@ private final class DaemonStatistics {
       if report.reads > reads && !mayWait { return report }
       _ = try connection.wait(until: MonotonicClock.now + Self.pause)
     }
-    throw ReloadError("timed out after 60 s: the daemon has not read the file yet; see its log")
+    throw ReloadError("timed out after 60 s: the daemon has not said what became of the file; see its log")
   }
 }
 

@@ -27,10 +27,12 @@ struct LiveConfiguration {
   private struct Announced {
     let configuration: Configuration
     let restart: [String]
-    /// When its access rules are applied without its feeds; nil if they were, and a report says so.
+    /// When its access rules are applied without its feeds; nil if they were.
     var accessDueAt: Instant?
     /// Whether that replaced the former ones.
     var hasReplacedAccess = false
+    /// Whether the last report is about it: its feeds wait.
+    var isInLastReport = false
   }
 
   init(_ file: ConfigurationFile?, _ socket: SocketSettings, _ openFiles: OpenFiles, _ group: GroupLog?, _ log: Log) {
@@ -40,9 +42,9 @@ struct LiveConfiguration {
   /// Applies a configuration of the file at the start: definitions and access rules. Without one, tells the group so.
   ///
   /// Stored feeds that the definitions do not fit may be those of clients, who must not be able to prevent a start: then all feeds stay
-  /// as they are stored.
+  /// as they are stored. Those that are as the file defines them are in effect.
   /// - Returns: why the feeds of the file are not in effect; nil if they are.
-  /// - Throws: if the file is refused, and no feed is stored.
+  /// - Throws: if the file is refused, and no client has changed anything yet, or another host of the group defines a feed differently.
   mutating func begin(
     _ configuration: Configuration?, _ engine: Engine, now: Instant
   ) throws(ConfigurationFileError) -> String? {
@@ -52,7 +54,7 @@ struct LiveConfiguration {
     }
     groupAtStart = file.group(configuration)
     guard try isAccepted(configuration, file) else {
-      announced = Announced(configuration: configuration, restart: [])
+      announced = Announced(configuration: configuration, restart: [], isInLastReport: true)
       let changes = ConfigurationChanges(access: engine.useAccess(of: configuration))
       return tell(
         ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, feedsWait: true), engine
@@ -62,8 +64,9 @@ struct LiveConfiguration {
       _ = tell(try apply(configuration, file, engine, restart: [], now: now), engine)
       return nil
     } catch {
-      if engine.catalog.feeds.isEmpty { throw error }
-      if group != nil { announceFeedsInUse(engine) }
+      if engine.catalog.revision == 0 { throw error }
+      engine.keepGivenFeeds(of: configuration)
+      announceFeedsInUse(engine)
       let changes = ConfigurationChanges(access: engine.useAccess(of: configuration))
       return tell(
         ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, error: "\(error)"), engine
@@ -90,6 +93,8 @@ struct LiveConfiguration {
       useAccess(engine, now: now)
       return nil
     } catch {
+      // A configuration that waits stays announced.
+      announced?.isInLastReport = false
       return tell(ConfigurationReport(file: file.path, time: WallClock.text, error: "\(error)"), engine)
     }
   }
@@ -108,19 +113,20 @@ struct LiveConfiguration {
       return nil
     }
     self.announced = nil
-    let isReported = announced.accessDueAt == nil
     do throws(ConfigurationFileError) {
       if case .refused(let reason) = outcome { throw .group(file.path, .configuration(reason)) }
       return tell(
         try apply(
           announced.configuration, file, engine, restart: announced.restart,
-          hasReplacedAccess: announced.hasReplacedAccess, now: now), engine, isOfLastReading: isReported)
+          hasReplacedAccess: announced.hasReplacedAccess, now: now), engine,
+        isOfLastReading: announced.isInLastReport)
     } catch {
+      engine.keepGivenFeeds(of: announced.configuration)
       announceFeedsInUse(engine)
       let changes = ConfigurationChanges(access: announced.hasReplacedAccess)
       return tell(
         ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, error: "\(error)"), engine,
-        isOfLastReading: isReported)
+        isOfLastReading: announced.isInLastReport)
     }
   }
 
@@ -142,6 +148,7 @@ struct LiveConfiguration {
     self.announced?.accessDueAt = nil
     let isOther = engine.useAccess(of: announced.configuration)
     self.announced?.hasReplacedAccess = isOther
+    self.announced?.isInLastReport = true
     _ = tell(
       ConfigurationReport(
         file: file.path, time: WallClock.text, changes: ConfigurationChanges(access: isOther),

@@ -112,6 +112,28 @@ struct ConfigureTests {
     expectEqual(filter(), "@.p >= 5")
   }
 
+  @Test("if the first configuration is refused, the feeds that it defines as they are stay in effect")
+  func firstIsRefused() throws {
+    let harness = EngineHarness(isDurable: true)
+    harness.engine.catalog.keepsManagedRows = true
+    let (a, c) = (#"{"feed": "a", "kind": "array"}"#, #"{"feed": "c", "kind": "array"}"#)
+    let client = harness.connect()
+    for definition in [a, #"{"feed": "c", "kind": "collection"}"#] { _ = harness.ask(client, "define", definition) }
+    let file = #"{"feeds": [\#(a), \#(c)]}"#
+    let configuration = try Configuration(text: file)
+    #expect(throws: ConfigurationError.self) { try harness.engine.configure(configuration, now: harness.now) }
+    harness.engine.keepGivenFeeds(of: configuration)
+    expectEqual(harness.engine.configuredDefinitions.map(\.name), ["a"])
+    // What a client changes from now on stays, as after a configuration that was applied.
+    _ = harness.ask(client, "define", #"{"feed":"a","kind":"array","id":"$.id","replace":true}"#)
+    _ = harness.ask(client, "undefine", #"{"feed":"c"}"#)
+    let changes = try harness.configure(file)
+    #expect(changes.defined == ["c"] && changes.redefined == [], "\(changes)")
+    harness.engine.keepGivenFeeds(of: try Configuration(text: "{}"))
+    expectEqual(harness.engine.configuredDefinitions.count, 2)
+    try expectEqual(harness.configure(#"{"feeds": [\#(c)]}"#).left, ["a"])
+  }
+
   @Test("a configuration that is read while another one waits for the log decides")
   func readWhileAnotherWaits() throws {
     let harness = EngineHarness(isDurable: true)

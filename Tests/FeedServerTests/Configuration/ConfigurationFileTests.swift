@@ -80,6 +80,21 @@ struct ConfigurationFileTests {
     try expectEqual(report()["redefined"].text, #"["inbox"]"#)
   }
 
+  @Test("a start whose file does not fit is not prevented by clients that undefined all feeds")
+  func clientsCannotPreventAStartWithoutFeeds() throws {
+    let set = try ConfiguredDaemon(#"{"feeds": []}"#, isKept: true)
+    #expect(try set.ask("define", #"{"feed":"mine","kind":"array"}"#).has("result"))
+    let file = #"{"feeds": [{"feed": "top", "kind": "composed", "children": ["mine"]}]}"#
+    try set.reload(file)
+    for name in ["top", "mine"] { #expect(try set.ask("undefine", #"{"feed":"\#(name)"}"#).has("result")) }
+    try set.restart(signal: SIGKILL)
+    let report = try set.ask("stats", "{}")["result"]["configuration"]
+    #expect(report["status"].string == "refused" && report["text"].text.contains("mine"), "\(report)")
+    #expect(try set.ask("define", #"{"feed":"mine","kind":"array"}"#).has("result"))
+    try set.reload(file)
+    try expectEqual(set.ask("describe", #"{"feed":"top"}"#)["result"]["kind"].string, "composed")
+  }
+
   @Test("names that control a terminal are replaced in the messages of feedd")
   func hostileNames() throws {
     let directory = try TemporaryDirectory()
