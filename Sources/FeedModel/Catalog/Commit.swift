@@ -39,7 +39,7 @@ public final class Commit {
   init(graph: FeedGraph, revision: UInt64, _ discarded: DiscardedElements) {
     (self.graph, self.discarded, self.revision) = (graph, discarded, revision)
     publisher = Publisher(graph: graph, log: log)
-    long = LongCommit(graph: graph, log: log)
+    long = LongCommit(graph: graph, publisher: publisher, log: log)
     budget = CommitBudget(graph: graph, log: log)
   }
 

@@ -12,11 +12,14 @@ public final class LongCommit {
   }
 
   private let graph: FeedGraph
+  private let publisher: Publisher
   private let log: UndoLog
   private var forks = Forks()
   private var stage = Stage.open
 
-  init(graph: FeedGraph, log: UndoLog) { (self.graph, self.log) = (graph, log) }
+  init(graph: FeedGraph, publisher: Publisher, log: UndoLog) {
+    (self.graph, self.publisher, self.log) = (graph, publisher, log)
+  }
 
   /// Whether the open commit may stop between two of its steps, and others read meanwhile.
   @inline(__always)
@@ -37,9 +40,13 @@ public final class LongCommit {
 
   /// Whether others can read a feed now although not every feed: it shows no rows that are being changed.
   public func isReadable(_ feed: Feed) -> Bool {
-    guard stage == .open && !log.hasStructures else { return false }
-    if forks.areAll { return true }
-    return graph.isEveryShown(by: feed) { !forks.isChangedInPlace(graph.table.collection(of: $0) ?? $0) }
+    if log.hasStructures { return false }
+    if stage == .open && forks.areAll { return true }
+    return graph.isEveryShown(by: feed) { shown in
+      let changed = graph.table.collection(of: shown) ?? shown
+      if stage == .open { return !forks.isChangedInPlace(changed) }
+      return !forks.isKnown(changed.number) && !publisher.hasSlot(changed.number) && !publisher.hasSlot(shown.number)
+    }
   }
 
   /// Lets others read the state before the commit, as far as that is possible; see ``isReadable``.
@@ -146,7 +153,7 @@ struct Forks {
   }
 
   /// Whether the commit changes the feed, in a copy or in place.
-  private func isKnown(_ feed: FeedNumber) -> Bool { forked.contains(feed) || inPlace.contains(feed) }
+  func isKnown(_ feed: FeedNumber) -> Bool { forked.contains(feed) || inPlace.contains(feed) }
 
   /// Gives the feeds the rows before the commit.
   func hide(_ graph: FeedGraph) {

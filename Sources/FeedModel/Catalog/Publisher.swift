@@ -36,6 +36,9 @@ final class Publisher {
   @inline(__always)
   func open(_ feed: FeedNumber) -> Int { changes.open(feed) }
 
+  /// Whether the commit publishes a feed, as far as is known: feeds above those that it publishes get a slot later.
+  func hasSlot(_ feed: FeedNumber) -> Bool { changes.find(feed) != nil }
+
   /// Adds the change of an operation that is not the last one.
   func add(_ operation: borrowing Operation) {
     add(operation.result, of: operation.pending)
