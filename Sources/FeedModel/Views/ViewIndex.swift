@@ -154,7 +154,7 @@ final class ViewIndex {
       let handle = isMoved ? handles[origin[place]] : add(row)
       all.insert(handle, at: Int(path.row))
       let isEqual = isMoved && !exchange(handle, row)
-      if judge.accepts(row.element, pace) {
+      if isEqual ? wasAccepted(handle, pace) : judge.accepts(row.element, pace) {
         arrivals.append(makeArrival(of: handle, at: Int(path.row), keepsElement: isEqual))
       }
     }
@@ -179,6 +179,14 @@ final class ViewIndex {
     for (place, handle) in handles.enumerated() where !isStaying[place] { release(handle) }
     let change = makeChange(&leaving, arrivals, updated, pace)
     return change.moves.isEmpty ? change : change.normalizingMoves { pace.didCompareMoves() }
+  }
+
+  /// Whether the filter accepted a row that only moves. If so, its sort key is in `judge`.
+  private func wasAccepted(_ handle: UInt32, _ pace: Pace) -> Bool {
+    pace.spend(onText: texts[Int(handle)].text)
+    guard kept.contains(handle) else { return false }
+    judge.makeKey(texts[Int(handle)])
+    return true
   }
 
   /// Evaluates the filter again for a row whose element may have changed, and exchanges the element.

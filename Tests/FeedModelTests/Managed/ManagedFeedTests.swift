@@ -49,6 +49,21 @@ struct ManagedFeedTests {
     expectEqual(sample.mirrors.faults, [])
   }
 
+  @Test func viewJudgesNoRowAgainThatOnlyMoves() throws {
+    let sample = try ManagedSample(bySection: false)
+    try sample.set((0..<8).map { SampleRow(key: $0, version: $0 % 3) })
+    try sample.define(
+      #"{"feed":"v","kind":"view","of":"people","filter":"count(@..*) > 0 && @.v > 0","sort":[{"by":"$.v"}]}"#)
+    let pace = sample.catalog.commit.pace
+    let steps = pace.stepsOfViews
+    try sample.set((0..<8).reversed().map { SampleRow(key: $0, version: $0 % 3) })
+    expectEqual(pace.stepsOfViews, steps)
+    expectEqual(sample.mirrors.faults, [])
+    try sample.set((0..<8).map { SampleRow(key: $0, version: $0 % 2) })
+    #expect(pace.stepsOfViews > steps)
+    expectEqual(sample.mirrors.faults, [])
+  }
+
   @Test func limitsApplyToManagedRows() throws {
     let sample = try ManagedSample(bySection: true)
     #expect(throws: FeedError.self) {
