@@ -63,9 +63,9 @@ public final class Pace {
 
   /// Counts an element that a view judged.
   @inline(__always)
-  func didJudge(steps: Int) {
+  func didJudge(_ text: UnsafeRawBufferPointer, steps: Int) {
     stepsOfViews &+= UInt64(max(0, steps))
-    spend(2 &+ steps / 64)
+    spend(2 &+ steps / 64, onText: text)
   }
 
   /// Forgets the steps that views took to be restored: an image does not save them.

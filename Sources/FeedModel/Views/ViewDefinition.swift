@@ -182,7 +182,7 @@ final class ViewJudge {
     keys.removeAll(keepingCapacity: true)
     guard let view = try? scanner.scan(text.text, pace) else { return false }
     var steps = maxSteps
-    defer { pace.didJudge(steps: maxSteps &- steps) }
+    defer { pace.didJudge(text.text, steps: maxSteps &- steps) }
     if let filter {
       guard filter.accepts(view, steps: &steps), steps >= 0 else { return false }
     }

@@ -115,7 +115,7 @@ final class ViewIndex {
     let handle = all[row]
     let (known, arrival, stays, differs) = rejudge(handle, at: row, pace)
     if !stays, let known { kept.remove(at: known) }
-    let place = stays ? known : arrival.map { insert($0) }
+    let place = stays ? known : arrival.map { insert($0, pace) }
     if let known, known == place {
       if differs { result.updated.append(IndexPath(section: 0, row: UInt32(known))) }
       return
@@ -173,7 +173,7 @@ final class ViewIndex {
       pace.spend()
     }
     for arrival in arrivals {
-      insert(arrival)
+      insert(arrival, pace)
       pace.spend()
     }
     for (place, handle) in handles.enumerated() where !isStaying[place] { release(handle) }
@@ -220,11 +220,12 @@ final class ViewIndex {
 
   /// Inserts an accepted row and returns its place. Rows that leave are gone. O(log n), O(log² n) among equal keys.
   @discardableResult
-  private func insert(_ arrival: Arrival) -> Int {
+  private func insert(_ arrival: Arrival, _ pace: Pace) -> Int {
     if arrival.isLong { judge.makeKey(texts[Int(arrival.handle)]) }
     assert(all.row(of: arrival.handle) == arrival.row, "the row is elsewhere in the source")
     let row = kept.upperBound(key: arrival.prefix) { item in
       if arrival.isLong {
+        pace.spend(2, onText: texts[Int(item)].text)
         other.makeKey(texts[Int(item)])
         let order = SortOrder.compare(other.key, judge.key)
         if order != 0 { return order > 0 }
