@@ -48,10 +48,13 @@ struct InternalQueue {
 
   mutating func submit(_ request: InternalRequest) { submitted.append(request) }
 
-  mutating func takeSubmitted() -> [InternalRequest] {
+  private mutating func takeSubmitted() -> [InternalRequest] {
     defer { submitted.removeAll() }
     return submitted
   }
+
+  /// Removes and returns the first submitted request. If nothing is stored, they are in no batch.
+  mutating func takeFirst() -> InternalRequest? { submitted.isEmpty ? nil : submitted.removeFirst() }
 
   /// The time of the next eviction, given the time when the next element expires; nil while one is in flight.
   func nextEviction(_ expiry: Instant?) -> Instant? {
@@ -78,15 +81,13 @@ struct InternalQueue {
 
 extension Engine {
   /// Executes a request of the daemon, or adds it to the next batch if requests are stored. It waits while a request
-  /// that changes feeds is under way.
+  /// that changes feeds is under way, and for the next turn if it may take several. A configuration is in effect at once.
   func submit(_ request: InternalRequest) {
-    if isDurable || longWork.isUnderWay { ownWork.queue.submit(request) } else { execute(request, isLogged: false) }
-  }
-
-  /// Executes the requests of the daemon that waited, if nothing is stored.
-  func executeSubmitted() {
-    if ownWork.queue.isEmpty { return }
-    for request in ownWork.queue.takeSubmitted() { execute(request, isLogged: false) }
+    if isDurable || longWork.isUnderWay || longWork.isSliced && !request.isConfiguration {
+      ownWork.queue.submit(request)
+    } else {
+      execute(request, isLogged: false)
+    }
   }
 
   /// Completes a request of the daemon that was stored, or that could not be stored.

@@ -55,8 +55,8 @@ struct Completion: ~Copyable {
 
   init(_ engine: Engine) { self.engine = engine }
 
-  /// Whether a batch was executed in part.
-  var isWithinBatch: Bool { progress != nil || received != nil }
+  /// Whether a batch was executed in part, or a request of the daemon that is in no batch.
+  var isWithinBatch: Bool { progress != nil || received != nil || engine.longWork.isUnderWay }
   /// Whether the next turn has a batch to execute.
   var hasWork: Bool { isWithinBatch || verdict != nil || !events.isEmpty }
 
@@ -75,14 +75,25 @@ struct Completion: ~Copyable {
     }
     guard resume(&dispatcher) else { return }
     if dispatcher.batches.storesNothing {
-      engine.executeSubmitted()
+      guard executeSubmitted() else { return }
     } else {
       guard followLog(&dispatcher) else { return }
     }
     if dispatcher.batches.hasOnlyWaiting, !(didExecute && pausesBetweenBatches) { executeWaiting(&dispatcher) }
   }
 
-  /// Continues the batch that was executed in part. Returns whether it is done.
+  /// Executes the requests of the daemon that waited, if nothing is stored. Returns false if the rest is left for another turn.
+  private mutating func executeSubmitted() -> Bool {
+    let engine = engine
+    while let request = engine.ownWork.queue.takeFirst() {
+      didExecute = true
+      guard engine.longWork.run(steps: 0, { engine.execute(request, isLogged: false) }) else { return false }
+      if engine.longWork.isTurnOver { return false }
+    }
+    return true
+  }
+
+  /// Continues what was executed in part. Returns whether it is done.
   private mutating func resume(_ dispatcher: inout Dispatcher) -> Bool {
     guard isWithinBatch else { return true }
     if engine.longWork.isUnderWay {
@@ -247,7 +258,7 @@ struct Completion: ~Copyable {
   ) -> Bool {
     if entry.kind == .internal {
       let (engine, request) = (engine, batch.internalRequest(entry))
-      if failure == nil, request.isConfiguration {
+      if failure == nil, request.mayBeLong {
         return engine.longWork.run(steps: 0) { engine.complete(request, failure: nil) }
       }
       engine.complete(request, failure: failure)

@@ -33,7 +33,9 @@ struct Dispatcher: ~Copyable {
 
   /// Whether the next turn has a batch to append or to execute.
   var hasWork: Bool {
-    if batches.canAppend && (!batches.open.frames.isEmpty || !engine.ownWork.queue.isEmpty) { return true }
+    let hasOwnWork = !engine.ownWork.queue.isEmpty
+    if batches.canAppend && (!batches.open.frames.isEmpty || hasOwnWork) { return true }
+    if batches.storesNothing && hasOwnWork { return true }
     return batches.hasOnlyWaiting
   }
 

@@ -112,6 +112,14 @@ enum InternalRequest: Equatable {
     if case .configure = self { true } else { false }
   }
 
+  /// Whether it may take several turns.
+  var mayBeLong: Bool {
+    switch self {
+    case .configure, .rows: true
+    case .evict, .owner: false
+    }
+  }
+
   /// Appends the request as JSON.
   func append(to out: inout ByteBuffer) {
     switch self {

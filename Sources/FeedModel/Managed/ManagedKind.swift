@@ -59,7 +59,9 @@ public final class ManagedKind: FeedKind {
     let position = commit.log.position
     let change: Change
     do throws(FeedError) {
-      change = try state.apply(try state.plan(rows), rows, of: commit.graph.table[number], in: commit)
+      let plan = try state.plan(rows, commit.pace)
+      commit.long.willChange(number)
+      change = try state.apply(plan, rows, of: commit.graph.table[number], in: commit)
     } catch {
       throw commit.abandon(error, to: position)
     }

@@ -33,15 +33,25 @@ struct ManagedPlan {
   /// The rows among `olds` that still exist afterwards, each with its index in `news`.
   var kept: [UInt32: Int] = [:]
 
+  /// Makes room for so many old and new rows: a list that grows copies all of them at once.
+  mutating func reserve(olds: Int, news: Int) {
+    self.olds.reserveCapacity(olds)
+    self.news.reserveCapacity(news)
+    kept.reserveCapacity(min(olds, news))
+  }
+
   /// The change, as if no element changed.
   /// - Parameter isByValue: whether the sections have the values of a column.
-  func change(isByValue: Bool) -> Change {
-    var change = Change(added: news.map(\.path))
+  func change(isByValue: Bool, _ pace: Pace) -> Change {
+    var change = Change(added: news.map(pace, \.path))
     for (section, after) in after.enumerated() where after == nil { change.sectionsDeleted.append(UInt32(section)) }
     for (section, before) in before.enumerated() where before == nil {
       change.sectionsAdded.append(SectionAddition(at: UInt32(section), name: names[section], isByValue: isByValue))
     }
-    for old in olds {
+    change.deleted.reserveCapacity(olds.count)
+    change.moves.reserveCapacity(min(kept.count, olds.count))
+    for (number, old) in olds.enumerated() {
+      if number & 7 == 7 { pace.spend() }
       let added = kept[old.handle].map { UInt32($0) }
       if after[Int(old.path.section)] == nil {
         if let added { change.transfers.append(Transfer(from: old.path, added: added, keepsElement: true)) }
@@ -51,26 +61,37 @@ struct ManagedPlan {
         change.deleted.append(old.path)
       }
     }
-    return change.normalizingMoves(inOrderAfter: true)
+    return change.normalizingMoves(inOrderAfter: true) { pace.didCompareMoves() }
   }
 }
 
 /// Comparing the given rows with the existing rows, which changes nothing, and applying the plan.
+///
+/// Others may read the feed between two rows of a plan, with the buffers that it scans into.
 extension ManagedState {
   /// - Throws: `noIdentity`, `invalidParams` for a repeated identity, `limitExceeded` for too many sections.
-  func plan(_ rows: ManagedRows) throws(FeedError) -> ManagedPlan {
+  func plan(_ rows: ManagedRows, _ pace: Pace) throws(FeedError) -> ManagedPlan {
     var plan = ManagedPlan()
-    let groups = sections(of: rows)
-    guard groups.count <= limits.maxBins || definition.section == nil else {
+    if let column = definition.section, rows.sections.count > limits.maxBins {
       throw limits.exceeded(
-        \.maxBins, "column \(definition.section ?? "") has \(grouped(groups.count)) values; use a column with fewer")
+        \.maxBins, "column \(column) has \(grouped(rows.sections.count)) values; use a column with fewer")
     }
+    let groups = sections(of: rows, pace)
     match(groups.map(\.name), in: &plan)
     var paths: [UInt32: IndexPath] = [:]
-    let middles = groups.indices.map { middle(of: $0, groups[$0].entries, rows, plan) }
-    listOldRows(middles.map(\.old), &plan, &paths)
+    let middles = groups.indices.map { middle(of: $0, groups[$0].entries, rows, plan, pace) }
+    let ranges = sections.indices.map { section in
+      let after = isIdentifiedAlike && isTypedAlike ? plan.after[section] : nil
+      return after.map { middles[$0].old } ?? 0..<sections[section].count
+    }
+    let count = ranges.reduce(0) { $0 + $1.count }
+    plan.reserve(olds: count, news: middles.reduce(0) { $0 + $1.new.count })
+    paths.reserveCapacity(count)
+    listOldRows(ranges, &plan, &paths, pace)
     for (section, group) in groups.enumerated() {
       for row in middles[section].new {
+        let entry = rows.entries[group.entries[row]]
+        pace.spend(1 &+ (entry.end &- entry.start) >> 8)
         let new = try newRow(group.entries[row], section, row, rows, paths)
         if let known = new.known, plan.kept.updateValue(plan.news.count, forKey: known) != nil {
           throw notUnique(new.entry)
@@ -85,10 +106,17 @@ extension ManagedState {
   private var isIdentifiedAlike: Bool { identifiedBy.exact == definition.id.exact }
   private var isTypedAlike: Bool { typedBy?.exact == definition.type?.text.exact }
 
-  private func sections(of rows: ManagedRows) -> [(name: String, entries: [Int])] {
-    if definition.section == nil { return [(feed, Array(rows.entries.indices))] }
+  private func sections(of rows: ManagedRows, _ pace: Pace) -> [(name: String, entries: [Int])] {
+    if definition.section == nil {
+      var all: [Int] = []
+      all.append(contentsOf: rows.entries.indices, pace)
+      return [(feed, all)]
+    }
     var groups: [(name: String, entries: [Int])] = rows.sections.map { (SectionName.name($0, in: feed), []) }
-    for (place, entry) in rows.entries.enumerated() { groups[entry.section].entries.append(place) }
+    for (place, entry) in rows.entries.enumerated() {
+      if place & 15 == 15 { pace.spend() }
+      groups[entry.section].entries.append(place)
+    }
     return groups
   }
 
@@ -108,12 +136,13 @@ extension ManagedState {
 
   /// The ranges of old and new rows between the equal ends of a section.
   private func middle(
-    of section: Int, _ entries: [Int], _ rows: ManagedRows, _ plan: ManagedPlan
+    of section: Int, _ entries: [Int], _ rows: ManagedRows, _ plan: ManagedPlan, _ pace: Pace
   ) -> (old: Range<Int>, new: Range<Int>) {
     guard let before = plan.before[section], isIdentifiedAlike, isTypedAlike else { return (0..<0, entries.indices) }
-    let olds = texts(of: before)
+    let olds = texts(of: before, pace)
     return rows.bytes.withUnsafeBytes { bytes in
       func isEqual(_ old: Int, _ new: Int) -> Bool {
+        pace.spend(onText: olds[old])
         let entry = rows.entries[entries[new]]
         return Self.equal(olds[old], UnsafeRawBufferPointer(rebasing: bytes[entry.start..<entry.end]))
       }
@@ -126,26 +155,29 @@ extension ManagedState {
     }
   }
 
-  private func texts(of section: Int) -> [UnsafeRawBufferPointer] {
+  private func texts(of section: Int, _ pace: Pace) -> [UnsafeRawBufferPointer] {
     var texts: [UnsafeRawBufferPointer] = []
     texts.reserveCapacity(sections[section].rows.count)
     let rows = sections[section].rows
-    rows.forEach(in: 0..<rows.count) { texts.append(elements.text(of: $0).text) }
+    rows.forEach(in: 0..<rows.count) {
+      texts.append(elements.text(of: $0).text)
+      if texts.count & 7 == 7 { pace.spend() }
+    }
     return texts
   }
 
   /// Lists the old rows: all rows of deleted sections, and the middles of sections that stay.
-  private func listOldRows(_ middles: [Range<Int>], _ plan: inout ManagedPlan, _ paths: inout [UInt32: IndexPath]) {
-    for section in sections.indices {
-      let rows = sections[section].rows
-      var range = 0..<rows.count
-      if let after = plan.after[section], isIdentifiedAlike, isTypedAlike { range = middles[after] }
+  private func listOldRows(
+    _ ranges: [Range<Int>], _ plan: inout ManagedPlan, _ paths: inout [UInt32: IndexPath], _ pace: Pace
+  ) {
+    for (section, range) in ranges.enumerated() {
       var row = UInt32(range.lowerBound)
-      rows.forEach(in: range) { handle in
+      sections[section].rows.forEach(in: range) { handle in
         let path = IndexPath(section: UInt32(section), row: row)
         plan.olds.append(.init(handle: handle, path: path))
         paths[handle] = path
         row += 1
+        if row & 3 == 3 { pace.spend() }
       }
     }
   }
@@ -190,13 +222,15 @@ extension ManagedState {
   /// Applies a plan and returns the change. If it throws, the caller rolls back the logged steps.
   func apply(_ plan: ManagedPlan, _ rows: ManagedRows, of feed: Feed, in commit: Commit) throws(FeedError) -> Change {
     let (log, moment) = (commit.log, commit.tick())
-    var change = plan.change(isByValue: definition.section != nil)
+    var change = plan.change(isByValue: definition.section != nil, log.pace)
     removeRows(plan, change.deleted, log)
     if !change.hasSameSections { arrangeSections(plan, feed, commit) }
     /// For each entry of `added`, whether it shows another element than before.
-    var isChanged = [Bool](repeating: false, count: change.added.count)
+    var isChanged = [Bool](repeating: false, count: change.added.count, log.pace)
     var next = 0
     for new in plan.news {
+      let entry = rows.entries[new.entry]
+      log.pace.spend(2 &+ (entry.end &- entry.start) >> 8)
       let isAdded = next < change.added.count && change.added[next] == new.path
       let differs = try withObject(new.entry, of: rows) { object throws(FeedError) in
         try put(new, try compact(object, index: new.entry), isAdded: isAdded, at: moment, log)
@@ -217,6 +251,7 @@ extension ManagedState {
   private func removeRows(_ plan: ManagedPlan, _ deleted: [IndexPath], _ log: UndoLog) {
     var deleted = deleted[...]
     for old in plan.olds.reversed() {
+      log.pace.spend()
       if deleted.last == old.path {
         deleted.removeLast()
       } else if plan.after[Int(old.path.section)] != nil {
