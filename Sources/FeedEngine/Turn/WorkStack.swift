@@ -160,13 +160,13 @@ final class ReadStack<Work: AnyObject> {
 /// The request that changes feeds and takes several turns.
 ///
 /// While it is under way, nothing else changes feeds. Others read the state before it, except in the time in which its
-/// change takes effect: then all that reads feeds waits (``isExclusive``).
+/// change takes effect (``isExclusive``): then only feeds that it does not concern are read (`LongCommit.isReadable`).
 ///
 /// Invariant: the pace of commits stops only while work is under way.
 final class LongWork {
   private let commit: Commit
   private let stack: WorkStack
-  /// Whether feeds are half changed, so that nothing may read them.
+  /// Whether feeds are half changed, so that nothing may read these.
   private(set) var isExclusive = false
 
   init(_ commit: Commit, _ runner: (any SliceRunner)? = nil) {

@@ -103,12 +103,13 @@ struct ChangeTable: ~Copyable {
     sources.append(entry)
   }
 
-  /// Calls `body` with the recorded changes of the sources of the feed in a slot, ascending by place, and its change.
+  /// Calls `body` with the recorded changes of the sources of the feed in a slot, ascending by place, and its change. Others may look
+  /// for slots meanwhile. The sources are sorted; see ``sortSources(of:)``.
   @inline(__always)
-  mutating func derive(
+  func derive(
     _ slot: Int, redefiningSince start: Instant?, _ pace: Pace?, _ body: (borrowing SourceChanges, inout Change) -> Void
   ) {
-    if !slots[slot].isSorted { sortSources(of: slot) }
+    assert(slots[slot].isSorted, "the sources are not sorted")
     sources.withUnsafeBufferPointer { entries in
       let first = slots[slot].firstSource
       let changes = SourceChanges(slots: slots, first: first < 0 ? nil : entries[first], entries: entries, start, pace)
@@ -142,7 +143,9 @@ struct ChangeTable: ~Copyable {
     return shared < 0 ? (feed, 0) : (shared, self[feed].pointee.sharedShift)
   }
 
-  private mutating func sortSources(of slot: Int) {
+  /// Sorts the recorded sources of the feed in a slot by place.
+  mutating func sortSources(of slot: Int) {
+    if slots[slot].isSorted { return }
     var numbers: [Int] = []
     var next = slots[slot].firstSource
     while next >= 0 {

@@ -232,7 +232,7 @@ final class Publisher {
 
   /// Publishes all feeds that have a slot, each after its sources. Feeds that show changed rows get a slot on the way.
   ///
-  /// A long commit stops between two feeds. Until it ends, nothing else reads feeds.
+  /// A long commit stops between two feeds. Until it ends, only feeds that it does not concern are read.
   private func publishSlots(to observer: (any CommitObserver)?) {
     // The feeds that no longer show rows of managed feeds.
     let settled = graph.settled
@@ -295,6 +295,7 @@ final class Publisher {
 
   private func derive(_ feed: Feed, _ derived: any DerivedKind, _ slot: Int) {
     let pace = log.hasStructures || log.pace.isActive ? log.pace : nil
+    changes.sortSources(of: slot)
     changes.derive(slot, redefiningSince: log.hasStructures ? start : nil, pace) { sources, change in
       change.removeAll(keepingCapacity: true)
       if feed.isGone {
