@@ -9,7 +9,7 @@ struct ProposedRows: Equatable {
   let since: String
 }
 
-/// Rows of managed feeds that wait until the log has stored a `$rows` request for them.
+/// Rows of managed feeds that wait until a `$rows` request for them is executed, or until the log has stored it.
 ///
 /// Invariant: each waiting feed has one `$rows` request submitted or in flight, or failed and to be submitted again. Where the log
 /// stores the rows too, they wait until their request is in flight.
@@ -30,6 +30,9 @@ struct ManagedQueue {
   private(set) var version = 0
 
   mutating func definitionsDidChange() { version &+= 1 }
+
+  /// Whether rows of any feed wait.
+  var hasWaiting: Bool { !waiting.isEmpty }
 
   /// Stores rows for a feed, replacing rows that wait. Returns whether a request must be submitted for them.
   mutating func put(_ rows: ManagedRows, for feed: String, status: SourceStatus) -> Bool {

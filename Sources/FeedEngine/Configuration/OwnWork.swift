@@ -48,13 +48,11 @@ struct InternalQueue {
 
   mutating func submit(_ request: InternalRequest) { submitted.append(request) }
 
-  private mutating func takeSubmitted() -> [InternalRequest] {
+  /// Removes and returns the submitted requests, in order.
+  mutating func takeSubmitted() -> [InternalRequest] {
     defer { submitted.removeAll() }
     return submitted
   }
-
-  /// Removes and returns the first submitted request. If nothing is stored, they are in no batch.
-  mutating func takeFirst() -> InternalRequest? { submitted.isEmpty ? nil : submitted.removeFirst() }
 
   /// The time of the next eviction, given the time when the next element expires; nil while one is in flight.
   func nextEviction(_ expiry: Instant?) -> Instant? {
@@ -80,17 +78,18 @@ struct InternalQueue {
 }
 
 extension Engine {
-  /// Executes a request of the daemon, or adds it to the next batch if requests are stored. It waits while a request
-  /// that changes feeds is under way, and for the next turn if it may take several. A configuration is in effect at once.
+  /// Executes a request of the daemon, or adds it to the next batch: if requests are stored, if one that changes feeds is under way,
+  /// or if it may take several turns. A configuration is in effect at once, unless rows wait: they are those of former definitions.
   func submit(_ request: InternalRequest) {
-    if isDurable || longWork.isUnderWay || longWork.isSliced && !request.isConfiguration {
+    let waits = longWork.isSliced && (!request.isConfiguration || ownWork.managed.hasWaiting)
+    if isDurable || longWork.isUnderWay || waits {
       ownWork.queue.submit(request)
     } else {
       execute(request, isLogged: false)
     }
   }
 
-  /// Completes a request of the daemon that was stored, or that could not be stored.
+  /// Completes a request of the daemon in a batch that was stored, if requests are, or that could not be stored.
   func complete(_ request: InternalRequest, failure: String?) {
     if case .evict = request { ownWork.queue.didEvict(failedAt: failure == nil ? nil : now) }
     if let failure {
@@ -100,7 +99,7 @@ extension Engine {
       ownWork.didConfigure(text)
       return status.report(.error, text)
     }
-    execute(request, isLogged: true)
+    execute(request, isLogged: isDurable)
   }
 
   /// Executes a request of the daemon as one commit, an eviction as one commit for each feed. Rolls back and reports a

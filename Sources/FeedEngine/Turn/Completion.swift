@@ -55,8 +55,8 @@ struct Completion: ~Copyable {
 
   init(_ engine: Engine) { self.engine = engine }
 
-  /// Whether a batch was executed in part, or a request of the daemon that is in no batch.
-  var isWithinBatch: Bool { progress != nil || received != nil || engine.longWork.isUnderWay }
+  /// Whether a batch was executed in part.
+  var isWithinBatch: Bool { progress != nil || received != nil }
   /// Whether the next turn has a batch to execute.
   var hasWork: Bool { isWithinBatch || verdict != nil || !events.isEmpty }
 
@@ -73,27 +73,11 @@ struct Completion: ~Copyable {
       // All are taken: an event that is left would wake the event loop again and again.
       while let event = dispatcher.batches.log.nextEvent() { events.append(event) }
     }
-    guard resume(&dispatcher) else { return }
-    if dispatcher.batches.storesNothing {
-      guard executeSubmitted() else { return }
-    } else {
-      guard followLog(&dispatcher) else { return }
-    }
+    guard resume(&dispatcher), followLog(&dispatcher) else { return }
     if dispatcher.batches.hasOnlyWaiting, !(didExecute && pausesBetweenBatches) { executeWaiting(&dispatcher) }
   }
 
-  /// Executes the requests of the daemon that waited, if nothing is stored. Returns false if the rest is left for another turn.
-  private mutating func executeSubmitted() -> Bool {
-    let engine = engine
-    while let request = engine.ownWork.queue.takeFirst() {
-      didExecute = true
-      guard engine.longWork.run(steps: 0, { engine.execute(request, isLogged: false) }) else { return false }
-      if engine.longWork.isTurnOver { return false }
-    }
-    return true
-  }
-
-  /// Continues what was executed in part. Returns whether it is done.
+  /// Continues the batch that was executed in part. Returns whether it is done.
   private mutating func resume(_ dispatcher: inout Dispatcher) -> Bool {
     guard isWithinBatch else { return true }
     if engine.longWork.isUnderWay {

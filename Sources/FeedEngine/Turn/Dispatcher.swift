@@ -408,12 +408,16 @@ struct Dispatcher: ~Copyable {
 
   // MARK: The open batch
 
-  /// Opens a batch with the daemon's own requests, if the log accepts a batch in this turn.
+  /// Opens a batch with the daemon's own requests, if the log accepts a batch in this turn. If nothing is stored, they join the
+  /// requests of clients that wait.
   mutating func openBatch() {
     arrayBudget = LongAnswers.turnBudget
     isTurnOver = false
-    if batches.storesNothing { looks.begin(engine.longWork) }
     engine.resumeLongTexts()
+    if batches.storesNothing {
+      looks.begin(engine.longWork)
+      for request in engine.ownWork.queue.takeSubmitted() { batches.open.addWaiting(request) }
+    }
     guard batches.canAppend else { return }
     for request in engine.ownWork.queue.take(at: engine.now, nextExpiry: engine.catalog.nextExpiry) {
       batches.open.addLogged(engine.requestForLog(request))

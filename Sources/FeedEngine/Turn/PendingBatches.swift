@@ -8,7 +8,7 @@ import FeedModel
 /// is at most the log's window.
 struct PendingBatches: ~Copyable {
   let log: any CommitLog
-  /// Whether the log stores nothing: requests are executed as they are decoded, and batches stay empty.
+  /// Whether the log stores nothing: most requests are executed as they are decoded.
   let storesNothing: Bool
   /// The batch to which requests are added.
   private(set) var open: RequestBatch
@@ -129,6 +129,8 @@ struct BatchRoom {
   ///   - work: the estimate for its requests.
   ///   - time: the time from its first turn to its last one, in nanoseconds; 0 if it took one turn.
   mutating func adapt(work: Int, time: UInt64) {
+    // How long the daemon's own requests take says nothing about the estimates.
+    if work == 0 { return }
     if time > Self.longest {
       let share = Double(Self.longest) / Double(time)
       self.work = max(Self.least, min(self.work, Int(Double(work) * share)))

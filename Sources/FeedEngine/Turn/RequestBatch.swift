@@ -23,7 +23,7 @@ final class RequestBatch {
       case array
       /// Answered with an error when it is first in its line. `index` is that of the refusal.
       case refused
-      /// A request of the daemon itself, stored by the log. `index` is that of the internal request.
+      /// A request of the daemon itself. `index` is that of the internal request.
       case `internal`
     }
 
@@ -220,15 +220,16 @@ final class RequestBatch {
     return entry.memory
   }
 
-  /// Adds a request of the daemon itself.
+  /// Adds a request of the daemon itself, to be stored by the log.
   func addLogged(_ request: InternalRequest) {
     let frame = frameBytes.beginFrame()
     request.append(to: &frameBytes)
     frameBytes.endFrame(at: frame)
-    add(request)
+    addWaiting(request)
   }
 
-  private func add(_ request: InternalRequest) {
+  /// Adds a request of the daemon itself that the log does not store.
+  func addWaiting(_ request: InternalRequest) {
     append(Entry(session: .none, kind: .internal, token: UInt32(truncatingIfNeeded: internals.count)))
     internals.append(request)
   }
@@ -238,7 +239,7 @@ final class RequestBatch {
   func charge(to owner: UInt32, isLogged: Bool) {
     if self.owner == owner { return }
     self.owner = owner
-    if isLogged { addLogged(.owner(owner)) } else { add(.owner(owner)) }
+    if isLogged { addLogged(.owner(owner)) } else { addWaiting(.owner(owner)) }
   }
 
   private func add(

@@ -307,8 +307,11 @@ struct ManagedSources {
   func readFileEvents(now: Instant) { sources?.readEvents(now: now.nanoseconds) }
 
   /// Sets the rows that were read on their feeds.
-  func applyReports(to engine: Engine, now: Instant) {
-    for report in sources?.takeReports(now: now.nanoseconds) ?? [] {
+  /// - Parameter engine: nil while the daemon ends, so that no new rows delay its end.
+  func applyReports(to engine: Engine?, now: Instant) {
+    let reports = sources?.takeReports(now: now.nanoseconds) ?? []
+    guard let engine else { return }
+    for report in reports {
       let status = SourceStatus.readable(blindness: report.blindness, since: WallClock.text)
       switch report.outcome {
       case .unchanged:

@@ -100,7 +100,9 @@ package struct EventLoop: ~Copyable {
     if wakes.contains(.signals) { handleSignals() }
     reloadIfAwaited()
     if wakes.contains(.fileEvents) { sources.readFileEvents(now: time.now) }
-    if wakes.contains(.sourceReports) { sources.applyReports(to: engine, now: time.now) }
+    if wakes.contains(.sourceReports) {
+      sources.applyReports(to: shutdown.deadline == nil ? engine : nil, now: time.now)
+    }
     turn.pausesBetweenBatches = storage?.wantsImage ?? false || configuration.awaitedReload != nil
     turn.run(&link, now: time.now)
     reportHealth()

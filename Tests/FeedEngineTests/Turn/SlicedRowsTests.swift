@@ -92,4 +92,33 @@ extension SlicedRequestTests {
     expectEqual(harness.engine.catalog.feeds["o"]?.count, 2)
     #expect(!harness.isWithinBatch)
   }
+
+  @Test("rows that come again and again let changes of clients through", arguments: Log.allCases)
+  func changesBetweenRows(_ log: Log) throws {
+    let harness = Self.harness(log)
+    let (client, watcher) = (harness.connect(), harness.connect())
+    try Self.define(harness, client, watchedBy: watcher)
+    harness.supply(client, Self.request("insert", #"{"feed":"o","elements":[2]}"#))
+    for round in 0..<20_000 where harness.engine.catalog.feeds["o"]?.count == 1 {
+      Self.set(0..<9, round, of: harness)
+      harness.turnOnce()
+    }
+    expectEqual(harness.engine.catalog.feeds["o"]?.count, 2)
+    harness.turn()
+  }
+
+  @Test("a configuration is in effect after the rows that came before it", arguments: Log.allCases)
+  func configurationAfterRows(_ log: Log) throws {
+    func feeds(id: String) -> String {
+      #"{"feeds":[{"feed":"m","kind":"managed","database":"d","query":"q","id":"\#(id)"}]}"#
+    }
+    let harness = Self.harness(log)
+    try harness.configure(feeds(id: "id"))
+    Self.set(0..<9, 0, of: harness)
+    try harness.configure(feeds(id: "key"))
+    let managed = harness.engine.catalog.feeds["m"]?.kind as? ManagedKind
+    expectEqual(managed?.content.id, "key")
+    expectEqual(managed?.rowCount, 9)
+    expectEqual(managed?.source.state, .ok)
+  }
 }
