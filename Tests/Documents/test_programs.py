@@ -380,6 +380,9 @@ class Completions(unittest.TestCase):
                 done = subprocess.run(command, capture_output=True, text=True, env=env)
                 self.assertEqual((sorted(done.stdout.splitlines()), done.stderr), (offered, ""), words)
         done = subprocess.run(
+            ["bash", "-c", script, "bash", "feedclient", "--", "trig"], capture_output=True, text=True, env=environment)
+        self.assertEqual(done.stdout.splitlines(), ["trigger"])
+        done = subprocess.run(
             ["bash", "-c", script, "bash", "feedclient", "--socket", ""], capture_output=True, text=True,
             env={**environment, "XDG_RUNTIME_DIR": os.path.dirname(self.socket)})
         self.assertEqual(done.stdout.splitlines(), [self.socket])
@@ -435,7 +438,7 @@ class Completions(unittest.TestCase):
         for name, mode in (("do-it-now", 0o755), ("first", 0o644)):
             with open(os.path.join(folder.name, name), "w", encoding="utf-8") as file:
                 os.fchmod(file.fileno(), mode)
-        return folder.name, {**os.environ, "PATH": folder.name + ":" + os.environ["PATH"]}
+        return folder.name, {**os.environ, "HOME": folder.name, "PATH": folder.name + ":" + os.environ["PATH"]}
 
     def test_bash_completes_the_command_of_trigger(self):
         folder, environment = self.folder_with_program()
@@ -445,7 +448,9 @@ class Completions(unittest.TestCase):
             COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _feedclient
             printf '%s\n' "${{COMPREPLY[@]:-$(compgen -f -- "${{!#}}")}}"
         """
-        for words, offered in self.PROGRAMS:
+        # A tilde that is quoted would stay one.
+        more = [(["~/do-it-n"], ["~/do-it-now"]), (['"do-it-n'], ["do-it-now"])]
+        for words, offered in self.PROGRAMS + more:
             done = subprocess.run(
                 ["bash", "-c", script, "bash", *self.RUNS.split(), *words], capture_output=True, text=True, env=environment,
                 cwd=folder)

@@ -95,9 +95,12 @@ import Testing
     slots = comparison([known[0]])
     expectEqual(slots.judge(known[1], section: "s").kind, .added)
     expectEqual(slots.missing.count, 1)
-    // The types of rows that were saved by a former version are unknown.
+    // The types of rows that were saved by a former version are unknown, or of those after the reset.
     slots = comparison([RowPrint(digest: 1, id: utf8("5"))])
     expectEqual(slots.judge(known[0], section: "s").kind, .unchanged)
+    slots = comparison(known)
+    expectEqual(slots.judge(RowPrint(digest: 2, id: utf8("5")), section: "s").kind, .unchanged)
+    expectEqual(slots.judge(RowPrint(digest: 3, id: utf8("5")), section: "s").before?.path.row, 0)
   }
 
   @Test("after a reset, a row of a view is the same as one of the same element, not as one of the same identity only")
@@ -129,6 +132,22 @@ import Testing
     let shared = (shown.keys + ["inbox/rest", "list"]).filter { identities.areShared(in: $0) }
     expectEqual(shared.sorted(), ["top", "two", "view"])
     #expect(identities.areShared(in: nil) && !IdentityPaths.id.areShared(in: nil))
+  }
+
+  @Test("types name the feeds in slots feeds and views of them, but not the types of elements") func typedMixtures() {
+    let lists = ["inbox", "list"]
+    let shown = [
+      "content": lists, "element": lists, "all": lists, "first": ["content"], "top": ["first"], "second": ["element"],
+      "third": ["all"],
+    ]
+    let kinds = [
+      "content": "slots", "element": "slots", "all": "composed", "first": "view", "top": "view", "second": "view",
+      "third": "view",
+    ]
+    var identities = IdentityPaths.id
+    identities.addMixtures(kinds, shown, elementTypes: ["element"])
+    expectEqual(shown.keys.filter { identities.areTyped(in: $0) }.sorted(), ["content", "first", "top"])
+    #expect(!identities.areTyped(in: nil))
   }
 
   @Test("sections whose names are equal only after normalisation are different sections") func normalisation() {

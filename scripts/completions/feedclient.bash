@@ -139,8 +139,11 @@ _feedclient_operand() {
     call:0) _feedclient_offer "$word" < <(_feedclient_methods) ;;
     import:* | backup:* | restore:* | call:*) ;;
     *:0 | export:* | watch:*) _feedclient_offer "$word" < <(_feedclient_feeds "$command") ;;
-    # Without a letter, there would be thousands of programs.
-    trigger:1) [[ -n $word ]] && _feedclient_offer "$word" < <(compgen -c -- "$word" | sort -u) ;;
+    # Without a letter, there would be thousands of programs. For a path, readline completes names of files.
+    trigger:1)
+      _feedclient_unquote "$word"
+      [[ -z $plain || $plain == */* ]] || _feedclient_offer "$word" < <(compgen -c -- "$plain" | sort -u)
+      ;;
     range:1) _feedclient_offer "$word" < <(_feedclient_ask completion --sections "$feed") ;;
     select:* | deselect:*) _feedclient_places "$word" ;;
     get:1 | patch:1 | delete:*) _feedclient_offer "$word" < <(_feedclient_ask completion --ids "$feed") ;;
@@ -183,11 +186,9 @@ _feedclient() {
   done
 
   # Where nothing is offered, readline completes names of files, and quotes what it inserts.
-  if [[ -n $ended ]]; then
-    _feedclient_operand "$position"
-  elif [[ $previous == -* ]] && _feedclient_value "$previous"; then
+  if [[ -z $ended && $previous == -* ]] && _feedclient_value "$previous"; then
     return
-  elif [[ $word == -* ]]; then
+  elif [[ -z $ended && $word == -* ]]; then
     _feedclient_offer "$word" < <(_feedclient_options "$command")
   elif [ -z "$command" ] || { [ "$command" = help ] && [ "$position" -eq 0 ]; }; then
     _feedclient_offer "$word" < <(_feedclient_commands)

@@ -51,20 +51,18 @@ struct RowChange {
 }
 
 /// What tells the rows of a feed apart. Identities are unique in each feed whose rows are shown, which the names of sections
-/// begin with. Slots and views can have rows of several feeds in their one section (see ``IdentityPaths/areShared(in:)``): of
-/// those, rows of different types are different rows.
+/// begin with. Slots and views can have rows of several feeds in their one section (see ``IdentityPaths/areShared(in:)``): such
+/// rows may share an identity.
 struct RowIdentity: Hashable {
   private let feed: String?
   private let id: [UInt8]
-  private let type: UInt64?
 
   /// - Parameters:
   ///   - id: the identity as JSON text; the result is nil without one.
   ///   - section: the name of the section; nil if unknown.
-  ///   - type: the digest of the type, in a section with rows of several feeds.
-  init?(_ id: [UInt8]?, in section: String?, type: UInt64? = nil) {
+  init?(_ id: [UInt8]?, in section: String?) {
     guard let id else { return nil }
-    (feed, self.id, self.type) = (section.map(SectionWord.feed), RowPrint.canonical(id), type)
+    (feed, self.id) = (section.map(SectionWord.feed), RowPrint.canonical(id))
   }
 }
 
@@ -174,9 +172,10 @@ struct ChangeFilter {
 
 /// Compares the rows of a new snapshot with those known before it, by identity and digest.
 ///
-/// A row with an identity is compared with one of the same identity and feed: if there are several with one of the same section,
-/// and of those with one of the same digest, because a view may show rows of several feeds that have one identity. A row without
-/// one is the same as any with the same digest.
+/// A row with an identity is compared with one of the same identity and feed. Where types name the feeds, it is one of the same
+/// type, or one whose type is unknown. If there are several, it is one of the same section, and of those one of the same digest,
+/// because a view may show rows of several feeds that have one identity. A row without an identity is the same as any with the
+/// same digest.
 struct ResetComparison {
   private struct Known {
     var place: RowChange.Place
@@ -200,7 +199,7 @@ struct ResetComparison {
     }
     for index in known.indices.reversed() {
       let print = known[index].print
-      if let identity = RowIdentity(print.id, in: known[index].place.section, type: print.type) {
+      if let identity = RowIdentity(print.id, in: known[index].place.section) {
         byID[identity, default: []].append(index)
       } else {
         byDigest[print.digest, default: []].append(index)
@@ -217,23 +216,28 @@ struct ResetComparison {
   }
 
   private mutating func take(_ print: RowPrint, _ section: String?) -> Int? {
-    guard let identity = RowIdentity(print.id, in: section, type: print.type) else {
+    guard let identity = RowIdentity(print.id, in: section) else {
       return Self.take(from: &byDigest[print.digest], print, section, known)
     }
-    if let found = Self.take(from: &byID[identity], print, section, known) { return found }
-    // Rows that were saved before their feed became one with rows of several feeds have no type.
-    guard print.type != nil, let untyped = RowIdentity(print.id, in: section) else { return nil }
-    return Self.take(from: &byID[untyped], print, section, known)
+    return Self.take(from: &byID[identity], print, section, known)
   }
 
   private static func take(from list: inout [Int]?, _ print: RowPrint, _ section: String?, _ known: [Known]) -> Int? {
-    let isIn = { known[$0].place.isIn(section) }
-    guard
-      let place = list?.lastIndex(where: { known[$0].print.digest == print.digest && isIn($0) })
-        ?? list?.lastIndex(where: isIn) ?? list?.lastIndex(where: { known[$0].print.digest == print.digest })
-        ?? list?.indices.last
-    else { return nil }
-    return list?.remove(at: place)
+    for rank in stride(from: maxRank, through: 0, by: -1) {
+      let place = list?.lastIndex { Self.rank(of: known[$0], for: print, section) == rank }
+      if let place { return list?.remove(at: place) }
+    }
+    return nil
+  }
+
+  private static let maxRank = 7
+
+  /// How likely a known row is the one with this print; nil if it is not.
+  private static func rank(of row: Known, for print: RowPrint, _ section: String?) -> Int? {
+    let hasType = row.print.type == print.type
+    // The type is unknown of rows that a former version saved, and when the definitions could not be read.
+    guard hasType || row.print.type == nil || print.type == nil else { return nil }
+    return (hasType ? 4 : 0) + (row.place.isIn(section) ? 2 : 0) + (row.print.digest == print.digest ? 1 : 0)
   }
 
   /// The known rows that the snapshot did not have, in order.

@@ -12,7 +12,7 @@ import FeedSystem
 struct RowPrint: Equatable {
   /// The digest of the element and of the row's type.
   var digest: UInt64
-  /// The digest of the type, in a section with rows of several feeds: the types of a slots feed tell them apart.
+  /// The digest of the type, in a section with rows of several feeds that their types name.
   var type: UInt64?
   /// The identity as JSON text; nil if the element has none.
   var id: [UInt8]?
@@ -80,7 +80,7 @@ struct RowPrinter {
     let values = identities.paths(in: section).lazy.compactMap { $0.resolve(element) }
     let id = values.first { $0.kind == .string || $0.kind == .number }?.compactText
     return RowPrint(
-      digest: Self.digest(element, type), type: identities.areShared(in: section) ? Self.digest(nil, type) : nil,
+      digest: Self.digest(element, type), type: identities.areTyped(in: section) ? Self.digest(nil, type) : nil,
       id: id, isAccepted: filter?.accepts(element) ?? true)
   }
 
@@ -105,6 +105,8 @@ struct IdentityPaths {
   private var byFeed: [String: SingularPath] = [:]
   /// The slots feeds and views that show rows of several feeds in their one section.
   private var mixtures: Set<String> = []
+  /// Those of them in which the type of a row names its feed.
+  private var typed: Set<String> = []
 
   static let id = IdentityPaths()
   private static let fallback = [SingularPath.id]
@@ -115,8 +117,12 @@ struct IdentityPaths {
   }
 
   /// Adds what feeds show. A slots feed or a view mixes the rows of all feeds below it that show no others.
-  /// - Parameter shown: the feeds that each feed shows.
-  mutating func addMixtures(_ kinds: [String: String], _ shown: [String: [String]]) {
+  /// - Parameters:
+  ///   - shown: the feeds that each feed shows.
+  ///   - elementTypes: the slots feeds whose rows have the types of their elements, which change with the elements.
+  mutating func addMixtures(
+    _ kinds: [String: String], _ shown: [String: [String]], elementTypes: Set<String> = []
+  ) {
     for (feed, kind) in kinds where kind == "slots" || kind == "view" {
       var (names, next, sources) = ([feed], 0, 0)
       while next < names.count {
@@ -125,9 +131,17 @@ struct IdentityPaths {
         if below.isEmpty { sources += 1 }
         for name in below where !names.contains(name) { names.append(name) }
       }
-      if sources > 1 { mixtures.insert(feed) }
+      guard sources > 1 else { continue }
+      mixtures.insert(feed)
+      // A view keeps the types of its source, which is the first of the others.
+      let origin = names.first { kinds[$0] != "view" }
+      if let origin, kinds[origin] == "slots", !elementTypes.contains(origin) { typed.insert(feed) }
     }
   }
+
+  /// Whether the types of the rows of a section name their feeds.
+  /// - Parameter section: the name of the section; nil if unknown.
+  func areTyped(in section: String?) -> Bool { section.map { typed.contains(SectionWord.feed(of: $0)) } ?? false }
 
   /// Whether two rows of a section may have one identity and be rows of different feeds.
   /// - Parameter section: the name of the section; nil if unknown.
@@ -168,19 +182,24 @@ extension IdentityPaths {
     else { return }
     var (names, next) = ([SectionWord.feed(of: feed)], 0)
     var (kinds, shown): ([String: String], [String: [String]]) = ([:], [:])
+    var elementTypes: Set<String> = []
     while next < min(names.count, Self.maxFeeds) {
       let name = names[next]
       next += 1
       let text = ParameterWriter(feed: name).finish()
       let found = try? connection.call("describe", params: { $0.append(string: text) }, deadline: deadline) {
-        (path: $0.member("id")?.string, kind: $0.member("kind")?.string, shown: Self.shown(by: $0))
+        (
+          path: $0.member("id")?.string, kind: $0.member("kind")?.string, shown: Self.shown(by: $0),
+          hasElementTypes: $0.member("types")?.string == "element"
+        )
       }
       guard let found else { continue }
       if let path = found.path.flatMap({ try? SingularPath(parsing: $0) }) { add(path, of: name) }
       (kinds[name], shown[name]) = (found.kind, found.shown)
+      if found.hasElementTypes { elementTypes.insert(name) }
       for name in found.shown where !names.contains(name) { names.append(name) }
     }
-    addMixtures(kinds, shown)
+    addMixtures(kinds, shown, elementTypes: elementTypes)
   }
 
   /// The feeds whose rows a feed with this description shows. A bin has no definition of its own: its collection stands for it.
