@@ -121,6 +121,7 @@ import Testing
     table.note(.init(place: 7, slot: first, shift: 0), for: target)
     table.note(.init(place: 4, slot: second, shift: 2), for: target)
     var seen: [[Int]] = []
+    table.sortSources(of: target)
     table.derive(target, redefiningSince: nil, nil) { sources, change in
       let onlyUpdates = sources.onlyUpdates
       expect(onlyUpdates)
