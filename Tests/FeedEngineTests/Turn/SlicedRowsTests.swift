@@ -55,7 +55,7 @@ extension SlicedRequestTests {
         for (client, method, params) in [
           (pinger, "ping", "{}"), (reader, "get", #"{"feed":"m","at":[0,0]}"#),
           (other, "get", #"{"feed":"o","at":[0,0]}"#),
-        ] { harness.supply(client, Self.request(method, params)) }
+        ] { harness.supply(client, method, params) }
         harness.turnOnce()
         turns += 1
         pings += harness.take(pinger).count
@@ -86,7 +86,7 @@ extension SlicedRequestTests {
     Self.set(0..<3, 1, of: harness)
     Self.set(0..<2, 1, of: harness)
     // A change by a client waits too.
-    harness.supply(client, Self.request("insert", #"{"feed":"o","elements":[2]}"#))
+    harness.supply(client, "insert", #"{"feed":"o","elements":[2]}"#)
     harness.turn()
     expectEqual(harness.engine.catalog.feeds["m"]?.count, 2)
     expectEqual(harness.engine.catalog.feeds["o"]?.count, 2)
@@ -98,7 +98,7 @@ extension SlicedRequestTests {
     let harness = Self.harness(log)
     let (client, watcher) = (harness.connect(), harness.connect())
     try Self.define(harness, client, watchedBy: watcher)
-    harness.supply(client, Self.request("insert", #"{"feed":"o","elements":[2]}"#))
+    harness.supply(client, "insert", #"{"feed":"o","elements":[2]}"#)
     for round in 0..<20_000 where harness.engine.catalog.feeds["o"]?.count == 1 {
       Self.set(0..<9, round, of: harness)
       harness.turnOnce()
