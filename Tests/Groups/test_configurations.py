@@ -273,6 +273,13 @@ class Configurations(GroupTest):
                 json.dump({"feeds": [{"feed": "c", "bins": [{"name": "x", "filter": filter}]}]}, file)
         return paths
 
+    def start_with_file(self):
+        """Starts a member whose file defines a feed, which is in effect."""
+        path, = self.files("@.n < 1")
+        daemon, member = self.start("a", "--config", path)
+        wait_for(lambda: member.call("describe", feed="c"), 10, "feed")
+        return path, daemon, member
+
     def test_equal_ones_define_a_feed_once(self):
         path, = self.files("@.n < 1")
         (_, a), (_, b) = self.start("a", "--config", path), self.start("b", "--config", path)
@@ -332,9 +339,7 @@ class Configurations(GroupTest):
         wait_for(lambda: daemon.text().count(line) > before, seconds, "access rules")
 
     def test_access_rules_hold_while_the_feeds_wait_for_the_log(self):
-        path, = self.files("@.n < 1")
-        daemon, a = self.start("a", "--config", path)
-        wait_for(lambda: a.call("describe", feed="c"), 10, "feed")
+        path, daemon, a = self.start_with_file()
         daemon.end()
         self.write_access_rules(path, os.getuid())
         self.servers.processes[0].stop()
@@ -352,9 +357,7 @@ class Configurations(GroupTest):
         wait_for(lambda: a.call("describe", feed="d"), 20, "feed that waited")
 
     def test_a_reload_at_the_beginning_of_an_outage_applies_access_rules(self):
-        path, = self.files("@.n < 1")
-        daemon, a = self.start("a", "--config", path)
-        wait_for(lambda: a.call("describe", feed="c"), 10, "feed")
+        path, daemon, a = self.start_with_file()
         wait_for(lambda: a.call("group")["log"] == "connected", 10, "log")
         self.servers.processes[0].stop()
         try:
@@ -367,9 +370,7 @@ class Configurations(GroupTest):
         self.assertEqual((report["defined"], report["access"]), (["d"], True))
 
     def test_a_reload_answers_while_the_feeds_wait_for_the_log(self):
-        path, = self.files("@.n < 1")
-        daemon, a = self.start("a", "--config", path)
-        wait_for(lambda: a.call("describe", feed="c"), 10, "feed")
+        path, daemon, a = self.start_with_file()
         reads = a.call("stats")["configuration"]["reads"]
         self.servers.processes[0].stop()
         try:
@@ -415,9 +416,7 @@ class Configurations(GroupTest):
         self.assertTrue(report["text"].endswith("; only the access rules were replaced"), report["text"])
 
     def test_an_invalid_file_does_not_hide_the_report_of_one_that_waits(self):
-        path, = self.files("@.n < 1")
-        daemon, a = self.start("a", "--config", path)
-        wait_for(lambda: a.call("describe", feed="c"), 10, "feed")
+        path, daemon, a = self.start_with_file()
         reads = a.call("stats")["configuration"]["reads"]
         self.servers.processes[0].stop()
         try:
