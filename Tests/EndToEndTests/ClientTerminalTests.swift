@@ -133,7 +133,7 @@ struct ClientTerminalTests {
     let screen = TerminalReader(terminal)
     let pusher = try client.startShell("\"$0\" push f 2>&3; echo \"status $?\" >&2", passing: [terminal.terminal])
     try pusher.write("{\"id\":1}\n{\"id\":2}\nnonsense\n")
-    try screen.wait(for: "\r2 pushed, ")
+    try screen.wait(for: "\r\u{1B}[K2 pushed, ")
     try screen.wait(for: "line 3, column 2: not JSON")
     pusher.closeInput()
     try pusher.errors.wait(for: "status 2")
@@ -302,6 +302,20 @@ struct ClientTerminalTests {
     let counted = try start("watch f g --counts --snapshot-only", on: terminal, daemon, environment: ["NO_COLOR": "1"])
     try expectEqual(counted.waitForExit(), 0)
     try screen.wait(for: "f/a 1  f/b 1\r\ng/all 0\r\n")
+  }
+
+  @Test("a line that is cut ends in an ellipsis, in the last column too") func cutLines() throws {
+    let daemon = try DaemonProcess()
+    let client = ClientCommand(daemon)
+    try client.succeed("define", "f")
+    try client.succeed("push", "f", "{\"id\":1,\"t\":\"abcdefghijklmnopqrstuvwxyz\"}")
+    let terminal = try PseudoTerminal(columns: 20, rows: 5)
+    let screen = TerminalReader(terminal)
+    let watcher = try start("watch f --template '{t}'", on: terminal, daemon)
+    let lines = try screen.waitForScreen(columns: 20, rows: 5) { $0[2].contains("abc") }
+    expectEqual(lines[2], "  abcdefghijklmnopq…")
+    watcher.signal(SIGTERM)
+    _ = try watcher.waitForExit()
   }
 
   @Test("elements and help are wrapped on a small terminal") func pages() throws {

@@ -209,14 +209,22 @@ struct ClientWatchTests {
     expect(outcome.errors.contains("a delta starts from revision 6, but this copy is at revision 5"))
   }
 
+  /// Starts a watch of a feed with one row, at revision 4.
+  private func watch(
+    _ daemon: ScriptedDaemon, _ feed: String = "f", _ options: String..., element: String = "1"
+  ) throws -> ChildProcess {
+    let watcher = try ClientCommand(socket: daemon.socketPath).start(["watch", feed] + options)
+    try daemon.accept()
+    let sections = #"[{"name":"s","count":1}]"#
+    try daemon.answer(
+      "watch", #"{"feed":"\#(feed)","epoch":"e","revision":4,"resumed":false,"sections":\#(sections)}"#,
+      then: ("snapshot", #"{"feed":"\#(feed)","revision":4,"at":[0,0],"elements":[\#(element)],"last":true}"#))
+    return watcher
+  }
+
   @Test func exitStatusIs5AfterADifferentDigest() throws {
     let daemon = try ScriptedDaemon()
-    let watcher = try ClientCommand(socket: daemon.socketPath).start("watch", "f", "--snapshot-only", "--verify")
-    try daemon.accept()
-    try daemon.answer(
-      "watch",
-      "{\"feed\":\"f\",\"epoch\":\"e\",\"revision\":4,\"resumed\":false,\"sections\":[{\"name\":\"s\",\"count\":1}]}")
-    try daemon.notify("snapshot", "{\"feed\":\"f\",\"revision\":4,\"at\":[0,0],\"elements\":[1],\"last\":true}")
+    let watcher = try watch(daemon, "f", "--snapshot-only", "--verify")
     try daemon.answer("verify", "{\"revision\":4,\"counts\":[1],\"digest\":\"00000000\"}")
     let outcome = try ClientCommand.finish(watcher)
     expectEqual(outcome.code, 5)
@@ -226,12 +234,7 @@ struct ClientWatchTests {
   /// The end of a feed may come behind the refusal to verify it, for example with a throttle.
   @Test func feedThatIsRemovedBeforeItIsVerifiedIsAwaited() throws {
     let daemon = try ScriptedDaemon()
-    let watcher = try ClientCommand(socket: daemon.socketPath).start("watch", "f", "--reconnect", "--verify")
-    try daemon.accept()
-    try daemon.answer(
-      "watch",
-      "{\"feed\":\"f\",\"epoch\":\"e\",\"revision\":4,\"resumed\":false,\"sections\":[{\"name\":\"s\",\"count\":1}]}")
-    try daemon.notify("snapshot", "{\"feed\":\"f\",\"revision\":4,\"at\":[0,0],\"elements\":[1],\"last\":true}")
+    let watcher = try watch(daemon, "f", "--reconnect", "--verify")
     try daemon.refuse("verify", "{\"code\":-32000,\"message\":\"unknown feed\",\"data\":{\"feed\":\"f\"}}")
     try daemon.notify(
       "delta",
@@ -239,6 +242,20 @@ struct ClientWatchTests {
         + "\"sections\":{\"deleted\":[0],\"added\":[]},\"ended\":true}")
     try watcher.errors.wait(for: "waiting for the feed f")
     watcher.signal(SIGKILL)
+  }
+
+  @Test("a reset is announced once, whatever rows of its first part pass a filter") func filteredReset() throws {
+    let daemon = try ScriptedDaemon()
+    let watcher = try watch(daemon, "$feeds", "--where", "@.p > 1", "--count", "3", element: #"{"feed":"a","p":2}"#)
+    let rows = #"[{"feed":"a","p":2},{"feed":"b","p":1},{"feed":"c","p":3}]"#
+    let reset = #""last":false,"reset":true,"sections":[{"name":"s","count":4}]"#
+    try daemon.notify("snapshot", #"{"feed":"$feeds","revision":9,"at":[0,0],"elements":\#(rows),\#(reset)}"#)
+    let rest = #""at":[0,3],"elements":[{"feed":"d","p":4}],"last":true"#
+    try daemon.notify("snapshot", #"{"feed":"$feeds","revision":9,\#(rest)}"#)
+    let parts = try ClientCommand.finish(watcher).lines.map { try JSONValue($0)["params"] }
+    expectEqual(parts.map { $0["at"].text }, ["[0,0]", "[0,0]", "[0,2]", "[0,3]"])
+    expectEqual(parts.map { $0["reset"].text }, ["null", "true", "null", "null"])
+    expectEqual(parts.map { $0["sections"] == "null" }, [true, false, true, true])
   }
 
   @Test("a display of rows takes parts that span sections; printed parts lie within sections") func manySections()

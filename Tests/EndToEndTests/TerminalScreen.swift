@@ -61,7 +61,8 @@ struct TerminalScreen {
       cells[row].replaceSubrange(
         min(column, columns)..., with: Array(repeating: " ", count: columns - min(column, columns)))
       for below in (row + 1)..<max(row + 1, rows) { cells[below] = Array(repeating: " ", count: columns) }
-    case ("K", _): for place in min(column, columns)..<columns { cells[row][place] = " " }
+    // Behind the last column, the cursor is still on it.
+    case ("K", _): for place in min(column, columns - 1)..<columns { cells[row][place] = " " }
     case ("H", _):
       let numbers = parameters.split(separator: ";").map { Int($0) ?? 1 }
       if numbers.count == 2 { (row, column) = (min(numbers[0], rows) - 1, numbers[1] - 1) }

@@ -180,14 +180,14 @@ import Testing
     var progress = PushProgress(now: 0)
     expectEqual(progress.line(now: 50_000_000, pushed: 5, refused: 0, width: 80), nil)
     expectEqual(
-      progress.line(now: 500_000_000, pushed: 6000, refused: 0, width: 80), "\r6,000 pushed, 12,000/s\u{1B}[K")
+      progress.line(now: 500_000_000, pushed: 6000, refused: 0, width: 80), "\r\u{1B}[K6,000 pushed, 12,000/s")
     expectEqual(progress.line(now: 550_000_000, pushed: 6000, refused: 0, width: 80), nil)
     expectEqual(
       progress.line(now: 1_000_000_000, pushed: 8000, refused: 2, width: 80),
-      "\r8,000 pushed, 8,000/s, 2 refused\u{1B}[K")
+      "\r\u{1B}[K8,000 pushed, 8,000/s, 2 refused")
     // The rate is computed over the last second.
     expectEqual(
-      progress.line(now: 2_000_000_000, pushed: 8500, refused: 2, width: 20), "\r8,500 pushed, 500/s…\u{1B}[K")
+      progress.line(now: 2_000_000_000, pushed: 8500, refused: 2, width: 20), "\r\u{1B}[K8,500 pushed, 500/s…")
     expectEqual(progress.summary(now: 4_000_000_000, pushed: 8500, refused: 0), "8,500 pushed in 4.0 s, 2,125/s")
   }
 

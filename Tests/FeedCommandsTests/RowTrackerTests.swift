@@ -110,6 +110,21 @@ import Testing
     expectEqual(view.missing.map(\.before?.path.row), [0])
   }
 
+  @Test("after a reset, equal rows without identity are taken in order, first those of the same section")
+  func equalRows() {
+    let sections = [("s/x", 2), ("s/y", 1), ("s/x", 1)].map { name, count in
+      var rows = ChunkedList<Row>()
+      rows.append(contentsOf: Array(repeating: Row(element: RowPrint(digest: 1, id: nil).text), count: count))
+      return Mirror.Section(name: name, rows: rows)
+    }
+    var comparison = ResetComparison(sections)
+    let places = ["s/y", "s/y", "s/x", "s/z", "s/x"].map { section in
+      comparison.judge(RowPrint(digest: 1, id: nil), section: section).before.map { "\($0.path)" }
+    }
+    expectEqual(places, ["[1,0]", "[0,0]", "[0,1]", "[2,0]", nil])
+    expect(comparison.missing.isEmpty)
+  }
+
   @Test(
     "the text of a print has all of it",
     arguments: [

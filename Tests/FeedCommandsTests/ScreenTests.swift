@@ -5,18 +5,21 @@ import Testing
 @testable import FeedCommands
 
 @Suite struct ScreenTests {
-  /// A terminal with the sequences that ``Screen`` uses: clear, go to a line, erase to the end of the line, text.
+  /// A terminal with the sequences that ``Screen`` uses: clear, go to a line, erase the line, text.
   private struct Emulator {
     var rows: [Int: String] = [:]
+    private var row = 0
 
     mutating func take(_ text: String) {
       for piece in text.components("\u{1B}[") where !piece.isEmpty {
         if piece.hasPrefix("2J") {
           rows = [:]
-        } else if let semicolon = piece.firstIndex(of: ";"), let row = Int(piece[..<semicolon]) {
-          rows[row - 1] = String(piece.drop { $0 != "H" }.dropFirst())
+        } else if let semicolon = piece.firstIndex(of: ";"), let number = Int(piece[..<semicolon]) {
+          row = number - 1
+          expect(piece.hasSuffix("H"))
         } else {
-          expectEqual(piece, "K")
+          expect(piece.hasPrefix("K"))
+          rows[row] = String(piece.dropFirst())
         }
       }
     }
@@ -46,7 +49,7 @@ import Testing
     var screen = Screen()
     _ = screen.draw(["a", "b", "c"])
     expectEqual(screen.draw(["a", "b", "c"]), "")
-    expectEqual(screen.draw(["a", "x", "c"]), "\u{1B}[2;1Hx\u{1B}[K")
+    expectEqual(screen.draw(["a", "x", "c"]), "\u{1B}[2;1H\u{1B}[Kx")
     expectEqual(screen.draw(["a"]), "\u{1B}[2;1H\u{1B}[K\u{1B}[3;1H\u{1B}[K")
   }
 }

@@ -114,6 +114,12 @@ import Testing
       ])
   }
 
+  @Test("a row that moved past others to a place of the same number has the place before") func samePlace() throws {
+    var object = ParameterWriter()
+    try row(.moved, "b", from: place(1), to: place(1)).add(to: &object)
+    expectEqual(object.finish(), #"{"kind":"moved","section":"f/x","at":[0,1],"was":[0,1],"id":"b"}"#)
+  }
+
   @Test func aSectionLosesARowThatWasUpdatedAndDeleted() throws {
     var batch = TriggerBatch()
     try add(row(.updated, "a", to: place(3)), to: &batch, Change(updated: [place(3).path]))

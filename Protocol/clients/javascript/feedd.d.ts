@@ -498,8 +498,8 @@ export class Connection {
   static open(connect: Connect, options?: ClientOptions & { notifications?: boolean; signal?: AbortSignal }): Promise<Connection>;
   readonly hello: Hello | null;
   readonly error: FeedError | null;
-  call<M extends string>(method: M, params?: ParamsOf<M>, options?: CallOptions): Promise<ResultOf<M>>;
   call(method: "watch", params: object, options?: CallOptions): Promise<WatchResult>;
+  call<M extends string>(method: M, params?: ParamsOf<M>, options?: CallOptions): Promise<ResultOf<M>>;
   /** The next notification. Rejects when the connection ends. */
   next(signal?: AbortSignal): Promise<Notification & { text: string }>;
   /** All notifications that have come, at least one. */

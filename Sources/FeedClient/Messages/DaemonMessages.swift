@@ -26,11 +26,13 @@ public struct ServerHello: Equatable, Sendable {
     (self.revision, self.maxFrame, self.maxDepth) = (revision, maxFrame, maxDepth)
   }
 
+  /// Throws also for another version of the protocol than 1.
   public init(_ result: JSONView) throws(MalformedMessage) {
     let reader = MemberReader(object: result, place: "hello")
     guard let version = result.member("protocol")?.int else {
       throw MalformedMessage("hello: \"protocol\" is not a number")
     }
+    guard version == 1 else { throw MalformedMessage("version \(version); this client speaks version 1") }
     protocolVersion = version
     epoch = try reader.string("epoch")
     revision = try reader.revision("revision")

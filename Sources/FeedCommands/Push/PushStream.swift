@@ -168,7 +168,7 @@ struct PushProgress {
     if elapsed >= 1 { rateSince = (now, pushed) }
     var line = LinePainter(width: width, palette: Palette(isOn: false))
     line.add(Self.text(pushed, refused, ", \(grouped(Int(rate)))/s"))
-    return "\r\(line.text)\u{1B}[K"
+    return "\r\u{1B}[K\(line.text)"
   }
 
   func summary(now: UInt64, pushed: Int, refused: Int) -> String {

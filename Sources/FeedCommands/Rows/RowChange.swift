@@ -184,9 +184,10 @@ struct ResetComparison {
   }
 
   private var known: [Known] = []
-  /// The indexes in `known` by identity, or by digest for rows without one; the first one is at the end.
-  private var byID: [RowIdentity: [Int]] = [:]
-  private var byDigest: [UInt64: [Int]] = [:]
+  /// The indexes in `known` by identity, or by digest for rows without one: a list for each type, section and digest, in which the
+  /// first row is at the end.
+  private var byID: [RowIdentity: [[Int]]] = [:]
+  private var byDigest: [UInt64: [[Int]]] = [:]
 
   /// Creates the comparison with the rows of a mirror of prints.
   init(_ sections: [Mirror.Section]) {
@@ -200,11 +201,18 @@ struct ResetComparison {
     for index in known.indices.reversed() {
       let print = known[index].print
       if let identity = RowIdentity(print.id, in: known[index].place.section) {
-        byID[identity, default: []].append(index)
+        Self.add(index, to: &byID[identity, default: []], known)
       } else {
-        byDigest[print.digest, default: []].append(index)
+        Self.add(index, to: &byDigest[print.digest, default: []], known)
       }
     }
+  }
+
+  private static func add(_ index: Int, to lists: inout [[Int]], _ known: [Known]) {
+    let row = known[index]
+    // The rows of a section come one after another.
+    let place = lists.lastIndex { rank(of: known[$0[0]], for: row.print, row.place.section) == maxRank }
+    if let place { lists[place].append(index) } else { lists.append([index]) }
   }
 
   mutating func judge(_ print: RowPrint, section: String?) -> (kind: RowChange.Kind, before: RowChange.Place?) {
@@ -222,12 +230,18 @@ struct ResetComparison {
     return Self.take(from: &byID[identity], print, section, known)
   }
 
-  private static func take(from list: inout [Int]?, _ print: RowPrint, _ section: String?, _ known: [Known]) -> Int? {
-    for rank in stride(from: maxRank, through: 0, by: -1) {
-      let place = list?.lastIndex { Self.rank(of: known[$0], for: print, section) == rank }
-      if let place { return list?.remove(at: place) }
+  private static func take(from lists: inout [[Int]]?, _ print: RowPrint, _ section: String?, _ known: [Known]) -> Int?
+  {
+    var best: (rank: Int, row: Int, place: Int)?
+    for place in (lists ?? []).indices.reversed() {
+      guard let row = lists?[place].last, let rank = Self.rank(of: known[row], for: print, section) else { continue }
+      if best.map({ ($0.rank, row) < (rank, $0.row) }) ?? true { best = (rank, row, place) }
+      if rank == maxRank { break }
     }
-    return nil
+    guard let best else { return nil }
+    lists?[best.place].removeLast()
+    if lists?[best.place].isEmpty == true { lists?.remove(at: best.place) }
+    return best.row
   }
 
   private static let maxRank = 7

@@ -124,12 +124,12 @@ struct IdentityPaths {
     _ kinds: [String: String], _ shown: [String: [String]], elementTypes: Set<String> = []
   ) {
     for (feed, kind) in kinds where kind == "slots" || kind == "view" {
-      var (names, next, sources) = ([feed], 0, 0)
+      var (names, seen, next, sources) = ([feed], Set([feed]), 0, 0)
       while next < names.count {
         let below = shown[names[next]] ?? []
         next += 1
         if below.isEmpty { sources += 1 }
-        for name in below where !names.contains(name) { names.append(name) }
+        for name in below where seen.insert(name).inserted { names.append(name) }
       }
       guard sources > 1 else { continue }
       mixtures.insert(feed)
@@ -181,6 +181,7 @@ extension IdentityPaths {
       (try? connection.hello(client: "feedclient/\(invocation.command.name)", deadline: deadline)) != nil
     else { return }
     var (names, next) = ([SectionWord.feed(of: feed)], 0)
+    var seen = Set(names)
     var (kinds, shown): ([String: String], [String: [String]]) = ([:], [:])
     var elementTypes: Set<String> = []
     while next < min(names.count, Self.maxFeeds) {
@@ -197,7 +198,7 @@ extension IdentityPaths {
       if let path = found.path.flatMap({ try? SingularPath(parsing: $0) }) { add(path, of: name) }
       (kinds[name], shown[name]) = (found.kind, found.shown)
       if found.hasElementTypes { elementTypes.insert(name) }
-      for name in found.shown where !names.contains(name) { names.append(name) }
+      for name in found.shown where seen.insert(name).inserted { names.append(name) }
     }
     addMixtures(kinds, shown, elementTypes: elementTypes)
   }

@@ -250,7 +250,7 @@ struct TransferProgress {
     shownAt = now
     var line = LinePainter(width: width, palette: Palette(isOn: false))
     line.add("\(feed): \(counted(count, "element")) \(verb)")
-    return "\r\(line.text)\u{1B}[K"
+    return "\r\u{1B}[K\(line.text)"
   }
 
   func summary(_ verb: String, _ count: Int) -> String {

@@ -70,7 +70,7 @@ struct TriggerChange: Equatable {
       if let key = place.key { object.add("key", json: String(decoding: key, as: UTF8.self)) }
     }
     if let after { object.add("at", json: "\(after.path)") }
-    if let before, before.path != after?.path { object.add("was", json: "\(before.path)") }
+    if let before, kind == .moved || before.path != after?.path { object.add("was", json: "\(before.path)") }
     if let id { object.add("id", json: String(decoding: id, as: UTF8.self)) }
     if let type { object.add("type", type) }
     if !isCertain { object.add("certain", false) }

@@ -67,7 +67,7 @@ extension NotificationLines {
     if runs.isEmpty, isLast || news.reset != nil || filter.isOpen { runs = [[]] }
     for (place, run) in runs.enumerated() {
       let isEnd = isLast && place + 1 == runs.count
-      show(run, of: params, place == 0 ? news.reset : nil, news.isOfReset, gone: isEnd ? gone : nil)
+      show(run, of: params, isFirst: place == 0, news, gone: isEnd ? gone : nil)
     }
     return !runs.isEmpty
   }
@@ -86,9 +86,11 @@ extension NotificationLines {
   }
 
   /// Prints a part of a snapshot.
-  /// - Parameter gone: in the last part, the rows that the snapshot of a reset does not have any more, or not in the section.
+  /// - Parameters:
+  ///   - isFirst: whether the rows are the first ones of the part. Only they begin a reset.
+  ///   - gone: in the last part, the rows that the snapshot of a reset does not have any more, or not in the section.
   private func show(
-    _ rows: [RowChange], of part: JSONView, _ reset: RowNews.Reset?, _ isOfReset: Bool, gone: [RowChange]?
+    _ rows: [RowChange], of part: JSONView, isFirst: Bool, _ news: RowNews, gone: [RowChange]?
   ) {
     var params = ParameterWriter()
     for member in part.members {
@@ -100,15 +102,16 @@ extension NotificationLines {
       case "types":
         params.add("types", json: rows.map { $0.type.map(\.quotedAsJSON) ?? "null" })
       case "last": params.add("last", gone != nil)
+      case "reset" where !isFirst, "sections" where !isFirst: continue
       case let name?: params.add(name, json: Self.text(member.value))
       case nil: continue
       }
     }
-    if let sections = reset?.sections {
+    if isFirst, let sections = news.reset?.sections {
       params.add("reset", true)
       params.add("sections", sections)
     }
-    if isOfReset { Self.compare(rows, gone, to: &params) }
+    if news.isOfReset { Self.compare(rows, gone, to: &params) }
     print("snapshot", params)
   }
 

@@ -21,7 +21,8 @@ struct Screen {
     for row in 0..<max(lines.count, old.count) {
       let line = row < lines.count ? lines[row] : ""
       if row < old.count ? old[row] == line : line.isEmpty { continue }
-      text += "\u{1B}[\(row + 1);1H\(line)\u{1B}[K"
+      // A line that fills the row leaves the cursor on its last character, which would be erased behind it.
+      text += "\u{1B}[\(row + 1);1H\u{1B}[K\(line)"
     }
     shown = lines
     return text

@@ -103,6 +103,13 @@ import Testing
     expect(!client.hasOutput)
   }
 
+  @Test("a daemon that speaks another version of the protocol is refused") func otherVersion() throws {
+    let (client, daemon) = try pair()
+    try daemon.send(#"{"jsonrpc":"2.0","id":1,"result":{"protocol":2,"epoch":"e","revision":0}}"#)
+    let reason = MalformedMessage("version 2; this client speaks version 1")
+    #expect(throws: ClientError.malformed(reason)) { try client.hello(client: "test") }
+  }
+
   @Test("a request above the daemon's maxFrame is refused and not queued") func tooLong() throws {
     let (client, daemon) = try pair()
     let hello = "{\"protocol\":1,\"epoch\":\"e\",\"revision\":0,\"limits\":{\"maxFrame\":100}}"

@@ -1,6 +1,6 @@
 /** Compiled with tsc --strict where it is installed: what must have a type, and what must not compile. */
-import { Client, connect, decode, encode, FeedError, JSONText, Mirror, streamTransport, unixSocket } from "../node.js";
-import type { Change, Counts, Delta, Transport, Watch } from "../node.js";
+import { Client, connect, Connection, decode, encode, FeedError, JSONText, Mirror, streamTransport, unixSocket } from "../node.js";
+import type { Change, Counts, Delta, Transport, Watch, WatchResult } from "../node.js";
 
 interface Notice {
   id: number;
@@ -67,6 +67,9 @@ async function main(signal: AbortSignal): Promise<void> {
     // @ts-expect-error: no such code.
     if (error instanceof FeedError && error.code === "ENOENT") console.log(error);
   }
+  const connection = await Connection.open(unixSocket());
+  const { resumed, sections }: WatchResult = await connection.call("watch", { feed: "inbox", ids: true });
+  console.log(resumed, sections[0]?.count);
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const transport: Transport = streamTransport({ readable, writable });
   const other = new Client(() => transport, { reconnect: { first: 10 } });

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import signal
 import stat
 import sys
 from typing import Any, List, Optional
@@ -25,7 +26,7 @@ _USAGE = """usage: python3 -m feedd [--socket PATH] push FEED [ELEMENT...|-]
 
 
 def main(arguments: List[str]) -> int:
-    """Runs a command. Returns 0 on success, 1 if refused, 2 for a usage error, 3 without a daemon, 5 for a gap."""
+    """Runs a command. Returns 0 on success, 1 if refused, 2 for a usage error or failed output, 3 without a daemon, 5 for a gap."""
     path = None
     if arguments[:1] == ["--socket"] and len(arguments) > 1:
         path, arguments = arguments[1], arguments[2:]
@@ -55,8 +56,15 @@ def _print(value: object) -> None:
     text = encode(value)
     if sys.stdout.isatty():
         text = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text.decode("utf-8", "replace")).encode("utf-8")
-    sys.stdout.buffer.write(text + b"\n")
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.buffer.write(text + b"\n")
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # The reader has ended. Python writes what is left when it ends itself.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        raise ValueError(f"cannot write to standard output: {error.strerror}") from error
 
 
 def _watch(connection: Connection, feed: str, count: Optional[str] = None) -> None:
@@ -84,4 +92,6 @@ def _call(connection: Connection, method: str, params: str = "{}") -> None:
 
 
 if __name__ == "__main__":
+    # An interrupt ends the process without a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(main(sys.argv[1:]))

@@ -4,6 +4,7 @@ import decimal
 import io
 import json
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -401,6 +402,24 @@ class Command(support.DaemonTest):
         self.run_command("call", "ping", "{", status=2)
         missing = [sys.executable, "-m", "feedd", "--socket", "/nonexistent/s", "verify", "x"]
         self.assertEqual(subprocess.run(missing, capture_output=True, cwd=support.HERE.parent).returncode, 3)
+
+    def test_ends_of_the_output(self):
+        self.define({"feed": "list", "kind": "collection"})
+        command = [sys.executable, "-m", "feedd", "--socket", self.daemon.path]
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": support.HERE.parent}
+        # A reader that ends is no error, and an interrupt leaves no traceback.
+        with subprocess.Popen([*command, "watch", "list"], **options) as watching:
+            watching.stdout.readline()
+            watching.stdout.close()
+            self.connection.push("list", [{"id": 1}])
+            self.assertEqual((watching.stderr.read(), watching.wait(PATIENCE)), (b"", 0))
+        with subprocess.Popen([*command, "watch", "list"], **options) as watching:
+            watching.stdout.readline()
+            watching.send_signal(signal.SIGINT)
+            self.assertEqual((watching.stderr.read(), watching.wait(PATIENCE)), (b"", -signal.SIGINT))
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([*command, "verify", "list"], **{**options, "stdout": full})
+        self.assertEqual((done.returncode, done.stderr), (2, b"cannot write to standard output: No space left on device\n"))
 
 
 class Counts(support.DaemonTest):
