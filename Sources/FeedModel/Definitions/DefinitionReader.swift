@@ -107,25 +107,12 @@ struct DefinitionReader {
     guard let array = try array(member) else { return nil }
     var strings: [String] = []
     for (index, element) in array.elements.enumerated() {
-      guard let string = try unambiguous(element, at: "\(member)[\(index)]") else {
+      guard let string = element.string else {
         throw refuse("\(member)[\(index)]", "must be a string")
       }
       strings.append(string)
     }
     return strings
-  }
-
-  /// The string of a value; nil for other kinds.
-  /// - Throws: `invalidParams` for a lone surrogate. It would become U+FFFD, so different strings would become the same.
-  func unambiguous(_ value: JSONView, at member: String) throws(FeedError) -> String? {
-    if value.hasLoneSurrogate { throw refuse(member, KnownMembers.loneSurrogate) }
-    return value.string
-  }
-
-  func unambiguousString(_ member: StaticString) throws(FeedError) -> String? {
-    guard let value = object.member(member) else { return nil }
-    guard let string = try unambiguous(value, at: "\(member)") else { throw refuse("\(member)", "must be a string") }
-    return string
   }
 
   /// Reads an array of names of feeds or bins; see `FeedName.isValidReference`.
@@ -163,7 +150,8 @@ public enum KnownMembers {
 
   public static let loneSurrogate = "has a lone surrogate; give a string of Unicode characters"
 
-  /// Whether a second member of the same name is refused or, as everywhere in JSON requests, replaces the first.
+  /// Whether a second member of the same name is refused or, as everywhere in JSON requests, replaces the first. A request may have no
+  /// lone surrogates; a file that was in use stays valid.
   public enum Repeats {
     case refused
     case allowed
@@ -210,10 +198,28 @@ public enum KnownMembers {
       try check(retain, retention, at: "retain.", repeats: repeats)
     }
     try check(sortOf: object, at: "", repeats: repeats)
+    if kind == "slots" && repeats == .allowed { try checkTypes(of: object) }
     guard let bins = object.member("bins"), bins.kind == .array else { return }
     for (index, element) in bins.elements.enumerated() where element.kind == .object {
       try check(element, bin, at: "bins[\(index)].", repeats: repeats)
       try check(sortOf: element, at: "bins[\(index)].", repeats: repeats)
+    }
+  }
+
+  /// Checks the names of types in a definition of slots.
+  private static func checkTypes(of slots: JSONView) throws(Refusal) {
+    func check(_ type: JSONView, _ path: @autoclosure () -> String) throws(Refusal) {
+      if type.hasLoneSurrogate { throw Refusal(offset: type.byteOffset, path: path(), fault: loneSurrogate) }
+    }
+    for name: StaticString in ["pattern", "repeatables", "header"] {
+      guard let list = slots.member(name), list.kind == .array else { continue }
+      for (index, type) in list.elements.enumerated() { try check(type, "\(name)[\(index)]") }
+    }
+    if let contents = slots.member("contents"), contents.kind == .object {
+      for member in contents.members { try check(member.key, "contents") }
+    }
+    if let fixed = slots.member("fixed"), fixed.kind == .object {
+      for member in fixed.members { try check(member.value, "fixed.\(member.key.string(atMost: 64) ?? "")") }
     }
   }
 
@@ -236,7 +242,7 @@ public enum KnownMembers {
       let name = member.key.string ?? ""
       var refusal = Refusal(offset: member.key.byteOffset, path: place + name)
       if known.contains(name) || others.contains(name) {
-        if member.value.hasLoneSurrogate && !others.contains(name) {
+        if repeats == .allowed && member.value.hasLoneSurrogate && !others.contains(name) {
           refusal.fault = loneSurrogate
         } else if seen.insert(name).inserted || repeats == .allowed {
           continue

@@ -60,7 +60,7 @@ extension SlotsDefinition {
     self.pattern = pattern
     repeatables = try reader.strings("repeatables") ?? []
     header = try reader.strings("header") ?? []
-    defaultType = try reader.unambiguousString("default")
+    defaultType = try reader.string("default")
     fixed = try Self.fixed(reader)
     let rule = "must be \"content\" or \"element\""
     let types = try reader.string("types", atMost: FeedName.maxLength, else: rule)
@@ -78,7 +78,7 @@ extension SlotsDefinition {
     var contents: [Content?] = []
     var places: [ExactText: Int] = [:]
     for member in object.members {
-      let type = try reader.unambiguous(member.key, at: "contents") ?? ""
+      let type = member.key.string ?? ""
       guard let feed = member.value.string(atMost: FeedName.maxReferenceLength), FeedName.isValidReference(feed) else {
         throw reader.refuse("contents.\(type.prefix(64))", "must name a feed, or a bin as collection/bin")
       }
@@ -95,7 +95,7 @@ extension SlotsDefinition {
     for member in object.members {
       // No position needs more digits. A longer key is refused without being decoded.
       let key = member.key.string(atMost: 64) ?? ""
-      guard let position = Int(key), let type = try reader.unambiguous(member.value, at: "fixed.\(key)") else {
+      guard let position = Int(key), let type = member.value.string else {
         throw reader.refuse("fixed.\(key)", "must be a position, 0 or greater, with the name of a type")
       }
       fixed[position] = type
