@@ -25,6 +25,10 @@ _USAGE = """usage: python3 -m feedd [--socket PATH] push FEED [ELEMENT...|-]
        python3 -m feedd [--socket PATH] call METHOD [PARAMS]"""
 
 
+class _ReaderEnded(Exception):
+    """The reader of the output has ended."""
+
+
 def main(arguments: List[str]) -> int:
     """Runs a command. Returns 0 on success, 1 if refused, 2 for a usage error or failed output, 3 without a daemon, 5 for a gap."""
     path = None
@@ -37,6 +41,8 @@ def main(arguments: List[str]) -> int:
     try:
         with Connection(path) as connection:
             commands[arguments[0]](connection, *arguments[1:])
+    except _ReaderEnded:
+        return 0
     except (Refused, Gap, ValueError, OSError, TypeError) as error:
         print(_CONTROL.sub("\ufffd", str(error)), file=sys.stderr)
         return 1 if isinstance(error, Refused) else 5 if isinstance(error, Gap) else 3 if isinstance(error, OSError) else 2
@@ -54,15 +60,15 @@ def _push(connection: Connection, feed: str, *elements: str) -> None:
 
 def _print(value: object) -> None:
     text = encode(value)
+    if sys.stdout is None:
+        raise ValueError("cannot write to standard output: it is closed")
     if sys.stdout.isatty():
         text = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text.decode("utf-8", "replace")).encode("utf-8")
     try:
         sys.stdout.buffer.write(text + b"\n")
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        # The reader has ended. Python writes what is left when it ends itself.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        raise _ReaderEnded from None
     except OSError as error:
         raise ValueError(f"cannot write to standard output: {error.strerror}") from error
 
@@ -92,6 +98,11 @@ def _call(connection: Connection, method: str, params: str = "{}") -> None:
 
 
 if __name__ == "__main__":
-    # An interrupt ends the process without a traceback.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    sys.exit(main(sys.argv[1:]))
+    # An interrupt ends the process without a traceback, unless it is ignored.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    status = main(sys.argv[1:])
+    # The interpreter would write again, and complain, what a reader that has ended did not take.
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(status)

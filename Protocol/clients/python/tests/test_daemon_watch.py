@@ -1,8 +1,10 @@
 """Watching the daemon: snapshots, deltas, resuming, falling behind, ending; and the client's own command."""
 
 import decimal
+import functools
 import io
 import json
+import os
 import random
 import signal
 import subprocess
@@ -413,13 +415,18 @@ class Command(support.DaemonTest):
             watching.stdout.close()
             self.connection.push("list", [{"id": 1}])
             self.assertEqual((watching.stderr.read(), watching.wait(PATIENCE)), (b"", 0))
-        with subprocess.Popen([*command, "watch", "list"], **options) as watching:
-            watching.stdout.readline()
-            watching.send_signal(signal.SIGINT)
-            self.assertEqual((watching.stderr.read(), watching.wait(PATIENCE)), (b"", -signal.SIGINT))
+        for handler, status in [(signal.SIG_DFL, -signal.SIGINT), (signal.SIG_IGN, 0)]:
+            interrupts = functools.partial(signal.signal, signal.SIGINT, handler)
+            with subprocess.Popen([*command, "watch", "list", "2"], **options, preexec_fn=interrupts) as watching:
+                watching.stdout.readline()
+                watching.send_signal(signal.SIGINT)
+                self.connection.push("list", [{"id": status}])
+                self.assertEqual((watching.stderr.read(), watching.wait(PATIENCE)), (b"", status))
         with open("/dev/full", "wb") as full:
             done = subprocess.run([*command, "verify", "list"], **{**options, "stdout": full})
         self.assertEqual((done.returncode, done.stderr), (2, b"cannot write to standard output: No space left on device\n"))
+        done = subprocess.run([*command, "verify", "list"], stderr=subprocess.PIPE, cwd=options["cwd"], preexec_fn=lambda: os.close(1))
+        self.assertEqual((done.returncode, done.stderr), (2, b"cannot write to standard output: it is closed\n"))
 
 
 class Counts(support.DaemonTest):
