@@ -122,7 +122,7 @@ final class PushStream {
   private func finish() {
     if let progress {
       let text = progress.summary(now: MonotonicClock.now, pushed: pusher.pushed, refused: refused)
-      console.sayRaw("\r\(text)\u{1B}[K\n")
+      console.sayRaw("\r\u{1B}[K\(text)\n")
     }
     if console.isJSON {
       var summary = ParameterWriter(feed: target.feed)

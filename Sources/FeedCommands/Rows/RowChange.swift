@@ -184,7 +184,7 @@ struct ResetComparison {
   }
 
   private var known: [Known] = []
-  /// The indexes in `known` by identity, or by digest for rows without one: a list for each type, section and digest, in which the
+  /// The indexes in `known` by identity, or by digest for rows without one: a list for each run of rows of one type, section and digest, in which the
   /// first row is at the end.
   private var byID: [RowIdentity: [[Int]]] = [:]
   private var byDigest: [UInt64: [[Int]]] = [:]
@@ -211,8 +211,11 @@ struct ResetComparison {
   private static func add(_ index: Int, to lists: inout [[Int]], _ known: [Known]) {
     let row = known[index]
     // The rows of a section come one after another.
-    let place = lists.lastIndex { rank(of: known[$0[0]], for: row.print, row.place.section) == maxRank }
-    if let place { lists[place].append(index) } else { lists.append([index]) }
+    if let last = lists.last, rank(of: known[last[0]], for: row.print, row.place.section) == maxRank {
+      lists[lists.count - 1].append(index)
+    } else {
+      lists.append([index])
+    }
   }
 
   mutating func judge(_ print: RowPrint, section: String?) -> (kind: RowChange.Kind, before: RowChange.Place?) {

@@ -113,7 +113,7 @@ struct IdentityPaths {
 
   mutating func add(_ path: SingularPath, of feed: String) {
     byFeed[feed] = path
-    if !paths.contains(where: { $0.text == path.text }) { paths.append(path) }
+    if !paths.contains(where: { $0.text.utf8.elementsEqual(path.text.utf8) }) { paths.append(path) }
   }
 
   /// Adds what feeds show. A slots feed or a view mixes the rows of all feeds below it that show no others.

@@ -255,6 +255,6 @@ struct TransferProgress {
 
   func summary(_ verb: String, _ count: Int) -> String {
     let tenths = Int((MonotonicClock.now - start) / 100_000_000)
-    return "\r\(counted(count, "element")) \(verb) in \(tenths / 10).\(tenths % 10) s\u{1B}[K\n"
+    return "\r\u{1B}[K\(counted(count, "element")) \(verb) in \(tenths / 10).\(tenths % 10) s\n"
   }
 }
