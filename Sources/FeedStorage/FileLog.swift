@@ -157,7 +157,9 @@ public final class FileLog: CommitLog, ImageStore {
 
   public var shortage: String? {
     room.shortage {
-      SpareSegments.hasRoom(free: place.files.freeBytes, image: schedule.nextImageBytes, log: sizes.segmentBytes)
+      let free = place.files.freeBytes
+      return schedule.hasRoomAgain(free: free)
+        || SpareSegments.hasRoom(free: free, image: schedule.nextImageBytes, log: sizes.segmentBytes)
     }
   }
 
@@ -215,7 +217,7 @@ public final class FileLog: CommitLog, ImageStore {
       report(true, "\(error) (the request waits until it is certain that it was not stored)")
     case .waitsForRoom:
       room.beginToWait()
-      if !schedule.awaitRoom(now: now) { running?.log.decideRoom() }
+      if !schedule.awaitRoom(free: place.files.freeBytes, now: now) { running?.log.decideRoom() }
     case .partWritten(let image):
       if image == self.image.number { self.image.didWritePart() }
     case .imageComplete(let image, let bytes, let fileBytes):
@@ -227,7 +229,7 @@ public final class FileLog: CommitLog, ImageStore {
       guard image == self.image.number else { break }
       self.image.discard()
       running?.log.decideRoom()
-      if schedule.didFail(now: now) {
+      if schedule.didFail(free: place.files.freeBytes, now: now) {
         report(true, "\(error) (nothing is lost: the log is kept until an image is written)")
       }
     case .segments(let bytes):

@@ -129,8 +129,8 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
 }
 
 extension StorageError {
-  /// The error of a system call on a file of the log.
-  init(_ error: SystemError, path: String) {
+  /// The error of a system call on a file of the state directory.
+  public init(_ error: SystemError, path: String) {
     let kind: Kind =
       switch error.code {
       case ENOSPC, EDQUOT: .noSpace

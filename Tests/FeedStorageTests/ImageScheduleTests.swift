@@ -83,13 +83,13 @@ struct ImageScheduleTests {
     var schedule = schedule()
     schedule.didAppend(bytes: 20_000, now: 0)
     schedule.didBegin()
-    let isSecondNews = schedule.didFail(now: 0)
+    let isSecondNews = schedule.didFail(free: 1 << 30, now: 0)
     expect(isSecondNews)
     expect(!schedule.wantsImage(now: 9 * Self.second))
     expectEqual(schedule.pause(now: 9 * Self.second), Self.second)
     expect(schedule.wantsImage(now: 10 * Self.second))
     schedule.didBegin()
-    let isThirdNews = schedule.didFail(now: 10 * Self.second)
+    let isThirdNews = schedule.didFail(free: 1 << 30, now: 10 * Self.second)
     expect(!isThirdNews)
     schedule.didBegin()
     let isFourthNews = schedule.didComplete(bytes: 10, now: 30 * Self.second)
@@ -105,7 +105,7 @@ struct ImageScheduleTests {
     schedule.didAppend(bytes: 100, now: 0)
     #expect(schedule.wantsImage(now: 0))
     schedule.didBegin()
-    _ = schedule.didFail(now: 0)
+    _ = schedule.didFail(free: 1 << 30, now: 0)
     expectEqual(schedule.pause(now: 0), 10 * Self.second)
     #expect(schedule.wantsImage(now: 10 * Self.second))
     schedule.didBegin()
@@ -131,23 +131,41 @@ struct ImageScheduleTests {
   @Test("a batch without room waits for an image, unless none helps")
   func noRoom() {
     var schedule = schedule(idle: 30)
-    func waits(_ seconds: UInt64) -> Bool { schedule.awaitRoom(now: seconds * Self.second) }
+    func waits(_ seconds: UInt64) -> Bool { schedule.awaitRoom(free: 1 << 30, now: seconds * Self.second) }
     expect(!waits(0), "there is no log to cover")
     schedule.didAppend(bytes: 100, now: 0)
     expect(waits(0))
     expect(schedule.wantsImage(now: 0))
     schedule.didBegin()
     expect(waits(0), "the image is being written")
-    _ = schedule.didFail(now: 0)
+    _ = schedule.didFail(free: 1 << 30, now: 0)
     expect(!waits(1))
     expect(!schedule.wantsImage(now: Self.second))
     expect(waits(10))
   }
 
+  @Test("after a failure for want of room, a batch waits for an image as soon as there is room for it")
+  func roomAgain() {
+    var schedule = schedule(idle: 30)
+    schedule.didAppend(bytes: 100, now: 0)
+    schedule.didExecute(steps: 0, stateBytes: 8 << 20)
+    let needed = schedule.nextImageBytes
+    schedule.didBegin()
+    _ = schedule.didFail(free: needed - 1, now: 0)
+    expect(!schedule.hasRoomAgain(free: needed - 1))
+    expect(!schedule.awaitRoom(free: needed - 1, now: Self.second))
+    expect(schedule.hasRoomAgain(free: needed) && schedule.awaitRoom(free: needed, now: Self.second))
+    expect(schedule.wantsImage(now: Self.second))
+    schedule.didBegin()
+    // It was not the room.
+    _ = schedule.didFail(free: needed, now: Self.second)
+    expect(!schedule.hasRoomAgain(free: needed) && !schedule.awaitRoom(free: needed, now: 2 * Self.second))
+  }
+
   @Test("no image is begun while no segment would continue it")
   func held() {
     var schedule = schedule()
-    func waits() -> Bool { schedule.awaitRoom(now: Self.second) }
+    func waits() -> Bool { schedule.awaitRoom(free: 1 << 30, now: Self.second) }
     var progress = RecoveryProgress()
     progress.batchBytes = 20_000
     schedule.didRecover(progress, imageBytes: 0, needsImage: true)

@@ -65,8 +65,8 @@ enum StateDirectoryError: Error, Equatable, CustomStringConvertible {
 
   var description: String {
     switch self {
-    case .system(let error, _) where error.code == EISDIR:
-      "\(error); move that directory away, which feedd did not create"
+    case .system(let error, let path) where error.code == EISDIR:
+      "\(error); \(StorageError(error, path: path).remedy)"
     case .system(let error, let path):
       "\(error); make \(path) a directory that this user may write, name another with --state, "
         + "or keep nothing with --durability memory"

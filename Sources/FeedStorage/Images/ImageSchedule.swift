@@ -59,6 +59,8 @@ struct ImageSchedule {
   private var appendedAt: UInt64
   /// The time when an image may be begun after a failure; 0 if the last one did not fail.
   private var resumesAt: UInt64 = 0
+  /// Whether there was no room for the last image, so that it failed.
+  private var lackedRoom = false
 
   init(_ policy: ImagePolicy, now: UInt64) {
     self.policy = policy
@@ -100,9 +102,15 @@ struct ImageSchedule {
   /// Records how many bytes are free after a segment was begun or removed.
   mutating func didMeasure(free: Int) { isTight = free < nextImageBytes + Self.margin }
 
+  /// Whether there is room again for the image that failed for want of it. It need not wait longer.
+  /// - Parameter free: the bytes that are free.
+  func hasRoomAgain(free: Int) -> Bool { lackedRoom && hasLogToCover && free >= nextImageBytes }
+
   /// A batch waits for room. Returns whether an image may gain some.
-  mutating func awaitRoom(now: UInt64) -> Bool {
+  /// - Parameter free: the bytes that are free.
+  mutating func awaitRoom(free: Int, now: UInt64) -> Bool {
     if isWriting { return true }
+    if hasRoomAgain(free: free) { resumesAt = min(resumesAt, now) }
     guard hasLogToCover, now >= resumesAt else { return false }
     isAwaited = true
     return true
@@ -157,15 +165,17 @@ struct ImageSchedule {
     journalBytes = later
     steps.covered = begun
     imagedAt = now
-    (isUrgent, isAwaited, isRequested) = (false, false, false)
+    (isUrgent, isAwaited, isRequested, lackedRoom) = (false, false, false, false)
     defer { resumesAt = 0 }
     return resumesAt != 0
   }
 
   /// Records that the image was abandoned. Returns whether this is the first failure.
-  mutating func didFail(now: UInt64) -> Bool {
+  /// - Parameter free: the bytes that are free without it.
+  mutating func didFail(free: Int, now: UInt64) -> Bool {
     state = .idle
     isAwaited = false
+    lackedRoom = free < nextImageBytes
     defer { resumesAt = now &+ Self.retryPause }
     return resumesAt == 0
   }
