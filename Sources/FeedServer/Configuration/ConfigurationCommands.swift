@@ -13,9 +13,7 @@ extension Daemon {
   static func reload(_ pid: Int, signals: Bool) -> Int32 {
     do {
       let daemon = try RunningDaemon(pid)
-      if let file = daemon.configurationFile {
-        _ = try signals ? file.read() : verify(file, daemon.options, beside: daemon.feeds())
-      }
+      if let file = daemon.configurationFile { _ = try signals ? file.read() : verify(file, daemon.options) }
       if signals { try write([try daemon.reload()], to: StandardStreams.output) }
       return 0
     } catch {
@@ -54,9 +52,6 @@ private struct RunningDaemon {
 
   var configurationFile: ConfigurationFile? { ConfigurationFile(options, in: directory) }
 
-  /// The definitions of its feeds; none if it cannot be asked.
-  func feeds() -> [FeedDefinition] { (try? DaemonStatistics(socketPath, pid).feeds()) ?? [] }
-
   /// Makes the daemon read its configuration, and returns what took effect.
   /// - Throws: if the daemon refuses the configuration.
   func reload() throws -> String {
@@ -93,7 +88,7 @@ private struct ReloadError: Error, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
-/// Asks a daemon over its socket for its statistics and feeds.
+/// Asks a daemon over its socket for its statistics.
 private final class DaemonStatistics {
   /// The member `configuration` of `stats`.
   struct Report {
@@ -143,15 +138,6 @@ private final class DaemonStatistics {
     }
   }
 
-  /// Asks for the definitions of all feeds.
-  func feeds() throws(ClientError) -> [FeedDefinition] {
-    try connection.call("feeds", deadline: Self.deadline) { result in
-      result.member("feeds")?.elements.compactMap {
-        try? FeedDefinition(parsing: $0, limits: Limits().ofStoredDefinitions)
-      } ?? []
-    }
-  }
-
   /// Waits for the report of a later reading, until its changes are stored, but not long for the log.
   func configuration(after reads: Int) throws -> Report {
     let start = MonotonicClock.now
@@ -191,43 +177,20 @@ extension Daemon {
   }
 
   /// Reads a configuration file and applies it to an engine without feeds.
-  /// - Parameters:
-  ///   - isChecked: whether to look for what is allowed but probably a mistake.
-  ///   - feeds: those of the daemon that shall use the file, which may show them.
+  /// - Parameter isChecked: whether to look for what is allowed but probably a mistake.
   static func verify(
-    _ file: ConfigurationFile, _ options: DaemonOptions, isChecked: Bool = false, beside feeds: [FeedDefinition] = []
+    _ file: ConfigurationFile, _ options: DaemonOptions, isChecked: Bool = false
   ) throws -> Configuration {
     let configuration = try file.read(isChecked: isChecked)
     var options = options
     options.limits = file.limits(configuration)
     let engine = try makeEngine(options, nil, nil, Log(threshold: .error, style: .timestamps))
-    let all = try file.adding(feeds, to: configuration)
-    _ = try file.apply(all, to: engine, keeping: [], now: ServerClock(after: 0).now)
+    _ = try file.apply(configuration, to: engine, keeping: [], now: ServerClock(after: 0).now)
     return configuration
   }
 }
 
 extension ConfigurationFile {
-  /// Adds the feeds of a daemon that remain beside those of the file, as if the file defined them too. A managed feed does not remain.
-  fileprivate func adding(
-    _ feeds: [FeedDefinition], to configuration: Configuration
-  ) throws(ConfigurationFileError) -> Configuration {
-    let names = Set(configuration.entries.map(\.definition.name))
-    let others = feeds.filter { feed in
-      if case .managed = feed.content { return false }
-      return !names.contains(feed.name)
-    }.map {
-      Configuration.Entry(
-        definition: $0, place: .init(line: 1, column: 1, member: "feed \"\($0.name)\" of the daemon"))
-    }
-    do throws(ConfigurationError) {
-      return try Configuration(
-        entries: configuration.entries + others, limits: configuration.limits, access: configuration.access)
-    } catch {
-      throw .refused(path, error)
-    }
-  }
-
   /// What a check finds in a valid file.
   struct Finding {
     /// Whether it is an error: a query that cannot be executed.

@@ -66,26 +66,6 @@ import Testing
     try expectEqual(set.ask("stats", "{}")["result"]["configuration"]["reads"].int, 2)
   }
 
-  @Test("a check of the file knows the feeds of the daemon that the file does not define")
-  func checkBesideFeeds() throws {
-    let set = try ConfiguredDaemon(#"{"feeds": [{"feed": "a", "bins": [{"name": "x"}, {"name": "y"}]}]}"#)
-    for definition in [#"{"feed":"list","kind":"array"}"#, #"{"feed":"top","kind":"view","of":"a/x"}"#] {
-      try expect(set.ask("define", definition).has("result"))
-    }
-    func check(bins: String, children: String) throws -> (code: Int32, output: String, errors: String) {
-      let home = #"{"feed": "home", "kind": "composed", "children": \#(children)}"#
-      return try reload(set, #"{"feeds": [{"feed": "a", "bins": \#(bins)}, \#(home)]}"#, "--check-reload")
-    }
-    let bins = #"[{"name": "x"}, {"name": "y"}]"#
-    try expect(check(bins: bins, children: #"["list", "top"]"#) == (0, "", ""))
-    let missing = try check(bins: bins, children: #"["lost"]"#)
-    expectEqual(missing.code, 1)
-    expect(missing.errors.contains("shows \"lost\", which neither the file nor the daemon defines"))
-    let conflict = try check(bins: #"[{"name": "y"}]"#, children: #"["list"]"#)
-    expectEqual(conflict.code, 1)
-    expect(conflict.errors.contains("1:1: feed \"top\" of the daemon: shows \"a/x\""), "\(conflict.errors)")
-  }
-
   @Test("a daemon with relative paths is found, and errors name the path that it was given")
   func relativePaths() throws {
     let directory = try TemporaryDirectory()
