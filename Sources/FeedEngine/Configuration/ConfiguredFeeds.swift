@@ -205,25 +205,25 @@ extension Engine {
   private func rehearse(
     _ entries: [Configuration.Entry], undefining names: [String]
   ) throws(ConfigurationError) -> (index: Int, error: FeedError)? {
-    catalog.begin(at: now)
-    defer { catalog.rollBack() }
-    for (index, entry) in entries.enumerated() {
-      do throws(FeedError) {
-        try catalog.define(entry.definition, replace: true)
-      } catch {
-        return (index, error)
+    try catalog.rehearse(at: now) { () throws(ConfigurationError) -> (index: Int, error: FeedError)? in
+      for (index, entry) in entries.enumerated() {
+        do throws(FeedError) {
+          try catalog.define(entry.definition, replace: true)
+        } catch {
+          return (index, error)
+        }
       }
-    }
-    for name in names {
-      do throws(FeedError) {
-        try catalog.undefine(name)
-      } catch {
-        throw ConfigurationError(
-          .init(line: 1, column: 1, member: "feeds"),
-          "cannot undefine managed feed \"\(name)\", which the file no longer defines: \(error.reason)")
+      for name in names {
+        do throws(FeedError) {
+          try catalog.undefine(name)
+        } catch {
+          throw ConfigurationError(
+            .init(line: 1, column: 1, member: "feeds"),
+            "cannot undefine managed feed \"\(name)\", which the file no longer defines: \(error.reason)")
+        }
       }
+      return nil
     }
-    return nil
   }
 }
 
