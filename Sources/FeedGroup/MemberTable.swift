@@ -69,6 +69,12 @@ struct MemberTable: Equatable {
     }
 
     func value(of member: String) -> String? { entries.first { $0.member == member }?.value }
+
+    /// Whether an image was made behind the mark, by a host that has the digest of most members.
+    func isRight(_ image: Image?) -> Bool {
+      guard let image, let leading, image.position >= mark else { return false }
+      return entries.contains { $0.host == image.host && $0.value == leading.value }
+    }
   }
 
   enum Effect {
