@@ -343,6 +343,9 @@ final class GroupMachine {
       replacements = replacements.filter { now &- $0 < Self.replacementPause } + [now]
       if replacements.count > Self.maxReplacements { return lose(GroupLog.copiedName) }
       fail("this member joins its group again", now)
+    } else if own.isJoined, !hasLeft, table.members[message.origin]?.host == settings.host {
+      own.announceAgain()
+      flush(now)
     }
   }
 
