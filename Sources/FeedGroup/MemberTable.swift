@@ -236,6 +236,11 @@ struct MemberTable: Equatable {
     return Set(feeds.filter { feed in !others.contains { $0.configured[feed] != nil } })
   }
 
+  /// The feeds that a member configures.
+  func configured(by member: String) -> Set<String> {
+    origin(of: member).flatMap { members[$0] }.map { Set($0.configured.keys) } ?? []
+  }
+
   /// The feeds that other members than `member` configure.
   func configured(besides member: String) -> Set<String> {
     Set(members.values.lazy.filter { $0.member != member }.flatMap(\.configured.keys))
