@@ -60,6 +60,8 @@ public final class GroupLog: CommitLog {
     "another daemon has the name of this member, because its state directory was copied; this member takes another name"
 
   public let settings: GroupSettings
+  /// The feeds that the configuration of this host defined when its image was made.
+  public let formerFeeds: Set<String>
   /// Called with lines for the daemon's log: whether it is a warning, and the text.
   public var report: (_ isWarning: Bool, _ text: String) -> Void = { _, _ in }
 
@@ -101,14 +103,16 @@ public final class GroupLog: CommitLog {
         identity: StreamIdentity(epoch: known.epoch, limits: deciding, rules: rules), replicas: 1, image: .cached,
         table: known.table, hasWaited: true)
     }
-    return GroupLog(settings, found, inbox, try GroupNotices(), transport, subject)
+    let former = known.flatMap { $0.epoch == found.identity.epoch ? $0.table.configured(by: settings.member) : nil }
+    return GroupLog(settings, found, former ?? [], inbox, try GroupNotices(), transport, subject)
   }
 
   private init(
-    _ settings: GroupSettings, _ found: GroupJoining.Found, _ inbox: GroupInbox, _ notices: GroupNotices,
-    _ transport: NatsTransport, _ subject: String
+    _ settings: GroupSettings, _ found: GroupJoining.Found, _ formerFeeds: Set<String>, _ inbox: GroupInbox,
+    _ notices: GroupNotices, _ transport: NatsTransport, _ subject: String
   ) {
-    (self.settings, self.found, self.inbox, self.notices, self.transport) = (settings, found, inbox, notices, transport)
+    (self.settings, self.found, self.formerFeeds) = (settings, found, formerFeeds)
+    (self.inbox, self.notices, self.transport) = (inbox, notices, transport)
     inboxSubject = subject
   }
 

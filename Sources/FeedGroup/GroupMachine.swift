@@ -343,6 +343,9 @@ final class GroupMachine {
       replacements = replacements.filter { now &- $0 < Self.replacementPause } + [now]
       if replacements.count > Self.maxReplacements { return lose(GroupLog.copiedName) }
       fail("this member joins its group again", now)
+    } else if own.isJoined, !hasLeft, table.members[message.origin]?.host == settings.host {
+      own.announceAgain()
+      flush(now)
     }
   }
 
@@ -383,7 +386,9 @@ final class GroupMachine {
     transport.request(JetStream.purge(stream), reply: nil, "{\"seq\":\(sequence)}")
   }
 
-  private func compareDigests(_ now: UInt64) { if let text = upkeep.divergence(table, now) { lose(text) } }
+  private func compareDigests(_ now: UInt64) {
+    if let text = upkeep.divergence(table, rank: rank, now) { lose(text) }
+  }
 
   // MARK: Time
 
@@ -397,7 +402,8 @@ final class GroupMachine {
     flush(now)
     if upkeep.takeRequest() { requestImage() }
     if !follower.isDisputed {
-      add(upkeep.dueImage(table, canPublish: own.isJoined && isCurrent, isCaughtUp: isCaughtUp, now: now))
+      let canPublish = own.isJoined && isCurrent && !upkeep.isDivergent(table)
+      add(upkeep.dueImage(table, canPublish: canPublish, isCaughtUp: isCaughtUp, now: now))
     }
     if upkeep.isMarkDue(now), own.isJoined, !own.has(.mark) {
       own.add(.mark, "")

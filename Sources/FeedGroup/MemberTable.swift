@@ -69,6 +69,12 @@ struct MemberTable: Equatable {
     }
 
     func value(of member: String) -> String? { entries.first { $0.member == member }?.value }
+
+    /// Whether an image was made behind the mark, by a host that has the digest of most members.
+    func isRight(_ image: Image?) -> Bool {
+      guard let image, let leading, image.position >= mark else { return false }
+      return entries.contains { $0.host == image.host && $0.value == leading.value }
+    }
   }
 
   enum Effect {
@@ -192,6 +198,9 @@ struct MemberTable: Equatable {
     // What a member has configured counts until it says something else.
     let configured = origin(of: member).flatMap { members.removeValue(forKey: $0)?.configured } ?? [:]
     for (origin, other) in members where other.seen &+ Self.patience < time { members[origin] = nil }
+    // A member whose state directory is gone has another name, and its file is that of the former one. Another daemon of the same host
+    // tells again what it has configured.
+    for (origin, other) in members where other.host == host { members[origin]?.configured = [:] }
     members[message.origin] = Member(
       member: member, host: host, version: facts.string("version") ?? "", pid: facts.int("pid") ?? 0, next: 2,
       parts: nil, seen: time, configured: configured)
@@ -225,6 +234,11 @@ struct MemberTable: Equatable {
   func proposed(of feeds: some Sequence<String>, by member: String) -> Set<String> {
     let others = members.values.filter { $0.member < member }
     return Set(feeds.filter { feed in !others.contains { $0.configured[feed] != nil } })
+  }
+
+  /// The feeds that a member configures.
+  func configured(by member: String) -> Set<String> {
+    origin(of: member).flatMap { members[$0] }.map { Set($0.configured.keys) } ?? []
   }
 
   /// The feeds that other members than `member` configure.

@@ -132,7 +132,9 @@ struct StreamReach {
       if unreachableSince == nil { becomeUnreachable("the stream has no leader", since: answeredAt) }
       return false
     }
-    defer { unreachableSince = nil }
-    return unreachableSince != nil
+    if unreachableSince == nil { return false }
+    // A change that is refused from now on was sent to servers that can be read.
+    (unreachableSince, reason) = (nil, "the servers do not confirm messages")
+    return true
   }
 }

@@ -14,6 +14,8 @@ struct Upkeep {
 
   /// Nanoseconds for which the digests of other members are awaited.
   private static let digestPatience = 10 * second
+  /// Nanoseconds for which a member with another digest awaits an image of another member.
+  private static let repairPatience = 40 * second
   /// Nanoseconds between two images of a busy group.
   private static let imagePause = 20 * second
 
@@ -88,13 +90,28 @@ struct Upkeep {
     ownDigest = (mark, value, now)
   }
 
+  /// Whether this member has another digest than most. An image of its state would be wrong.
+  func isDivergent(_ table: MemberTable) -> Bool {
+    guard let own = ownDigest, let digests = table.digests, own.mark == digests.mark else { return false }
+    return own.value != digests.leading?.value
+  }
+
   /// Compares the own digest with that of most members, once all have computed theirs, or after a while without the others. Returns
   /// how they differ; nil if they do not.
-  func divergence(_ table: MemberTable, _ now: UInt64) -> String? {
+  ///
+  /// A member that differs begins again with the newest image, which may be its own. So it waits for one of another member, and one of
+  /// these publishes it.
+  mutating func divergence(_ table: MemberTable, rank: UInt64, _ now: UInt64) -> String? {
     guard let own = ownDigest, let digests = table.digests, own.mark == digests.mark, let other = digests.leading,
-      own.value != other.value
+      own.value != other.value || digests.entries.contains(where: { $0.value != own.value })
     else { return nil }
     if digests.entries.count < table.members.count && now &- own.at < Self.digestPatience { return nil }
+    let isRepairable = digests.isRight(table.image)
+    if own.value == other.value {
+      if !isRepairable { scheduleImage(rank: rank, now: now) }
+      return nil
+    }
+    if !isRepairable && now &- own.at < Self.repairPatience { return nil }
     return
       "\(GroupLog.divergence) from that of \(other.host) at message \(own.mark) (digest \(own.value), theirs \(other.value))"
   }

@@ -85,6 +85,76 @@ import Testing
   }
 }
 
+/// What members do if their digests differ.
+@Suite struct DivergenceTests {
+  private static let second: UInt64 = 1_000_000_000
+  private var table = MemberTable()
+
+  init() {
+    for (place, value) in ["right", "wrong", "right"].enumerated() {
+      let host = "h\(place)"
+      receive(.join, 1, UInt64(place), "{\"member\":\"\(host)\",\"host\":\"\(host)\"}")
+      receive(.digest, 2, UInt64(place), "{\"mark\":2,\"digest\":\"\(value)\"}")
+    }
+  }
+
+  private mutating func receive(_ kind: GroupMessage.Kind, _ number: UInt64, _ origin: UInt64, _ text: String) {
+    let message = GroupMessage(kind, origin: origin, number: number, time: 0)
+    Array(text.utf8).withUnsafeBytes { bytes in
+      _ = table.receive(message, bytes, sequence: table.position + 1, time: 100)
+    }
+  }
+
+  private mutating func receiveImage(_ place: UInt64, number: UInt64) {
+    receive(
+      .image, number, place,
+      "{\"position\":\(table.position),\"from\":1,\"bytes\":1,\"name\":\"image\",\"id\":\"a\",\"chunks\":1,\"first\":1}"
+    )
+  }
+
+  private func upkeep(of host: String, _ digest: String) throws -> Upkeep {
+    let settings = try GroupSettings(
+      name: "g", nats: NatsSettings(servers: []), host: host, member: host, version: "1", pid: 1, timeout: 1)
+    var upkeep = Upkeep(settings, position: 0, now: 0)
+    upkeep.didDigest(2, digest, now: 0)
+    return upkeep
+  }
+
+  @Test mutating func aMemberThatDiffersWaitsForAnImageOfAnotherOne() throws {
+    var wrong = try upkeep(of: "h1", "wrong")
+    expect(wrong.isDivergent(table))
+    let isEarly = wrong.divergence(table, rank: 1, 0) != nil
+    receiveImage(1, number: 3)
+    let isOwn = wrong.divergence(table, rank: 1, 0) != nil
+    receiveImage(2, number: 3)
+    let isLate = wrong.divergence(table, rank: 1, 0) != nil
+    expectEqual([isEarly, isOwn, isLate], [false, false, true])
+  }
+
+  @Test func aMemberThatDiffersWaitsForSomeTime() throws {
+    var wrong = try upkeep(of: "h1", "wrong")
+    let found = [39, 40].map { wrong.divergence(table, rank: 1, $0 * Self.second) != nil }
+    expectEqual(found, [false, true])
+  }
+
+  @Test mutating func anotherMemberPublishesAnImageOnce() throws {
+    var right = try upkeep(of: "h2", "right")
+    expect(!right.isDivergent(table))
+    func due(_ upkeep: inout Upkeep, at time: UInt64) -> Bool {
+      let text = upkeep.divergence(table, rank: 1, time * Self.second)
+      expectEqual(text, nil)
+      return upkeep.dueImage(table, canPublish: true, isCaughtUp: true, now: time * Self.second) != nil
+    }
+    let early = due(&right, at: 0)
+    let late = due(&right, at: 8)
+    expectEqual([early, late], [false, true])
+    right.didPublishImage()
+    receiveImage(2, number: 3)
+    let again = (9..<60).contains { due(&right, at: $0) }
+    expect(!again)
+  }
+}
+
 @Suite struct StateDigestTests {
   /// The digest after a collection `c` was defined and got rows, one a commit.
   /// - Parameter last: more members of the last row.

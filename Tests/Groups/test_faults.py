@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -44,6 +45,27 @@ class CutOff(GroupTest):
         texts = json.dumps(b.call("snapshot", feed="inbox"))
         self.assertIn("after", texts)
         self.assertNotIn("refused", texts)
+
+    def test_servers_without_jetstream(self):
+        _, a = self.start("a", "--log-timeout", "1s")
+        server = self.servers.processes[0]
+        path = os.path.join(server.directory, "server.conf")
+        with open(path) as file:
+            text = file.read()
+
+        def restart(text):
+            server.kill()
+            with open(path, "w") as file:
+                file.write(text)
+            server.start()
+
+        self.addCleanup(restart, text)
+        restart(re.sub(r"(?s)jetstream \{.*?\}", "", text))
+        reason = "the servers run without JetStream, or the user may not use it"
+        wait_for(lambda: a.call("group").get("reason") == reason, 20, "reason")
+        wait_for(lambda: reason in self.refusal(a)[1]["message"], 20, "refusal")
+        restart(text)
+        wait_for(lambda: a.call("hello")["log"] == "connected", 20, "log")
 
     def test_a_start_waits_for_the_servers_once(self):
         daemon, a = self.start("a", "--log-timeout", "10s")

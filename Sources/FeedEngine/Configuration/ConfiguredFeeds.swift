@@ -61,9 +61,9 @@ struct ConfiguredFeeds {
     definitions[name]?.content == .managed(content)
   }
 
-  /// The managed feeds of the last applied configuration.
-  var managed: [String] {
-    definitions.values.filter { if case .managed = $0.content { true } else { false } }.map(\.name).sorted()
+  /// Whether a feed is of the last applied configuration; before the first one, whether it is of `former`.
+  func contains(_ name: String, former: Set<String>) -> Bool {
+    applied == nil && submitted.isEmpty ? former.contains(name) : definitions[name] != nil
   }
 
   /// Records that a configuration changes no feed.
@@ -116,19 +116,20 @@ extension Engine {
   public var failedConfigurations: Int { ownWork.configured.failures }
 
   /// Applies a configuration as one commit. If it throws, nothing changed.
-  /// - Parameter others: the feeds that other members of the group configure: they stay defined.
+  /// - Parameters:
+  ///   - others: the feeds that other members of the group configure: they stay defined.
+  ///   - former: the feeds that this member of the group configured before its start.
   /// - Precondition: no batch is executed in part.
   @discardableResult
   public func configure(
-    _ configuration: Configuration, keeping others: Set<String> = [], now: Instant
+    _ configuration: Configuration, keeping others: Set<String> = [], former: Set<String> = [], now: Instant
   ) throws(ConfigurationError) -> ConfigurationChanges {
     precondition(!longWork.isUnderWay, "the commit of a long request is open")
     begin(at: now)
-    var (entries, changes) = ownWork.configured.changes(
-      for: configuration, in: catalog,
-      managed: catalog.keepsManagedRows
-        ? ownWork.configured.managed.filter { catalog.feeds[$0] != nil && !others.contains($0) }
-        : managedFeeds.map(\.name))
+    let managed = managedFeeds.map(\.name).filter { name in
+      !catalog.keepsManagedRows || ownWork.configured.contains(name, former: former) && !others.contains(name)
+    }
+    var (entries, changes) = ownWork.configured.changes(for: configuration, in: catalog, managed: managed)
     entries = try findOrder(of: entries, undefining: changes.undefined)
     if entries.isEmpty && changes.undefined.isEmpty {
       ownWork.configured.keep(configuration)
@@ -205,25 +206,25 @@ extension Engine {
   private func rehearse(
     _ entries: [Configuration.Entry], undefining names: [String]
   ) throws(ConfigurationError) -> (index: Int, error: FeedError)? {
-    catalog.begin(at: now)
-    defer { catalog.rollBack() }
-    for (index, entry) in entries.enumerated() {
-      do throws(FeedError) {
-        try catalog.define(entry.definition, replace: true)
-      } catch {
-        return (index, error)
+    try catalog.rehearse(at: now) { () throws(ConfigurationError) -> (index: Int, error: FeedError)? in
+      for (index, entry) in entries.enumerated() {
+        do throws(FeedError) {
+          try catalog.define(entry.definition, replace: true)
+        } catch {
+          return (index, error)
+        }
       }
-    }
-    for name in names {
-      do throws(FeedError) {
-        try catalog.undefine(name)
-      } catch {
-        throw ConfigurationError(
-          .init(line: 1, column: 1, member: "feeds"),
-          "cannot undefine managed feed \"\(name)\", which the file no longer defines: \(error.reason)")
+      for name in names {
+        do throws(FeedError) {
+          try catalog.undefine(name)
+        } catch {
+          throw ConfigurationError(
+            .init(line: 1, column: 1, member: "feeds"),
+            "cannot undefine managed feed \"\(name)\", which the file no longer defines: \(error.reason)")
+        }
       }
+      return nil
     }
-    return nil
   }
 }
 

@@ -62,6 +62,20 @@ public final class Catalog {
     sampleInvariants()
   }
 
+  /// Executes `body` as a commit at `now`, and undoes it. Later commits do not see its time: no log has it, and other members of a group
+  /// and a start execute what the log has at the moments that the log has.
+  public func rehearse<Result, Failure: Error>(
+    at now: Instant, _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    let moment = commit.moment
+    begin(at: now)
+    defer {
+      rollBack()
+      commit.restore(revision: revision, at: moment)
+    }
+    return try body()
+  }
+
   /// Commits everything since `begin` and notifies `observer`. Returns false, without a commit, if nothing changed.
   @discardableResult
   public func finish(to observer: (any CommitObserver)? = nil) -> Bool {

@@ -54,9 +54,13 @@ struct ConfigurationFile {
   /// Applies a configuration that was read.
   /// - Parameter others: the feeds that other hosts configure.
   func apply(
-    _ configuration: Configuration, to engine: Engine, keeping others: Set<String>, now: Instant
+    _ configuration: Configuration, to engine: Engine, keeping others: Set<String>, former: Set<String>, now: Instant
   ) throws(ConfigurationFileError) -> ConfigurationChanges {
-    do { return try engine.configure(configuration, keeping: others, now: now) } catch { throw .refused(path, error) }
+    do {
+      return try engine.configure(configuration, keeping: others, former: former, now: now)
+    } catch {
+      throw .refused(path, error)
+    }
   }
 
   /// The settings of the socket of the file and the command line combined.

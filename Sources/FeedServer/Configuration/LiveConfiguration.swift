@@ -173,7 +173,8 @@ struct LiveConfiguration {
     _ configuration: Configuration, _ file: ConfigurationFile, _ engine: Engine, restart: [String],
     hasReplacedAccess: Bool = false, now: Instant
   ) throws(ConfigurationFileError) -> ConfigurationReport {
-    var changes = try file.apply(configuration, to: engine, keeping: group?.configuredByOthers ?? [], now: now)
+    var changes = try file.apply(
+      configuration, to: engine, keeping: group?.configuredByOthers ?? [], former: group?.formerFeeds ?? [], now: now)
     changes.access = changes.access || hasReplacedAccess
     allowConnections(besideManagedFeeds: configuration.managedFeedCount, engine)
     return ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, restart: restart)

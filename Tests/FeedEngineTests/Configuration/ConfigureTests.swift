@@ -181,6 +181,32 @@ struct ConfigureTests {
     }
   }
 
+  @Test("a managed feed that left the file while its host was stopped is undefined by the next start")
+  func leftBeforeAStart() throws {
+    for (former, others, isKept) in [
+      (Set(["people"]), Set<String>(), false), (["people"], ["people"], true), ([], [], true),
+    ] {
+      let harness = EngineHarness(isDurable: true)
+      harness.engine.catalog.keepsManagedRows = true
+      let there = EngineHarness(isDurable: true)
+      try there.configure(#"{"feeds": [\#(Self.people)]}"#)
+      for batch in there.log!.stored {
+        harness.log!.receive(batch)
+        harness.turn()
+      }
+      let empty = try Configuration(text: "{}")
+      let changes = try harness.engine.configure(empty, keeping: others, former: former, now: harness.now)
+      harness.turn()
+      expectEqual(changes.undefined, isKept ? [] : ["people"])
+      expectEqual(harness.engine.catalog.feeds["people"] != nil, isKept)
+      // Later, another member may have defined it.
+      try harness.configure(#"{"feeds": [\#(Self.people)]}"#)
+      let again = try harness.engine.configure(empty, keeping: ["people"], former: former, now: harness.now)
+      expectEqual(again.undefined, [])
+      try expectEqual(harness.engine.configure(empty, former: former, now: harness.now).undefined, [])
+    }
+  }
+
   @Test("a report tells what became of the last configuration, not of one before it that could not be stored")
   func reportOfTheLastConfiguration() throws {
     let harness = EngineHarness(isDurable: true)

@@ -79,6 +79,23 @@ import Testing
     expectEqual(snapshot?["result"]?["sections"]?.items.first?["elements"]?.text, #"["theirs","first"]"#)
   }
 
+  /// The clock of this host may be ahead of that of the other one.
+  @Test func areExecutedAtTheirMomentsAfterAConfigurationWasRead() throws {
+    let there = EngineHarness(isDurable: true)
+    let writer = there.connect()
+    _ = there.ask(writer, "define", #"{"feed":"list","kind":"array","retain":{"seconds":600}}"#)
+    _ = there.ask(writer, "insert", #"{"feed":"list","element":1}"#)
+    let here = EngineHarness(isDurable: true)
+    here.advance(seconds: 60)
+    try here.configure("{}")
+    for batch in there.log!.stored {
+      here.log!.receive(batch)
+      here.turn()
+    }
+    expect(there.engine.catalog.nextExpiry != nil)
+    expectEqual(here.engine.catalog.nextExpiry, there.engine.catalog.nextExpiry)
+  }
+
   @Test func damagedOnesLoseTheLog() {
     let harness = EngineHarness(isDurable: true)
     let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: 6, alignment: 1)
