@@ -343,9 +343,6 @@ final class GroupMachine {
       replacements = replacements.filter { now &- $0 < Self.replacementPause } + [now]
       if replacements.count > Self.maxReplacements { return lose(GroupLog.copiedName) }
       fail("this member joins its group again", now)
-    } else if own.isJoined, !hasLeft, table.members[message.origin]?.host == settings.host {
-      own.announceAgain()
-      flush(now)
     }
   }
 

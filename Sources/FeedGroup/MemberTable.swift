@@ -198,9 +198,6 @@ struct MemberTable: Equatable {
     // What a member has configured counts until it says something else.
     let configured = origin(of: member).flatMap { members.removeValue(forKey: $0)?.configured } ?? [:]
     for (origin, other) in members where other.seen &+ Self.patience < time { members[origin] = nil }
-    // A member whose state directory is gone has another name, and its file is that of the former one. Another daemon of the same host
-    // tells again what it has configured.
-    for (origin, other) in members where other.host == host { members[origin]?.configured = [:] }
     members[message.origin] = Member(
       member: member, host: host, version: facts.string("version") ?? "", pid: facts.int("pid") ?? 0, next: 2,
       parts: nil, seen: time, configured: configured)

@@ -78,9 +78,6 @@ struct OwnMessages {
     if hasBegun { addConfigured() }
   }
 
-  /// Tells the others once more which feeds the configuration of this host defines.
-  mutating func announceAgain() { addConfigured() }
-
   private mutating func addConfigured() {
     guard let configured else { return }
     let text = "{\"feeds\":{\(configured.membersAsJSON)}}"

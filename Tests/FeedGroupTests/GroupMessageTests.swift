@@ -283,17 +283,6 @@ import Testing
     _ = receive(.leave, 3, origin: 1)
     expect(table.conflict(of: ["inbox": 18], of: "m2") == nil)
   }
-
-  @Test mutating func aHostThatIsSetUpAnewTakesThePlaceOfItsFormerMember() {
-    join(1)
-    _ = receive(.configured, 2, origin: 1, "{\"feeds\":{\"inbox\":17}}")
-    expectEqual(table.proposed(of: ["inbox"], by: "m2"), [])
-    join(2, as: "m2")
-    expect(table.conflict(of: ["inbox": 18], of: "m2") == nil)
-    expectEqual(table.proposed(of: ["inbox"], by: "m2"), ["inbox"])
-    // Its messages have an effect: it may be another daemon of the host.
-    expect(skip(receive(.batch, 3, origin: 1)) == nil)
-  }
 }
 
 @Suite struct StreamIdentityTests {

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -239,35 +238,6 @@ class ManagedFeeds(GroupTest):
         first.kill()
         b.call("undefine", feed="rows")
         self.assertIsNotNone(b.error("snapshot", feed="rows"))
-
-    def test_a_host_whose_state_directory_is_lost(self):
-        path = self.database(rows=[(1, "x", "one")])
-        first, a = self.start("a", "--config", self.configuration("a", [self.managed(path)]))
-        wait_for(lambda: self.texts(a) == [["one"]], 20, "rows")
-        # The file changed meanwhile, and members with any random name read the database.
-        for count in range(4):
-            first.kill()
-            shutil.rmtree(first.state)
-            self.configuration("a", [self.managed(path), self.list_of("c", count + 1)])
-            self.database(rows=[(2, "x", str(count))])
-            first.start()
-            a = first.ready()
-            wait_for(lambda: self.texts(a) == [["one", str(count)]], 20, "rows after the loss")
-            self.assertEqual(a.call("describe", feed="c")["retain"], {"count": count + 1})
-
-    def test_another_daemon_of_the_same_host(self):
-        path = self.database(rows=[(1, "x", "one")])
-        _, a = self.start("a", "--config", self.configuration("a", [self.managed(path)]))
-        wait_for(lambda: self.texts(a) == [["one"]], 20, "rows")
-        second = self.daemon("b")
-        second.arguments[second.arguments.index("--group-host") + 1] = "a"
-        second.start()
-        b = second.ready()
-        self.await_same(a, b, feed="rows")
-        # What the first one has configured counts as before.
-        wait_for(lambda: len(a.call("group")["members"]) == 2, 20, "two members")
-        text = self.failure("c", "--config", self.configuration("c", [self.managed(path, section="kind")]))
-        self.assertIn('feed "rows" is defined differently by the configurations of the hosts c and a', text)
 
     def test_a_managed_feed_that_leaves_one_of_two_configurations(self):
         path = self.database(rows=[(1, "x", "one")])
