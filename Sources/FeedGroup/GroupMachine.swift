@@ -298,7 +298,7 @@ final class GroupMachine {
     case .part: break
     case .left: if isOwn { didLeave() }
     case .joined: didJoin(message, place, now)
-    case .mark: add(upkeep.didMark(place.stream, isCaughtUp: isCaughtUp))
+    case .mark: add(upkeep.didMark(place.stream, table, isCaughtUp: isCaughtUp))
     case .digest: compareDigests(now)
     case .image: upkeep.didHearOfImage()
     case .configured: if sent != nil { own.didConfigure(nil, besides: table.configured(besides: settings.member)) }

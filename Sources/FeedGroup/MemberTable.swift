@@ -70,8 +70,8 @@ struct MemberTable: Equatable {
 
     func value(of member: String) -> String? { entries.first { $0.member == member }?.value }
 
-    /// Whether an image was made behind the mark, by a host that has the digest of most members.
-    func isRight(_ image: Image?) -> Bool {
+    /// Whether an image was made behind `mark`, by a host that has the digest of most members.
+    func isRight(_ image: Image?, since mark: UInt64) -> Bool {
       guard let image, let leading, image.position >= mark else { return false }
       return entries.contains { $0.host == image.host && $0.value == leading.value }
     }

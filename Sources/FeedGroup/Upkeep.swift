@@ -12,6 +12,14 @@ struct Upkeep {
     case image(MemberTable, isShared: Bool)
   }
 
+  /// The marks, one behind the other, at which digests of members differed.
+  private struct Difference {
+    let first: UInt64
+    /// When the own digest at the first one was computed.
+    let at: UInt64
+    let last: UInt64
+  }
+
   /// Nanoseconds for which the digests of other members are awaited.
   private static let digestPatience = 10 * second
   /// Nanoseconds for which a member with another digest awaits an image of another member.
@@ -25,6 +33,9 @@ struct Upkeep {
   private var purposes: [UInt64: Purpose] = [:]
   private var ownDigest: (mark: UInt64, value: String, at: UInt64)?
   private var awaitsDigest = false
+  /// The number of digests that came at the mark before the newest one; nil before the first mark.
+  private var formerDigests: Int?
+  private var difference: Difference?
   private var markDueAt: UInt64?
   private var imageDueAt: UInt64?
   /// Each try to publish an image writes the whole state, and leaves chunks on the servers.
@@ -78,8 +89,9 @@ struct Upkeep {
   func isMarkDue(_ now: UInt64) -> Bool { markDueAt.map { $0 <= now } ?? false }
 
   /// The stream has a mark. Returns a mark for the engine, where the digest is computed; nil while another one is.
-  mutating func didMark(_ place: UInt64, isCaughtUp: Bool) -> UInt64? {
+  mutating func didMark(_ place: UInt64, _ table: MemberTable, isCaughtUp: Bool) -> UInt64? {
     markDueAt = nil
+    formerDigests = table.digests?.entries.count
     if !isCaughtUp || awaitsDigest { return nil }
     awaitsDigest = true
     return makeMark(.digest(mark: place))
@@ -87,8 +99,12 @@ struct Upkeep {
 
   mutating func didDigest(_ mark: UInt64, _ value: String, now: UInt64) {
     awaitsDigest = false
+    if difference?.last != ownDigest?.mark { difference = nil }
     ownDigest = (mark, value, now)
   }
+
+  /// The number of digests by which most members are known. A member that was killed stays in the list for a week.
+  private func enough(of members: Int) -> Int { min(members, max(formerDigests ?? members, members / 2 + 1)) }
 
   /// Whether this member has another digest than most. An image of its state would be wrong.
   func isDivergent(_ table: MemberTable) -> Bool {
@@ -96,22 +112,24 @@ struct Upkeep {
     return own.value != digests.leading?.value
   }
 
-  /// Compares the own digest with that of most members, once all have computed theirs, or after a while without the others. Returns
-  /// how they differ; nil if they do not.
+  /// Compares the own digest with that of most members, once as many as at the mark before have computed theirs, or after a while
+  /// without the others. Returns how they differ; nil if they do not.
   ///
   /// A member that differs begins again with the newest image, which may be its own. So it waits for one of another member, and one of
   /// these publishes it.
   mutating func divergence(_ table: MemberTable, rank: UInt64, _ now: UInt64) -> String? {
     guard let own = ownDigest, let digests = table.digests, own.mark == digests.mark, let other = digests.leading,
-      own.value != other.value || digests.entries.contains(where: { $0.value != own.value })
+      digests.entries.contains(where: { $0.value != own.value })
     else { return nil }
-    if digests.entries.count < table.members.count && now &- own.at < Self.digestPatience { return nil }
-    let isRepairable = digests.isRight(table.image)
+    let difference = Difference(first: difference?.first ?? own.mark, at: difference?.at ?? own.at, last: own.mark)
+    self.difference = difference
+    if digests.entries.count < enough(of: table.members.count) && now &- own.at < Self.digestPatience { return nil }
+    let isRepairable = digests.isRight(table.image, since: difference.first)
     if own.value == other.value {
       if !isRepairable { scheduleImage(rank: rank, now: now) }
       return nil
     }
-    if !isRepairable && now &- own.at < Self.repairPatience { return nil }
+    if !isRepairable && now &- difference.at < Self.repairPatience { return nil }
     return
       "\(GroupLog.divergence) from that of \(other.host) at message \(own.mark) (digest \(own.value), theirs \(other.value))"
   }

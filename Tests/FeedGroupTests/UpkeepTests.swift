@@ -137,6 +137,29 @@ import Testing
     expectEqual(found, [false, true])
   }
 
+  /// Marks follow each other faster than the patience, and a fourth member was killed and is listed yet.
+  @Test mutating func aBusyGroupRepairsAMemberThatDiffers() throws {
+    receive(.join, 1, 3, "{\"member\":\"h3\",\"host\":\"h3\"}")
+    for repairs in [false, true] {
+      var wrong = try upkeep(of: "h1", "wrong")
+      var group = self
+      var lostAt: UInt64?
+      for (count, time) in stride(from: UInt64(0), to: 60, by: 4).enumerated() where lostAt == nil {
+        let mark = group.table.position
+        _ = wrong.didMark(mark, group.table, isCaughtUp: true)
+        wrong.didDigest(mark, "wrong", now: time * Self.second)
+        // The member that differs is the first one.
+        for (place, value) in [(UInt64(1), "wrong"), (0, "right"), (2, "right")] {
+          group.receive(.digest, UInt64(3 + count), place, "{\"mark\":\(mark),\"digest\":\"\(value)\"}")
+          if wrong.divergence(group.table, rank: 1, time * Self.second) != nil, lostAt == nil { lostAt = time }
+        }
+        if repairs && count == 2 { group.receiveImage(2, number: 6) }
+        if wrong.divergence(group.table, rank: 1, (time + 1) * Self.second) != nil, lostAt == nil { lostAt = time + 1 }
+      }
+      expectEqual(lostAt, repairs ? 9 : 40)
+    }
+  }
+
   @Test mutating func anotherMemberPublishesAnImageOnce() throws {
     var right = try upkeep(of: "h2", "right")
     expect(!right.isDivergent(table))
