@@ -89,7 +89,9 @@ struct StreamFollower {
 
   /// Handles what the servers tell of the stream.
   mutating func didAsk(_ input: GroupInput, _ records: LogRecords, now: UInt64) -> Step {
-    if input.status == "503" { reach.didFail("the servers run without JetStream, or the user may not use it") }
+    if input.status == "503" {
+      reach.didFail("the servers run without JetStream, a leaf node does not reach them, or the user may not use it")
+    }
     guard input.status == nil, let answer = JSONObject(input.bytes) else { return .nothing }
     if let failure = JetStream.failure(answer) {
       if failure.error == JetStream.Failure.streamNotFound {

@@ -61,7 +61,7 @@ class CutOff(GroupTest):
 
         self.addCleanup(restart, text)
         restart(re.sub(r"(?s)jetstream \{.*?\}", "", text))
-        reason = "the servers run without JetStream, or the user may not use it"
+        reason = "the servers run without JetStream, a leaf node does not reach them, or the user may not use it"
         wait_for(lambda: a.call("group").get("reason") == reason, 20, "reason")
         wait_for(lambda: reason in self.refusal(a)[1]["message"], 20, "refusal")
         restart(text)

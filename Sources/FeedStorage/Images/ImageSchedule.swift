@@ -59,8 +59,8 @@ struct ImageSchedule {
   private var appendedAt: UInt64
   /// The time when an image may be begun after a failure; 0 if the last one did not fail.
   private var resumesAt: UInt64 = 0
-  /// Whether there was no room for the last image, so that it failed.
-  private var lackedRoom = false
+  /// When the last image failed, if there was no room for it.
+  private var lackedRoomAt: UInt64?
 
   init(_ policy: ImagePolicy, now: UInt64) {
     self.policy = policy
@@ -104,13 +104,14 @@ struct ImageSchedule {
 
   /// Whether there is room again for the image that failed for want of it. It need not wait longer.
   /// - Parameter free: the bytes that are free.
-  func hasRoomAgain(free: Int) -> Bool { lackedRoom && hasLogToCover && free >= nextImageBytes }
+  func hasRoomAgain(free: Int) -> Bool { lackedRoomAt != nil && hasLogToCover && free >= nextImageBytes }
 
   /// A batch waits for room. Returns whether an image may gain some.
   /// - Parameter free: the bytes that are free.
   mutating func awaitRoom(free: Int, now: UInt64) -> Bool {
     if isWriting { return true }
-    if hasRoomAgain(free: free) { resumesAt = min(resumesAt, now) }
+    // Some file systems report later what was freed.
+    if let lackedRoomAt, hasRoomAgain(free: free) { resumesAt = min(resumesAt, lackedRoomAt &+ Self.second) }
     guard hasLogToCover, now >= resumesAt else { return false }
     isAwaited = true
     return true
@@ -165,7 +166,7 @@ struct ImageSchedule {
     journalBytes = later
     steps.covered = begun
     imagedAt = now
-    (isUrgent, isAwaited, isRequested, lackedRoom) = (false, false, false, false)
+    (isUrgent, isAwaited, isRequested, lackedRoomAt) = (false, false, false, nil)
     defer { resumesAt = 0 }
     return resumesAt != 0
   }
@@ -175,7 +176,7 @@ struct ImageSchedule {
   mutating func didFail(free: Int, now: UInt64) -> Bool {
     state = .idle
     isAwaited = false
-    lackedRoom = free < nextImageBytes
+    lackedRoomAt = free < nextImageBytes ? now : nil
     defer { resumesAt = now &+ Self.retryPause }
     return resumesAt == 0
   }
