@@ -5,7 +5,7 @@ import Testing
 
 @testable import FeedCommands
 
-@Suite struct DefinitionOptionsTests {
+struct DefinitionOptionsTests {
   /// Returns the definition of a command line of `feedclient define`.
   private func definition(_ words: String...) throws -> String {
     let command = Command.define

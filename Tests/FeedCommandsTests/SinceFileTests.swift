@@ -6,7 +6,7 @@ import Testing
 
 @testable import FeedCommands
 
-@Suite struct SinceFileTests {
+struct SinceFileTests {
   private let directory: TemporaryDirectory
   private var path: String { directory.file("since.json") }
 

@@ -5,7 +5,7 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-@Suite struct MainJobTests {
+struct MainJobTests {
   static let inbox = #"""
     {"feed":"inbox","kind":"collection","bins":[
       {"name":"urgent","filter":"@.priority >= 8","sort":[{"by":"$.priority","order":"descending"}]},

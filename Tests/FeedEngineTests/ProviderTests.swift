@@ -5,7 +5,7 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-@Suite struct ProviderTests {
+struct ProviderTests {
   @Test func changesOfChildrenAreShiftedToTheProvider() {
     let harness = EngineHarness()
     let (pusher, watcher) = (harness.connect(), harness.connect())

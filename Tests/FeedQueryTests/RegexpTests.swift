@@ -3,7 +3,7 @@ import Testing
 
 @testable import FeedQuery
 
-@Suite struct RegexpTests {
+struct RegexpTests {
   private static let refusedExpressions: [(String, Int)] = [
     ("a)", 1), ("(", 0), ("(a", 0), ("a(b", 1), ("*", 0), ("a**", 2), ("a+?", 2), ("a{1}{2}", 4), ("?", 0), ("|*", 1),
     ("(+a)", 1),
@@ -126,7 +126,7 @@ import Testing
 }
 
 /// The cost of matching, in units of work rather than time.
-@Suite struct RegexpCostTests {
+struct RegexpCostTests {
   private func work(_ matcher: RegexpMatcher, on text: String, isWhole: Bool = true) -> (result: Bool?, work: Int) {
     var (left, text) = (Int.max, text)
     let result = text.withUTF8 { matcher.matches(UnsafeRawBufferPointer($0), isWhole: isWhole, work: &left) }

@@ -6,7 +6,7 @@ import Testing
 @testable import FeedStorage
 
 /// A start with other limits than those under which the state was made.
-@Suite struct ChangedLimitsTests {
+struct ChangedLimitsTests {
   private static func limits(_ change: (inout Limits) -> Void) -> Limits {
     var limits = Limits()
     change(&limits)
@@ -180,14 +180,14 @@ import Testing
     let few = Self.limits { $0.maxViewSteps = 1000 }
     let daemon = try DurableEngine(path, policy: policy, limits: few)
     daemon.settle()
-    #expect(daemon.log.wantsImage)
-    #expect(daemon.writeImage())
+    expect(daemon.log.wantsImage)
+    expect(daemon.writeImage())
     let revision = try daemon.catalog.feed(named: "v").revision
     let again = try DurableEngine(path, policy: policy, limits: few)
     again.settle()
-    #expect(!again.log.wantsImage)
+    expect(!again.log.wantsImage)
     let told = again.resume("v", from: revision, epoch: again.log.epoch)
-    #expect(told.contains { $0.contains(#""resumed":true"#) }, "\(told)")
+    expect(told.contains { $0.contains(#""resumed":true"#) }, "\(told)")
   }
 
   /// The steps of views that are limited together are those of the present limits, as they are after an image.

@@ -12,7 +12,7 @@ import Testing
 
 extension FaultyDiskTests {
   /// A failing disk: acknowledged requests stay, refused ones are not replayed, and storing resumes when the disk works.
-  @Suite struct FaultTests {
+  struct FaultTests {
     init() {
       expectEqual(faulty_disk_register(), 0)
       faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)

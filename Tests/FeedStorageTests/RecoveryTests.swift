@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// A start restores the stored state.
-@Suite struct RecoveryTests {
+struct RecoveryTests {
   /// Images of one part a step whenever there is a journal, so that histories end with images in every state.
   static var eager: ImagePolicy {
     var policy = ImagePolicy()

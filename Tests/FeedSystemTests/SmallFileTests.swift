@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite struct PrivateDirectoryTests {
+struct PrivateDirectoryTests {
   @Test("names are safe where only this user and root may rename files") func protectedNames() throws {
     let directory = try TemporaryDirectory()
     let (parent, child) = (directory.file("parent"), directory.file("parent/child"))

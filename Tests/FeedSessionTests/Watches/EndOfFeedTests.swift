@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Watches, connections and memory when a feed is undefined.
-@Suite struct EndOfFeedTests {
+struct EndOfFeedTests {
   let harness = EngineHarness()
   static let definition = #"{"feed":"c","kind":"collection","type":"$.k","bins":[{"name":"a"},{"name":"b"}]}"#
 
