@@ -257,10 +257,7 @@ struct LogMeasures: PartedMeasures {
     (job.elements, job.payload) = (job.count, Self.payload)
     try report.title("start after a kill with \(grouped(job.count)) elements of \(Self.payload) bytes")
     let daemon = try DaemonUnderTest(durability: "process")
-    let frames = Texts.filling(job)
-    var dialogue = Dialogue(try FeeddServer(path: daemon.socketPath).connect())
-    try dialogue.ask("define", PushJob.definition)
-    for index in 0..<frames.count { try dialogue.ask(frames[index], "update") }
+    try FeeddServer(path: daemon.socketPath).fill(job)
     var times: [Double] = []
     for _ in 0..<report.runs {
       let start = MonotonicClock.now

@@ -91,12 +91,8 @@ final class LoadLoop {
   /// Sends a fence to the watchers after all pushes were answered.
   private func finishPushing(_ pusher: UnsafeMutablePointer<LoadConnection>) throws {
     finish(pusher)
-    guard fence != nil else { return }
-    for connection in connections.dropFirst() { try sendFence(connection.stream) }
-  }
-
-  private func sendFence(_ stream: UnixStream) throws {
-    if let fence { try stream.writeAll(fence[0]) }
+    guard let fence else { return }
+    for connection in connections.dropFirst() { try connection.stream.writeAll(fence[0]) }
   }
 
   /// Sends as many pushes as the window and the socket allow.

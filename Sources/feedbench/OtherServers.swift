@@ -125,9 +125,8 @@ struct NATSServer: Server {
 /// TCP ports of this machine.
 enum LocalPort {
   static func connect(_ port: UInt16) throws -> UnixStream {
-    let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    guard number >= 0 else { throw SystemError(code: errno, operation: "create a socket") }
-    let stream = UnixStream(owning: Descriptor(owning: number))
+    let stream = UnixStream(owning: try socket())
+    let number = stream.descriptor
     var address = address(port)
     let result = withUnsafePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -142,9 +141,7 @@ enum LocalPort {
 
   /// Returns a port that no program uses.
   static func free() throws -> UInt16 {
-    let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    guard number >= 0 else { throw SystemError(code: errno, operation: "create a socket") }
-    let descriptor = Descriptor(owning: number)
+    let descriptor = try socket()
     var address = address(0)
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
     let result = withUnsafeMutablePointer(to: &address) {
@@ -154,6 +151,12 @@ enum LocalPort {
     }
     guard result == 0 else { throw SystemError(code: errno, operation: "find a free port") }
     return UInt16(bigEndian: address.sin_port)
+  }
+
+  private static func socket() throws -> Descriptor {
+    let number = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    guard number >= 0 else { throw SystemError(code: errno, operation: "create a socket") }
+    return Descriptor(owning: number)
   }
 
   private static func address(_ port: UInt16) -> sockaddr_in {

@@ -115,11 +115,8 @@ final class DaemonUnderTest {
 
   /// The path of the `feedd` next to this program, or its name to find in `PATH`.
   private static var program: String {
-    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-    guard readlink("/proc/self/exe", &buffer, Int(PATH_MAX)) > 0 else { return "feedd" }
-    let own = buffer.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } } ?? ""
-    let beside = own.prefix { _ in true }.split(separator: "/", omittingEmptySubsequences: false).dropLast()
-    let path = beside.joined(separator: "/") + "/feedd"
+    guard let own = FilePath.resolved("/proc/self/exe") else { return "feedd" }
+    let path = "\(FilePath.directory(of: own))/feedd"
     return access(path, X_OK) == 0 ? path : "feedd"
   }
 }

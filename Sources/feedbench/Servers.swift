@@ -46,6 +46,14 @@ struct FeeddServer: Server {
     return dialogue.stream
   }
 
+  /// Defines the feed and stores the initial elements of a job.
+  func fill(_ job: PushJob) throws {
+    let frames = Texts.filling(job)
+    var dialogue = Dialogue(try connect())
+    try dialogue.ask("define", PushJob.definition)
+    for index in 0..<frames.count { try dialogue.ask(frames[index], "update") }
+  }
+
   func pushes(_ job: PushJob) -> Texts { .pushes(job) }
 
   func answerCounter(_ job: PushJob) -> MessageCounter { MessageCounter() }

@@ -240,7 +240,7 @@ struct SnapshotMeasure {
   let job: PushJob
 
   func run(_ report: Report) throws {
-    try fill()
+    try server.fill(job)
     let watcher = try server.connect()
     let reader = SnapshotReader(watcher)
     var ping = try Ping(server)
@@ -259,13 +259,6 @@ struct SnapshotMeasure {
       ])
     var dialogue = Dialogue(try server.connect())
     try dialogue.ask("set", #"{"feed":"\#(PushJob.feed)","elements":[]}"#)
-  }
-
-  private func fill() throws {
-    var dialogue = Dialogue(try server.connect())
-    try dialogue.ask("define", PushJob.definition)
-    let frames = Texts.filling(job)
-    for index in 0..<frames.count { try dialogue.ask(frames[index], "update") }
   }
 }
 

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// `feedbench` runs and prints plausible measurements. No test depends on speed.
-@Suite struct BenchTests {
+struct BenchTests {
   private func run(_ arguments: [String]) throws -> ClientCommand.Outcome {
     try ClientCommand.finish(try ChildProcess(BuildProducts.program("feedbench"), arguments))
   }

@@ -5,23 +5,32 @@ import Testing
 
 @Suite("feedclient on a terminal")
 struct ClientTerminalTests {
+  private let daemon: DaemonProcess
+  private let client: ClientCommand
+  private let terminal: PseudoTerminal
+  private let screen: TerminalReader
+
+  init() throws {
+    daemon = try DaemonProcess()
+    client = ClientCommand(daemon)
+    terminal = try PseudoTerminal(columns: 40, rows: 10)
+    screen = TerminalReader(terminal)
+  }
+
   /// Starts the client on a terminal, by a shell that passes standard error to the test.
   private func start(
-    _ words: String, on terminal: PseudoTerminal, _ daemon: DaemonProcess, environment: [String: String] = [:]
+    _ words: String, on other: PseudoTerminal? = nil, environment: [String: String] = [:]
   ) throws -> ChildProcess {
-    var client = ClientCommand(daemon)
+    var client = client
     client.environment = ["TERM": "xterm"].merging(environment) { $1 }
-    return try client.startShell("exec \"$0\" \(words) <&3 >&3", passing: [terminal.terminal])
+    return try client.startShell("exec \"$0\" \(words) <&3 >&3", passing: [(other ?? terminal).terminal])
   }
 
   @Test func listIsRedrawnInPlace() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
     try client.succeed("define", "f", "--bin", "urgent=@.p > 5", "--bin", "rest", "--exclusive")
     try client.succeed("push", "f", "{\"id\":1,\"p\":9,\"t\":\"disk full\"}", "{\"id\":2,\"p\":1}")
-    let terminal = try PseudoTerminal(columns: 60, rows: 10)
-    let screen = TerminalReader(terminal)
-    let watcher = try start("watch f --template '{p}: {t}' --verify", on: terminal, daemon)
+    try terminal.resize(columns: 60, rows: 10)
+    let watcher = try start("watch f --template '{p}: {t}' --verify")
     try screen.wait(for: "9: disk full")
     expect(screen.text.hasPrefix("\u{1B}[?1049h"))
     expect(screen.text.contains("f/urgent"))
@@ -48,22 +57,18 @@ struct ClientTerminalTests {
       ("define -", "the definition"), ("call ping -", "PARAMS"),
     ])
   func announcedInput(words: String, what: String) throws {
-    let daemon = try DaemonProcess()
-    try expectEqual(ClientCommand(daemon).run("define", "f").code, 0)
-    let terminal = try PseudoTerminal(columns: 60, rows: 10)
-    let process = try start(words, on: terminal, daemon)
+    try client.succeed("define", "f")
+    try terminal.resize(columns: 60, rows: 10)
+    let process = try start(words)
     try process.errors.wait(for: "feedclient: reading \(what) from the terminal; end with Ctrl-D\n")
-    try TerminalReader(terminal).type("\u{4}")
+    try screen.type("\u{4}")
     _ = try process.waitForExit()
   }
 
   @Test func suspendRestoresTheScreen() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
     try client.succeed("define", "f")
-    let terminal = try PseudoTerminal(columns: 60, rows: 10)
-    let screen = TerminalReader(terminal)
-    let watcher = try start("watch f", on: terminal, daemon)
+    try terminal.resize(columns: 60, rows: 10)
+    let watcher = try start("watch f")
     try screen.wait(for: "f/all")
     watcher.signal(SIGTSTP)
     try screen.wait(for: "\u{1B}[?1049l")
@@ -77,12 +82,8 @@ struct ClientTerminalTests {
   }
 
   @Test func terminalWithoutCursorMovementGetsLines() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
     try client.succeed("push", "f", "--define", "{\"id\":1}")
-    let terminal = try PseudoTerminal(columns: 40, rows: 10)
-    let screen = TerminalReader(terminal)
-    let watcher = try start("watch f --count 3", on: terminal, daemon, environment: ["TERM": "dumb"])
+    let watcher = try start("watch f --count 3", environment: ["TERM": "dumb"])
     try screen.wait(for: "  [0,0] {\"id\": 1}")
     try client.succeed("push", "f", "{\"id\":1,\"a\":2}", "{\"id\":2}")
     try client.succeed("delete", "f", "1")
@@ -95,13 +96,9 @@ struct ClientTerminalTests {
 
   @Test("without a snapshot there is no list to redraw, so changes are lines that stay on the screen")
   func changesWithoutSnapshot() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
     try client.succeed("push", "f", "--define", "{\"id\":1}")
-    let terminal = try PseudoTerminal(columns: 40, rows: 10)
-    let screen = TerminalReader(terminal)
     let words = "watch f --no-initial --count 1 --template '{id} {a}'"
-    let watcher = try start(words, on: terminal, daemon, environment: ["NO_COLOR": "1"])
+    let watcher = try start(words, environment: ["NO_COLOR": "1"])
     try daemon.waitForWatcher(of: "f", client)
     try client.succeed("push", "f", "{\"id\":1,\"a\":2}")
     try expectEqual(watcher.waitForExit(), 0)
@@ -110,27 +107,23 @@ struct ClientTerminalTests {
   }
 
   @Test func resultsAreFormattedAndColouredOnRequest() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
     try client.succeed("push", "inbox", "--define", "{\"id\":1}")
-    let terminal = try PseudoTerminal(columns: 80, rows: 10)
-    let screen = TerminalReader(terminal)
-    try expectEqual(start("feeds", on: terminal, daemon).waitForExit(), 0)
+    try terminal.resize(columns: 80, rows: 10)
+    try expectEqual(start("feeds").waitForExit(), 0)
     try screen.wait(for: "revision 2")
     expect(screen.text.contains("\u{1B}[1minbox\u{1B}[0m"))
     let before = screen.text.count
-    try expectEqual(start("feeds", on: terminal, daemon, environment: ["NO_COLOR": "1"]).waitForExit(), 0)
+    try expectEqual(start("feeds", environment: ["NO_COLOR": "1"]).waitForExit(), 0)
     try screen.wait(for: "inbox  collection  all 1  revision 2\r\n", after: before)
-    try expectEqual(start("feeds --json", on: terminal, daemon).waitForExit(), 0)
+    try expectEqual(start("feeds --json").waitForExit(), 0)
     try screen.wait(for: "{\"feed\":\"inbox\",", after: before)
   }
 
   @Test func pushShowsItsProgress() throws {
-    var client = ClientCommand(try DaemonProcess())
+    var client = client
     client.environment = ["TERM": "xterm"]
     try client.succeed("define", "f")
-    let terminal = try PseudoTerminal(columns: 80, rows: 10)
-    let screen = TerminalReader(terminal)
+    try terminal.resize(columns: 80, rows: 10)
     let pusher = try client.startShell("\"$0\" push f 2>&3; echo \"status $?\" >&2", passing: [terminal.terminal])
     try pusher.write("{\"id\":1}\n{\"id\":2}\nnonsense\n")
     try screen.wait(for: "\r\u{1B}[K2 pushed, ")
@@ -142,14 +135,10 @@ struct ClientTerminalTests {
   }
 
   @Test("keys move, search, select, pause and end the list on a small terminal") func keys() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
     try client.succeed("define", "f")
     let input = (0..<100).map { "{\"id\":\($0),\"text\":\"number \($0) with a long text behind it\"}\n" }.joined()
     try client.succeed("push", "f", input: input)
-    let terminal = try PseudoTerminal(columns: 40, rows: 10)
-    let screen = TerminalReader(terminal)
-    let watcher = try start("watch f --template '{text}'", on: terminal, daemon, environment: ["NO_COLOR": "1"])
+    let watcher = try start("watch f --template '{text}'", environment: ["NO_COLOR": "1"])
     try screen.wait(for: "  number 7")
     func press(_ keys: String, until words: String) throws {
       let before = screen.text.count
@@ -182,10 +171,8 @@ struct ClientTerminalTests {
   @Test("statistics are replaced on a terminal with room for them, and appended on a smaller one") func statistics()
     throws
   {
-    let daemon = try DaemonProcess()
-    let terminal = try PseudoTerminal(columns: 60, rows: 40)
-    let screen = TerminalReader(terminal)
-    let watcher = try start("stats --watch --interval 100ms", on: terminal, daemon, environment: ["NO_COLOR": "1"])
+    try terminal.resize(columns: 60, rows: 40)
+    let watcher = try start("stats --watch --interval 100ms", environment: ["NO_COLOR": "1"])
     try screen.wait(for: "A\u{1B}[Jrevision")
     watcher.signal(SIGINT)
     try expectEqual(watcher.waitForExit(), 128 + SIGINT)
@@ -194,7 +181,7 @@ struct ClientTerminalTests {
     // On a smaller one, members that are 0 give way.
     let medium = try PseudoTerminal(columns: 60, rows: 20)
     let mediumReader = TerminalReader(medium)
-    let next = try start("stats --watch --interval 100ms", on: medium, daemon, environment: ["NO_COLOR": "1"])
+    let next = try start("stats --watch --interval 100ms", on: medium, environment: ["NO_COLOR": "1"])
     try mediumReader.wait(for: "A\u{1B}[J")
     try mediumReader.wait(for: "memoryBytes", after: mediumReader.text.count)
     next.signal(SIGINT)
@@ -204,18 +191,14 @@ struct ClientTerminalTests {
     expect(!shown.contains { $0.hasPrefix("resets") })
     let small = try PseudoTerminal(columns: 60, rows: 5)
     let reader = TerminalReader(small)
-    let other = try start("stats --watch --interval 100ms", on: small, daemon, environment: ["NO_COLOR": "1"])
+    let other = try start("stats --watch --interval 100ms", on: small, environment: ["NO_COLOR": "1"])
     try reader.wait(for: "\r\n\r\nrevision")
     other.signal(SIGINT)
     try expectEqual(other.waitForExit(), 128 + SIGINT)
   }
 
   @Test("select prints text on a terminal") func selection() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
     try client.succeed("push", "f", "--define", "{\"id\":1}", "{\"id\":2}")
-    let terminal = try PseudoTerminal(columns: 40, rows: 10)
-    let screen = TerminalReader(terminal)
     for (words, text) in [
       ("select f 0,1", "revision 2 1 row selected: 0,1\r\n"),
       ("select f --all", "revision 2 2 rows selected: 0,0 0,1\r\n"),
@@ -223,33 +206,25 @@ struct ClientTerminalTests {
       ("deselect f --all", "revision 2 nothing selected\r\n"),
     ] {
       let before = screen.text.count
-      try expectEqual(start(words, on: terminal, daemon, environment: ["NO_COLOR": "1"]).waitForExit(), 0)
+      try expectEqual(start(words, environment: ["NO_COLOR": "1"]).waitForExit(), 0)
       try screen.wait(for: text, after: before)
     }
   }
 
   @Test("a watch that ends by itself leaves the rows on the screen") func lastRows() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
     try client.succeed("push", "f", "--define", "{\"id\":1}")
-    let terminal = try PseudoTerminal(columns: 40, rows: 10)
-    let screen = TerminalReader(terminal)
-    let watcher = try start("watch f --snapshot-only", on: terminal, daemon, environment: ["NO_COLOR": "1"])
+    let watcher = try start("watch f --snapshot-only", environment: ["NO_COLOR": "1"])
     try expectEqual(watcher.waitForExit(), 0)
     try screen.wait(for: "f/all  1\r\n  {\"id\": 1}\r\n")
   }
 
   @Test("feeds are shown side by side, and Tab goes through their sections") func sideBySide() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
     try client.succeed("define", "inbox", "--bin", "urgent=@.p > 5", "--bin", "rest", "--exclusive")
     try client.succeed("define", "todo", "--kind", "array")
     try client.succeed("push", "inbox", "{\"id\":1,\"p\":9,\"t\":\"日本語のテキスト\"}", "{\"id\":2,\"p\":1,\"t\":\"low\"}")
     try client.succeed("push", "todo", "{\"t\":\"milk\"}")
-    let terminal = try PseudoTerminal(columns: 40, rows: 10)
-    let screen = TerminalReader(terminal)
     let words = "watch inbox todo --template '{t}'"
-    let watcher = try start(words, on: terminal, daemon, environment: ["NO_COLOR": "1"])
+    let watcher = try start(words, environment: ["NO_COLOR": "1"])
     func wait(_ line: Int, _ text: String) throws -> [String] {
       try screen.waitForScreen(columns: 40, rows: 10) { $0[line] == text }
     }
@@ -284,22 +259,18 @@ struct ClientTerminalTests {
   }
 
   @Test("a count leaves the rows on the screen, also when the snapshot has several parts") func count() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
     try client.succeed("define", "f", "--bin", "a=@.id == 1", "--bin", "b=@.id == 2")
     try client.succeed("define", "g")
     try client.succeed("push", "f", "{\"id\":1}", "{\"id\":2}")
-    let terminal = try PseudoTerminal(columns: 40, rows: 10)
-    let screen = TerminalReader(terminal)
-    let watcher = try start("watch f --count 1", on: terminal, daemon, environment: ["NO_COLOR": "1"])
+    let watcher = try start("watch f --count 1", environment: ["NO_COLOR": "1"])
     try expectEqual(watcher.waitForExit(), 0)
     try screen.wait(for: "\u{1B}[?1049lf/a  1\r\n  {\"id\": 1}\r\nf/b  1\r\n  {\"id\": 2}\r\n")
-    let both = try start("watch f g --snapshot-only", on: terminal, daemon, environment: ["NO_COLOR": "1"])
+    let both = try start("watch f g --snapshot-only", environment: ["NO_COLOR": "1"])
     try expectEqual(both.waitForExit(), 0)
     try screen.wait(for: " f  2 rows          │  g  0 rows\r\nf/a  1              │ g/all  0\r\n")
     let printed = try client.run("watch", "f", "--print", "{id}", "--rows", "2", "--separator", " ", "--count", "1")
     expectEqual(printed.output, "1 2\n")
-    let counted = try start("watch f g --counts --snapshot-only", on: terminal, daemon, environment: ["NO_COLOR": "1"])
+    let counted = try start("watch f g --counts --snapshot-only", environment: ["NO_COLOR": "1"])
     try expectEqual(counted.waitForExit(), 0)
     try screen.wait(for: "f/a 1  f/b 1\r\ng/all 0\r\n")
   }
@@ -319,13 +290,9 @@ struct ClientTerminalTests {
   }
 
   @Test("elements and help are wrapped on a small terminal") func pages() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
     try client.succeed(
       "push", "f", "--define", "{\"id\":1,\"text\":\"one two three four five six seven eight nine ten\"}")
-    let terminal = try PseudoTerminal(columns: 40, rows: 10)
-    let screen = TerminalReader(terminal)
-    let watcher = try start("watch f", on: terminal, daemon, environment: ["NO_COLOR": "1"])
+    let watcher = try start("watch f", environment: ["NO_COLOR": "1"])
     try screen.wait(for: "\"id\": 1")
     try screen.type("j\r")
     let element = try screen.waitForScreen(columns: 40, rows: 10) { $0[0] == "f/all row 0" }
@@ -342,12 +309,8 @@ struct ClientTerminalTests {
   }
 
   @Test("lines of text end with a whole line after an interrupt from the keyboard") func interrupted() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
     try client.succeed("push", "f", "--define", "{\"id\":1,\"t\":\"first\"}")
-    let terminal = try PseudoTerminal(columns: 40, rows: 10)
-    let screen = TerminalReader(terminal)
-    let watcher = try start("watch f --print '{t}'", on: terminal, daemon)
+    let watcher = try start("watch f --print '{t}'")
     try screen.wait(for: "first\r\n")
     try client.succeed("push", "f", "{\"id\":1,\"t\":\"last\"}")
     try screen.wait(for: "last\r\n")
@@ -359,14 +322,11 @@ struct ClientTerminalTests {
   @Test(
     "top shows rates and connections, sorts and filters them, on a small terminal too", arguments: [(40, 10), (80, 24)])
   func top(columns: Int, rows: Int) throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
     try client.succeed("push", "f", "--define", "{\"id\":1}")
     let other = try client.start("watch", "f")
     try other.output.wait(for: "\"last\":true")
-    let terminal = try PseudoTerminal(columns: UInt16(columns), rows: UInt16(rows))
-    let screen = TerminalReader(terminal)
-    let top = try start("top --interval 100ms", on: terminal, daemon, environment: ["NO_COLOR": "1"])
+    try terminal.resize(columns: UInt16(columns), rows: UInt16(rows))
+    let top = try start("top --interval 100ms", environment: ["NO_COLOR": "1"])
     func wait(_ isWanted: ([String]) -> Bool) throws -> [String] {
       try screen.waitForScreen(columns: columns, rows: rows, isWanted)
     }
@@ -398,13 +358,11 @@ struct ClientTerminalTests {
   }
 
   @Test("when the daemon is killed, the terminal is restored and the reason is told") func killed() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
     try client.succeed("push", "f", "--define", "{\"id\":1}")
     for words in ["watch f", "top --interval 1h"] {
       let terminal = try PseudoTerminal(columns: 40, rows: 10)
       let screen = TerminalReader(terminal)
-      let shown = try start(words, on: terminal, daemon, environment: ["NO_COLOR": "1"])
+      let shown = try start(words, on: terminal, environment: ["NO_COLOR": "1"])
       try screen.wait(for: words.hasPrefix("watch") ? "{\"id\": 1}" : "CLIENT")
       if words.hasPrefix("top") { _ = try daemon.stop(signal: SIGKILL) } else { daemon.process.signal(SIGSTOP) }
       if words.hasPrefix("watch") {

@@ -6,7 +6,7 @@ import Testing
 /// Kills scripts, clients and daemons with SIGKILL, and compares what a script was given with what was pushed.
 ///
 /// 40 kills for each test, 1,000 with `scripts/test --long`, or `FEEDD_HANDOVER_KILLS`.
-@Suite struct HandoverKillTests {
+struct HandoverKillTests {
   private static let kills = TestEffort.count(40, long: 1_000, variable: "FEEDD_HANDOVER_KILLS")
 
   /// The example of the README: a script for each added element.

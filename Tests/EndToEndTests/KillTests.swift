@@ -7,7 +7,7 @@ import Testing
 /// lost, no transaction is applied in part, order and bins are right, and resuming watchers receive the missed changes.
 ///
 /// 120 kills over all runs, 2,000 with `scripts/test --long`, or `FEEDD_KILLS`. The runs are independent and run side by side.
-@Suite struct KillTests {
+struct KillTests {
   private static let runs = 4
   private static var killsOfARun: Int { TestEffort.count(120, long: 2_000, variable: "FEEDD_KILLS") / runs }
 

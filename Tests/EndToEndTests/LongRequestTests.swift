@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Requests that take long are executed in slices: the daemon answers others meanwhile, from the state before.
-@Suite struct LongRequestTests {
+struct LongRequestTests {
   /// The number of elements that take long on most machines.
   private static let count = 12_000
   /// Makes an element as long as most are.

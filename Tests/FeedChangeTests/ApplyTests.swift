@@ -4,7 +4,7 @@ import Testing
 @testable import FeedChange
 
 /// Applying changes to arrays, and refusing changes that do not fit.
-@Suite struct ApplyTests {
+struct ApplyTests {
   private func row(_ section: UInt32, _ row: UInt32) -> IndexPath { IndexPath(section: section, row: row) }
 
   @Test(arguments: UInt64(1)...200)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import FeedChange
 
-@Suite struct CRC32Tests {
+struct CRC32Tests {
   /// CRC-32 one bit at a time, directly from its definition.
   private func naive(_ bytes: [UInt8]) -> UInt32 {
     var crc: UInt32 = 0xFFFF_FFFF

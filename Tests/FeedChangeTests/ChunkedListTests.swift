@@ -3,7 +3,7 @@ import Testing
 
 @testable import FeedChange
 
-@Suite struct ChunkedListTests {
+struct ChunkedListTests {
   private func list(_ count: Int, capacity: Int) -> ChunkedList<Int> {
     var list = ChunkedList<Int>(chunkCapacity: capacity)
     list.append(contentsOf: 0..<count)

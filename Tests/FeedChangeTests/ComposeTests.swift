@@ -4,7 +4,7 @@ import Testing
 @testable import FeedChange
 
 /// What the comparison of all small changes does not show.
-@Suite struct ComposeTests {
+struct ComposeTests {
   private func row(_ section: UInt32, _ row: UInt32) -> IndexPath { IndexPath(section: section, row: row) }
 
   @Test func changesThatDifferInOneListDiffer() {
@@ -29,7 +29,7 @@ import Testing
 }
 
 /// Every pair of small changes to small feeds, compared with feeds of tokens.
-@Suite struct ComposeExhaustiveTests {
+struct ComposeExhaustiveTests {
   /// Returns the number of pairs compared, so that a test can check that there were some.
   private func compareAllPairs(_ rowCounts: [Int], first: AllChanges, second: AllChanges) -> Int {
     let before = TokenFeed(rowCounts: rowCounts)
@@ -89,7 +89,7 @@ import Testing
 }
 
 /// Long random histories. A failure prints the seed.
-@Suite struct ComposeRandomTests {
+struct ComposeRandomTests {
   static let seeds: [UInt64] = Array(1...60)
 
   @Test(arguments: seeds)

@@ -4,7 +4,7 @@ import Testing
 @testable import FeedChange
 
 /// Removal of moves without effect, compared with every subset of the moves.
-@Suite struct NormalizingMovesTests {
+struct NormalizingMovesTests {
   /// Removes the given moves from the change; nil if the rows would then be in another order.
   private func letting(_ places: [Int], stayIn change: Change, of feed: TokenFeed) -> Change? {
     var result = change
@@ -73,7 +73,7 @@ import Testing
 
 /// The change that a resuming watcher receives: composed, and without moves that have no effect. A row is listed as updated
 /// only if its element was replaced. A row that moved away and back unchanged is not listed.
-@Suite struct ReturningRowTests {
+struct ReturningRowTests {
   /// A feed of values: each stored element has a unique value.
   private struct Values {
     var sections: [[Int]]

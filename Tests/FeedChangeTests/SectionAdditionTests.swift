@@ -2,7 +2,7 @@ import FeedChange
 import TestSupport
 import Testing
 
-@Suite struct SectionAdditionTests {
+struct SectionAdditionTests {
   /// Names of one and two bytes a character, up to some that are not held in place.
   private static let names = (0...40).flatMap { count in
     ["n", "é"].map { String(repeating: $0, count: count) }

@@ -5,6 +5,13 @@ import Testing
 @testable import FeedClient
 
 @Suite("the asynchronous client") struct ClientTests {
+  /// Returns why the daemon refuses a request.
+  private func refusal(of request: () async throws -> Void) async throws -> RemoteError {
+    let error = await #expect(throws: ClientError.self) { try await request() }
+    guard case .refused(let refusal) = error else { throw TestFailure("\(error as Any)") }
+    return refusal
+  }
+
   @Test("items are pushed, changed in a transaction and watched") func example() async throws {
     let daemon = try DaemonProcess()
     let client = Client(socket: daemon.socketPath)
@@ -73,13 +80,12 @@ import Testing
       try expectEqual(update.items(), [Item(id: 4, text: "b"), Item(id: 5, text: "c")])
       break
     }
-    let error = await #expect(throws: ClientError.self) {
+    let refusal = try await refusal {
       try await client.transaction { changes in
         changes.require("queue", at: 2)
         changes.remove(rows: [0], from: "queue")
       }
     }
-    guard case .refused(let refusal) = error else { throw TestFailure("\(error as Any)") }
     expectEqual(refusal.code, -32009)
     try expectEqual(JSONValue(refusal.data.map { String(decoding: $0, as: UTF8.self) })["revision"].int, 3)
   }
@@ -91,10 +97,7 @@ import Testing
     try await client.call("define", ["feed": "inbox", "kind": "collection"])
     async let before = client.push(Item(id: 1, text: "a"), to: "inbox")
     async let after = client.push(Item(id: 2, text: "b"), to: "inbox")
-    let error = await #expect(throws: ClientError.self) {
-      try await client.call("ping", ["deep": Nest(levels: 600)])
-    }
-    guard case .refused(let refusal) = error else { throw TestFailure("\(error as Any)") }
+    let refusal = try await refusal { _ = try await client.call("ping", ["deep": Nest(levels: 600)]) }
     expectEqual(refusal.code, RemoteError.limitExceeded)
     let revisions = try await [before, after]
     expectEqual(revisions.sorted(), [2, 3])
@@ -107,10 +110,8 @@ import Testing
     try await client.call("define", ["feed": "inbox", "kind": "collection"])
     async let before = client.push(Item(id: 1, text: "a"), to: "inbox")
     async let after = client.push(Item(id: 3, text: "b"), to: "inbox")
-    let error = await #expect(throws: ClientError.self) {
-      try await client.push(Item(id: 2, text: String(repeating: "x", count: 65_536)), to: "inbox")
-    }
-    guard case .refused(let refusal) = error else { throw TestFailure("\(error as Any)") }
+    let long = Item(id: 2, text: String(repeating: "x", count: 65_536))
+    let refusal = try await refusal { _ = try await client.push(long, to: "inbox") }
     expectEqual(refusal.code, -32600)
     let revisions = try await [before, after]
     expectEqual(revisions.sorted(), [2, 3])
@@ -134,8 +135,7 @@ import Testing
     try await client.call("define", ["feed": "lock", "kind": "single"])
     try await client.push(Item(id: 1, text: "free"), to: "todo", if: .absent)
     func refused(_ id: Int?, _ change: () async throws -> Void) async throws {
-      let error = await #expect(throws: ClientError.self) { try await change() }
-      guard case .refused(let refusal) = error else { throw TestFailure("\(error as Any)") }
+      let refusal = try await refusal(of: change)
       expectEqual(refusal.code, RemoteError.conditionFailed)
       try expectEqual(JSONValue(refusal.data.map { String(decoding: $0, as: UTF8.self) })["id"].int, id)
     }

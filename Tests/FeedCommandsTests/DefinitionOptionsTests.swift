@@ -5,7 +5,7 @@ import Testing
 
 @testable import FeedCommands
 
-@Suite struct DefinitionOptionsTests {
+struct DefinitionOptionsTests {
   /// Returns the definition of a command line of `feedclient define`.
   private func definition(_ words: String...) throws -> String {
     let command = Command.define
@@ -32,23 +32,17 @@ import Testing
       """)
   }
 
-  @Test("an array with identity whose elements expire") func arrays() throws {
+  @Test("expiring arrays with identity, sorted collections without bins, and other kinds") func kinds() throws {
     try expectEqual(
       definition("queue", "--kind", "array", "--id", "$.id", "--retain-until", "$.expires", "--retain-count", "9"),
       #"{"feed":"queue","kind":"array","id":"$.id","retain":{"count":9,"until":"$.expires"}}"#)
-  }
-
-  @Test func collectionsWithoutBinsCanBeSorted() throws {
-    try expectEqual(definition("log"), "{\"feed\":\"log\",\"kind\":\"collection\"}")
+    try expectEqual(definition("log"), #"{"feed":"log","kind":"collection"}"#)
     try expectEqual(
       definition("log", "--sort", "all=$.time:ascending"),
       #"{"feed":"log","kind":"collection","bins":[{"name":"all","sort":[{"by":"$.time","order":"ascending"}]}]}"#)
-  }
-
-  @Test func kindOptionDefinesOtherKinds() throws {
     try expectEqual(
       definition("tabs", "--kind", "segmented", "--child", "home", "--child", "inbox/urgent", "--current", "0"),
-      "{\"feed\":\"tabs\",\"kind\":\"segmented\",\"children\":[\"home\",\"inbox/urgent\"],\"current\":0}")
+      #"{"feed":"tabs","kind":"segmented","children":["home","inbox/urgent"],"current":0}"#)
   }
 
   @Test func slotsAndOptionsOfFeedsAreParsed() throws {

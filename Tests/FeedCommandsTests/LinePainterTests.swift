@@ -4,7 +4,7 @@ import Testing
 
 @testable import FeedCommands
 
-@Suite struct LinePainterTests {
+struct LinePainterTests {
   private func line(_ width: Int, color: Bool = false, _ add: (inout LinePainter) -> Void) -> String {
     var line = LinePainter(width: width, palette: Palette(isOn: color))
     add(&line)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FeedCommands
 
-@Suite struct LiveListTests {
+struct LiveListTests {
   private let plain = Palette(isOn: false)
   private let second: UInt64 = 1_000_000_000
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FeedCommands
 
-@Suite struct OperandsTests {
+struct OperandsTests {
   @Test(arguments: [
     ("17", "17"), ("-1.5e3", "-1.5e3"), ("\"17\"", "\"17\""), ("lamp", "\"lamp\""), ("01", "\"01\""), ("+1", "\"+1\""),
     ("true", "\"true\""), ("null", "\"null\""), ("[1]", "\"[1]\""), ("{}", "\"{}\""), (" 1", "\" 1\""), ("", "\"\""),
@@ -94,9 +94,9 @@ import Testing
   }
 
   @Test("every help starts with usage and examples and fits 80 columns") func helpTexts() {
-    for line in Program.helpText(width: 80).split(separator: "\n") { expect(line.count <= 80, "\(line)") }
+    for line in Program.help.helpText(width: 80).split(separator: "\n") { expect(line.count <= 80, "\(line)") }
     for command in CommandTable.all {
-      let help = command.helpText(width: 80)
+      let help = command.table.helpText(width: 80)
       expect(help.hasPrefix("Usage: feedclient \(command.name)"))
       expect(help.contains("\n\nExamples:\n  feedclient") || help.contains("\n\nExamples:\n  "), "\(command.name)")
       for line in help.split(separator: "\n") { expect(line.count <= 80, "\(command.name): \(line)") }

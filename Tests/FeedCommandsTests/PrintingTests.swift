@@ -7,7 +7,7 @@ import Testing
 
 @testable import FeedCommands
 
-@Suite struct PrintingTests {
+struct PrintingTests {
   private func pretty(_ text: String) throws -> String {
     try withJSON(text) { PrettyPrinter(palette: Palette(isOn: false)).text(of: $0) }
   }
@@ -194,16 +194,14 @@ import Testing
   @Test func errorsNameTheNextStep() {
     let data = utf8("{\"member\":\"filter\",\"text\":\"@.é >>> 3\",\"offset\":6}")
     let refusal = RemoteError(code: -32004, message: "the filter does not parse", data: data)
-    expectEqual(Explanation(.client(.refused(refusal))).lines, ["the filter does not parse", "@.é >>> 3", "     ^"])
+    expectEqual(Failure.client(.refused(refusal)).lines, ["the filter does not parse", "@.é >>> 3", "     ^"])
     let plain = RemoteError(code: -32001, message: "give \"replace\": true to redefine it.")
-    expectEqual(Explanation.refusal(plain, withCode: false), ["give --replace to redefine it."])
-    expectEqual(Explanation.refusal(plain, withCode: true), ["give --replace to redefine it. (-32001)"])
-    expect(
-      Explanation.refusal(plain, withCode: false, suggestion: "; did you mean a?")[0].hasSuffix("it; did you mean a?"))
-    expect(Explanation(.readerGone).lines.isEmpty)
-    expect(
-      Explanation(.client(.fault(.gap(expected: 3, found: 5)))).lines[0].hasPrefix(
-        "the copy of the feed is wrong: a delta"))
+    expectEqual(plain.lines(withCode: false), ["give --replace to redefine it."])
+    expectEqual(plain.lines(withCode: true), ["give --replace to redefine it. (-32001)"])
+    expect(plain.lines(withCode: false, suggestion: "; did you mean a?")[0].hasSuffix("it; did you mean a?"))
+    expect(Failure.readerGone.lines.isEmpty)
+    let fault = Failure.client(.fault(.gap(expected: 3, found: 5)))
+    expect(fault.lines[0].hasPrefix("the copy of the feed is wrong: a delta"))
   }
 
   @Test("control characters in received texts never reach the terminal") func hostileMessages() {
@@ -213,7 +211,7 @@ import Testing
       written.withLock { $0 += String(decoding: bytes, as: UTF8.self) }
     }
     let bye = Bye(reason: "quota", message: "too much\u{1B}]0;title\u{7}\u{9B}2J")
-    Explanation(.client(.closed(bye))).tell(on: console)
+    Failure.client(.closed(bye)).tell(on: console)
     expectEqual(
       written.withLock { $0 },
       "feedclient: the daemon closed the connection: too much\u{FFFD}]0;title\u{FFFD}\u{FFFD}2J\n")

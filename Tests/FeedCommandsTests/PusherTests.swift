@@ -5,7 +5,7 @@ import Testing
 
 @testable import FeedCommands
 
-@Suite struct PusherTests {
+struct PusherTests {
   /// A daemon that keeps the last text of each identity, or all texts in their order, and refuses every request with a text that
   /// is marked as refused.
   private struct Daemon: Equatable {

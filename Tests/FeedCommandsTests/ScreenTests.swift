@@ -4,7 +4,7 @@ import Testing
 
 @testable import FeedCommands
 
-@Suite struct ScreenTests {
+struct ScreenTests {
   /// A terminal with the sequences that ``Screen`` uses: clear, go to a line, erase the line, text.
   private struct Emulator {
     var rows: [Int: String] = [:]

@@ -5,7 +5,7 @@ import Testing
 @testable import FeedCommands
 
 /// Which section a word of the command line names.
-@Suite struct SectionLookupTests {
+struct SectionLookupTests {
   private static let keyed =
     #"[{"name":"s/true","key":true},{"name":"s/1","key":1},{"name":"s/\"1\"","key":"1"},{"name":"s/\"true\"","key":"true"},"#
     + #"{"name":"s/a","key":"a"},{"name":"s","key":null}]"#

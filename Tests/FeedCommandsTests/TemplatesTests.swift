@@ -4,7 +4,7 @@ import Testing
 
 @testable import FeedCommands
 
-@Suite struct TemplatesTests {
+struct TemplatesTests {
   private func shown(_ templates: String..., element: String, type: String? = nil, width: Int = 80) throws -> String {
     var all = Templates()
     for template in templates { try all.add(template) }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FeedCommands
 
-@Suite struct TriggerQueueTests {
+struct TriggerQueueTests {
   private func item(_ number: Int, _ ids: String...) -> TriggerItem {
     TriggerItem(number: number, revision: 1, kind: "added", ids: Set(ids.map { utf8($0) }), input: utf8("{}"))
   }
@@ -66,7 +66,7 @@ import Testing
   }
 }
 
-@Suite struct TriggerBatchTests {
+struct TriggerBatchTests {
   private func place(_ row: UInt32, _ section: UInt32 = 0) -> RowChange.Place {
     RowChange.Place(path: IndexPath(section: section, row: row), section: section == 0 ? "f/x" : "f/y")
   }
@@ -163,7 +163,7 @@ import Testing
   }
 }
 
-@Suite struct TriggerStateTests {
+struct TriggerStateTests {
   private let directory: TemporaryDirectory
   private var path: String { directory.file("state") }
   private let first = FeedPosition(epoch: "e", revision: 3)
@@ -250,7 +250,7 @@ import Testing
   }
 }
 
-@Suite struct RowPrintTests {
+struct RowPrintTests {
   @Test(arguments: ["1", "\"a\"", "\",false]\"", "-1e400", "\"\\ud800\""], [true, false])
   func textsAreReadBack(id: String, isAccepted: Bool) {
     let print = RowPrint(digest: 0xF, id: utf8(id), isAccepted: isAccepted)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FeedCommands
 
-@Suite struct VerificationTests {
+struct VerificationTests {
   /// A mirror of one section at `revision` with a single element.
   private func mirror(_ revision: UInt64, _ element: String = "1") throws -> Mirror {
     var mirror = Mirror(

@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Queries that are evaluated in slices of several turns.
-@Suite struct LongQueryTests {
+struct LongQueryTests {
   private static func harness(isEager: Bool = false) -> EngineHarness {
     EngineHarness(queries: SlicedWork("queries", slice: 0, isEager: isEager))
   }

@@ -5,7 +5,9 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-@Suite struct MainJobTests {
+struct MainJobTests {
+  private let harness = EngineHarness()
+
   static let inbox = #"""
     {"feed":"inbox","kind":"collection","bins":[
       {"name":"urgent","filter":"@.priority >= 8","sort":[{"by":"$.priority","order":"descending"}]},
@@ -13,7 +15,6 @@ import Testing
     """#
 
   @Test func pushIsPublishedAsADelta() {
-    let harness = EngineHarness()
     let (pusher, watcher) = (harness.connect(), harness.connect())
     expectEqual(harness.ask(pusher, "define", Self.inbox), [#"{"jsonrpc":"2.0","id":1,"result":{"revision":1}}"#])
     expectEqual(
@@ -41,7 +42,6 @@ import Testing
   }
 
   @Test func updateWithEqualElementIsNotPublished() {
-    let harness = EngineHarness()
     let (pusher, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", Self.inbox)
     _ = harness.ask(pusher, "update", #"{"feed":"inbox","element":{"id":1,"priority":9}}"#)
@@ -55,7 +55,6 @@ import Testing
   }
 
   @Test func transactionIsPublishedAsOneDelta() {
-    let harness = EngineHarness()
     let (pusher, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", Self.inbox)
     _ = harness.ask(watcher, "watch", #"{"feed":"inbox/rest"}"#)
@@ -80,7 +79,6 @@ import Testing
   }
 
   @Test func failedTransactionIsRolledBack() {
-    let harness = EngineHarness()
     let pusher = harness.connect()
     _ = harness.ask(pusher, "define", Self.inbox)
     _ = harness.ask(pusher, "update", #"{"feed":"inbox","element":{"id":1,"priority":9}}"#)

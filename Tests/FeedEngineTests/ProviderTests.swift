@@ -5,9 +5,10 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-@Suite struct ProviderTests {
+struct ProviderTests {
+  private let harness = EngineHarness()
+
   @Test func changesOfChildrenAreShiftedToTheProvider() {
-    let harness = EngineHarness()
     let (pusher, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", #"{"feed":"banner","kind":"single"}"#)
     _ = harness.ask(pusher, "define", MainJobTests.inbox)
@@ -35,7 +36,6 @@ import Testing
 
   /// Inserting an empty child increments the revision of the daemon, but not that of the feed.
   @Test func insertingAnEmptyChildKeepsTheFeedRevision() {
-    let harness = EngineHarness()
     let (pusher, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", #"{"feed":"empty","kind":"composed","children":[]}"#)
     _ = harness.ask(pusher, "define", #"{"feed":"list","kind":"array"}"#)
@@ -54,7 +54,6 @@ import Testing
   }
 
   @Test func slotsInterleaveTheirContents() {
-    let harness = EngineHarness()
     let (pusher, watcher) = (harness.connect(), harness.connect())
     for feed in ["letters", "numbers"] { _ = harness.ask(pusher, "define", #"{"feed":"\#(feed)","kind":"array"}"#) }
     _ = harness.ask(
@@ -75,7 +74,6 @@ import Testing
   }
 
   @Test func cyclesAndChildrenInUseAreRefused() {
-    let harness = EngineHarness()
     let pusher = harness.connect()
     _ = harness.ask(pusher, "define", #"{"feed":"a","kind":"composed"}"#)
     _ = harness.ask(pusher, "define", #"{"feed":"b","kind":"composed","children":["a"]}"#)
@@ -89,7 +87,6 @@ import Testing
   }
 
   @Test func selectionFollowsItsElement() {
-    let harness = EngineHarness()
     let (pusher, watcher) = (harness.connect(), harness.connect())
     _ = harness.ask(pusher, "define", #"{"feed":"list","kind":"array","multiple":true}"#)
     _ = harness.ask(pusher, "insert", #"{"feed":"list","elements":["a","b","c"]}"#)

@@ -5,7 +5,7 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-@Suite struct QueryTests {
+struct QueryTests {
   private func fill(_ harness: EngineHarness) {
     let client = harness.connect()
     _ = harness.ask(client, "define", #"{"feed":"list","kind":"array"}"#)

@@ -5,7 +5,7 @@ import Testing
 @testable import FeedEngine
 
 /// The timer wheel with slots of one second.
-@Suite struct TimersTests {
+struct TimersTests {
   private final class Entry: Timed {
     var timer = TimerSeat()
   }

@@ -6,7 +6,7 @@ import Testing
 
 /// Random histories of three members on servers that delay, lose and repeat messages, change their leader and break
 /// connections.
-@Suite struct GroupMachineTests {
+struct GroupMachineTests {
   /// The histories of each of four parts; more with FEEDD_LONG.
   private static let count = TestEffort.count(8, long: 1500, variable: "FEEDD_GROUP_HISTORIES")
 

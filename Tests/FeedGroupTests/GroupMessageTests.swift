@@ -5,7 +5,7 @@ import Testing
 
 @testable import FeedGroup
 
-@Suite struct GroupMessageTests {
+struct GroupMessageTests {
   private let message = GroupMessage(.batch, origin: 7, number: 3, time: 1000, deadline: 2000, isLast: false)
 
   private func encoded(_ payload: [UInt8] = Array("requests".utf8)) -> [UInt8] {
@@ -63,7 +63,7 @@ import Testing
   }
 }
 
-@Suite struct MemberTableTests {
+struct MemberTableTests {
   private var table = MemberTable()
 
   private mutating func receive(
@@ -285,7 +285,7 @@ import Testing
   }
 }
 
-@Suite struct StreamIdentityTests {
+struct StreamIdentityTests {
   /// A stream keeps the rules of the version that created it, so that its members can be updated.
   @Test func streamsOfKnownRulesCanBeFollowed() throws {
     for rules in 2...ExecutionRules.current {

@@ -5,7 +5,7 @@ import Testing
 @testable import FeedGroup
 
 /// The upload of an image of three chunks, to servers that answer what the tests say.
-@Suite struct ImageUploadTests {
+struct ImageUploadTests {
   private final class Servers: GroupTransport {
     let maxPayload = 1024 + 256
     /// The ends of the reply subjects of what was sent and is not answered.

@@ -5,7 +5,7 @@ import Testing
 @testable import FeedGroup
 
 /// What the servers tell of a stream.
-@Suite struct StreamStateTests {
+struct StreamStateTests {
   private func state(replicas: Int, metadata: String, gaps: String = "") throws -> StreamState {
     let text =
       "{\"config\":{\"description\":\"d\",\"num_replicas\":\(replicas)\(metadata)},"

@@ -5,7 +5,7 @@ import Testing
 @testable import FeedGroup
 
 /// When a member writes and publishes images.
-@Suite struct UpkeepTests {
+struct UpkeepTests {
   private static let second: UInt64 = 1_000_000_000
 
   /// The work of a member that has read one message with a batch.
@@ -86,7 +86,7 @@ import Testing
 }
 
 /// What members do if their digests differ.
-@Suite struct DivergenceTests {
+struct DivergenceTests {
   private static let second: UInt64 = 1_000_000_000
   private var table = MemberTable()
 
@@ -178,7 +178,7 @@ import Testing
   }
 }
 
-@Suite struct StateDigestTests {
+struct StateDigestTests {
   /// The digest after a collection `c` was defined and got rows, one a commit.
   /// - Parameter last: more members of the last row.
   private func digest(_ definition: String, rows: Int, rules: Int, last: String = "") throws -> String? {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Appending to and truncating a buffer.
-@Suite struct ByteBufferTests {
+struct ByteBufferTests {
   @Test func growingKeepsContents() {
     var buffer = ByteBuffer()
     var expected: [UInt8] = []
@@ -102,7 +102,7 @@ import Testing
 }
 
 /// JSON strings written to a buffer.
-@Suite struct JSONStringWriterTests {
+struct JSONStringWriterTests {
   private static func written(_ bytes: [UInt8]) -> String {
     var buffer = ByteBuffer()
     bytes.withUnsafeBytes { buffer.appendJSONString(utf8: $0) }
@@ -161,7 +161,7 @@ import Testing
 }
 
 /// The text of a number that mostly grows by one, compared with that of each number.
-@Suite struct DecimalTextTests {
+struct DecimalTextTests {
   @Test func digitsAreThoseOfTheNumber() {
     var text = DecimalText()
     let steps: [UInt64] = [0, 1, 2, 8, 9, 10, 11, 11, 98, 99, 100, 7, 999, 1000, 1999, 2000, .max - 1, .max, 0, 1]

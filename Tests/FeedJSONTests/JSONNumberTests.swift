@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The exact order of decimals and of their keys.
-@Suite struct JSONNumberTests {
+struct JSONNumberTests {
   private static func check(_ samples: [String], _ seed: UInt64? = nil) {
     let values = samples.map { (text: $0, exact: ReferenceDecimal($0), key: JSONNumber.key($0)) }
     for a in values {

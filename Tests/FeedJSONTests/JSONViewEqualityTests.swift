@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Equality of JSON values.
-@Suite struct JSONViewEqualityTests {
+struct JSONViewEqualityTests {
   static let equal: [(String, String)] = [
     ("null", " null"), ("1", "1.0"), ("10", "1e1"), ("-0", "0"), ("0.1", "1e-1"), ("\"a\"", #""\u0061""#),
     ("[]", "[ ]"),

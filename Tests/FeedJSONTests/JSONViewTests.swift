@@ -3,7 +3,7 @@ import FeedJSON
 import Testing
 
 /// Kinds, members and elements of views.
-@Suite struct JSONViewTests {
+struct JSONViewTests {
   static let document =
     #"{"id":"x7","n":12, "deep":{"list":[1,[2,3],{"a":[]},"s"],"empty":{}},"\u0065sc":1,"n":-3.5e1,"t":true,"#
     + #""f":false,"z":null}"#
@@ -111,7 +111,7 @@ import Testing
 }
 
 /// Decoded strings, their comparison and their order.
-@Suite struct JSONViewStringTests {
+struct JSONViewStringTests {
   @Test func stringsAreDecodedUpToALimit() throws {
     for (text, length) in [
       ("\"\"", 0), ("\"abc\"", 3), ("\"\\u0061\\u0062\"", 2), ("\"é\\n\"", 3), ("\"\\ud83d\\ude00\"", 4),

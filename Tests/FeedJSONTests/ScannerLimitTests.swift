@@ -3,7 +3,7 @@ import FeedJSON
 import Testing
 
 /// Depth, sizes, word boundaries, and independence of successive scans.
-@Suite struct ScannerLimitTests {
+struct ScannerLimitTests {
   static func nested(_ depth: Int, _ open: String, _ close: String) -> [UInt8] {
     Array((String(repeating: open, count: depth) + "0" + String(repeating: close, count: depth)).utf8)
   }

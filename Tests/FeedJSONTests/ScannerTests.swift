@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Accepted and refused texts, compared with a fixed list and with the reference.
-@Suite struct ScannerTests {
+struct ScannerTests {
   static let accepted = [
     "0", "-0", "1", "-1.5e+10", "1E-2", "0e1", "0.10", "123456789012345678901234567890", "true", "false", "null",
     "\"\"",
@@ -103,7 +103,7 @@ import Testing
 }
 
 /// Strict UTF-8 in strings, compared with the standard library.
-@Suite struct UTF8Tests {
+struct UTF8Tests {
   /// The ends of all byte ranges of RFC 3629, and their neighbours.
   static let interesting: [UInt8] = [
     0x00, 0x22, 0x41, 0x5C, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED,
@@ -153,7 +153,7 @@ import Testing
 }
 
 /// Texts with a few changed bytes: the scanner agrees with the reference, and reads nothing outside the text.
-@Suite struct ScannerMutationTests {
+struct ScannerMutationTests {
   @Test(arguments: 0..<8)
   func agreesWithTheReference(_ part: UInt64) throws {
     var accepted = 0

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FeedQuery
 
-@Suite struct FilterTests {
+struct FilterTests {
   static let element = #"""
     {"priority":9,"read":false,"title":"Grüße 😀","empty":"","tags":["a","b"],"user":{"name":"x"},"none":null,
      "big":123456789012345678901234567890,"time":1718000000000,"twice":1,"esc":"a\u0062c","twice":2,"half":0.5}

@@ -5,7 +5,7 @@ import Testing
 @testable import FeedQuery
 
 /// Malformed texts: the parsers return, and the offsets of errors are in the text.
-@Suite struct FuzzTests {
+struct FuzzTests {
   private static let pieces = [
     "$", "@", ".", "..", "[", "]", "(", ")", "?", "*", ":", ",", "'", "\"", "\\", "\\u", "d800", "0", "1", "-",
     "9007199254740992", "1e", "+",

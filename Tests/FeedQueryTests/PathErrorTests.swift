@@ -4,7 +4,7 @@ import Testing
 @testable import FeedQuery
 
 /// The offsets and messages of syntax errors.
-@Suite struct PathErrorTests {
+struct PathErrorTests {
   private static let refusedPaths: [(String, Int, String)] = [
     ("", 0, "write `$`"), (" $", 0, "remove the blank space"), ("$ ", 1, "remove the blank space"),
     ("@.a", 0, "begins with `$`"),

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FeedQuery
 
-@Suite struct PathTests {
+struct PathTests {
   static let store = #"""
     {"books":[{"title":"A","price":8.5,"tags":[]},{"title":"B","price":12,"isbn":"1"},{"title":"C","price":9}],"bike":{"price":400,"on":true}}
     """#
@@ -96,7 +96,7 @@ import Testing
 ///
 /// The suite is not part of the repository. The environment variable `FEEDD_JSONPATH_SUITE` names the file. Without the
 /// variable the test is reported as skipped; with a file that does not exist it fails.
-@Suite struct ComplianceSuiteTests {
+struct ComplianceSuiteTests {
   static let path = ProcessInfo.processInfo.environment["FEEDD_JSONPATH_SUITE"]
 
   @Test(.enabled(if: ComplianceSuiteTests.path != nil, "set FEEDD_JSONPATH_SUITE to the path of cts.json"))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FeedQuery
 
-@Suite struct ReferenceTests {
+struct ReferenceTests {
   @Test(arguments: 0..<40 as Range<UInt64>) func randomPathsAgree(seed: UInt64) throws {
     var texts = RandomTexts(seed: seed)
     for _ in 0..<25 {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import FeedQuery
 
-@Suite struct RegexpReferenceTests {
+struct RegexpReferenceTests {
   private func check(_ expression: String, on texts: [String], _ comment: Comment? = nil) throws {
     var ranges = 0
     let syntax = try RegexpParser.parse(expression, ranges: &ranges)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import FeedQuery
 
-@Suite struct RegexpTests {
+struct RegexpTests {
   private static let refusedExpressions: [(String, Int)] = [
     ("a)", 1), ("(", 0), ("(a", 0), ("a(b", 1), ("*", 0), ("a**", 2), ("a+?", 2), ("a{1}{2}", 4), ("?", 0), ("|*", 1),
     ("(+a)", 1),
@@ -16,6 +16,9 @@ import Testing
     ("[\\d]", 1), ("\\p", 2), ("\\p{", 3), ("\\p{L", 4), ("\\p{}", 3), ("\\p{Cs}", 3), ("\\p{IsBasicLatin}", 3),
     ("\\p{lu}", 3),
     ("\\pL", 2), ("(?:a)", 1), ("(?i)a", 1), ("\\1", 0), ("é\\d", 2), ("a{99999999999999999999999,1}", 1),
+    // Too large. The first is not an I-Regexp, which has at most one quantifier for each atom.
+    ("a{1000}{1000}", 7), ("(a{100}){100}", 8), ("a{5000}", 1), ("a{0,4096}", 1), ("((a{40}){40}){40}", 13),
+    ("(a|b|c){2000}", 7), ("a{1000000000000}", 1), ("(){0,1000000}", 2), ("[ab]{2000}[cd]{3000}", 0),
   ]
 
   @Test(arguments: refusedExpressions)
@@ -32,16 +35,6 @@ import Testing
     "<>=!@\"'#%&:;~`_", "\\p{L}\\P{Zs}", "[\\p{L}\\p{N}-]", "$^",
   ]) func accepts(expression: String) throws {
     _ = try IRegexp(parsing: expression)
-  }
-
-  @Test(arguments: [
-    ("a{1000}{1000}", 7), ("(a{100}){100}", 8), ("a{5000}", 1), ("a{0,4096}", 1), ("((a{40}){40}){40}", 13),
-    ("(a|b|c){2000}", 7),
-    ("a{1000000000000}", 1), ("(){0,1000000}", 2), ("[ab]{2000}[cd]{3000}", 0),
-  ]) func refusesLargeExpressions(expression: String, offset: Int) throws {
-    // The first is not an I-Regexp, which has at most one quantifier for each atom.
-    let error = #expect(throws: QueryError.self) { try IRegexp(parsing: expression) }
-    expectEqual(error?.offset, offset)
   }
 
   @Test func nestingOfGroupsIsBounded() throws {
@@ -126,7 +119,7 @@ import Testing
 }
 
 /// The cost of matching, in units of work rather than time.
-@Suite struct RegexpCostTests {
+struct RegexpCostTests {
   private func work(_ matcher: RegexpMatcher, on text: String, isWhole: Bool = true) -> (result: Bool?, work: Int) {
     var (left, text) = (Int.max, text)
     let result = text.withUTF8 { matcher.matches(UnsafeRawBufferPointer($0), isWhole: isWhole, work: &left) }

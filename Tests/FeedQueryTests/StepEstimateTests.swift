@@ -5,7 +5,7 @@ import Testing
 @testable import FeedQuery
 
 /// The upper bound for the steps of a filter.
-@Suite struct StepEstimateTests {
+struct StepEstimateTests {
   private func steps(_ filter: Filter, over json: String) throws -> Int {
     try withJSON(json) { root in
       var left = 1 << 40

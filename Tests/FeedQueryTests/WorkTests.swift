@@ -5,7 +5,7 @@ import Testing
 @testable import FeedQuery
 
 /// The limits on depth and work of evaluation.
-@Suite struct WorkTests {
+struct WorkTests {
   private static func nested(_ depth: Int, _ inner: String) -> String {
     String(repeating: "[", count: depth) + inner + String(repeating: "]", count: depth)
   }

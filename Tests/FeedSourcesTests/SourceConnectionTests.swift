@@ -9,6 +9,12 @@ import Testing
 
 @Suite("Reading a database")
 struct SourceConnectionTests {
+  private let directory: TemporaryDirectory
+  /// The database that most tests read.
+  private var path: String { directory.file("d") }
+
+  init() throws { directory = try TemporaryDirectory() }
+
   private func specification(_ path: String, _ query: String, section: String? = nil) -> SourceSpecification {
     SourceSpecification(
       name: "f", database: path, query: query, id: "id", section: section, maxRows: 5, maxRowBytes: 100, maxBytes: 300)
@@ -26,15 +32,14 @@ struct SourceConnectionTests {
     }
   }
 
-  private func database(_ directory: TemporaryDirectory, _ sql: String) throws -> Database {
-    let database = try Database(path: directory.file("d"), access: .create)
+  private func database(_ sql: String, at path: String? = nil) throws -> Database {
+    let database = try Database(path: path ?? self.path, access: .create)
     try database.execute(sql)
     return database
   }
 
   @Test func valuesAreConvertedToJSONExactly() throws {
-    let directory = try TemporaryDirectory()
-    _ = try database(directory, "CREATE TABLE t (id)")
+    _ = try database("CREATE TABLE t (id)")
     var connection = SourceConnection()
     for (sql, json) in [
       ("9223372036854775807", "9223372036854775807"), ("-5", "-5"), ("0.1", "0.1"), ("1e300", "1e+300"),
@@ -42,12 +47,12 @@ struct SourceConnectionTests {
       ("x'00ff10'", #""AP8Q""#),
       ("x'6162'", #""YWI=""#), ("x'61'", #""YQ==""#), ("''", #""""#),
     ] {
-      let outcome = connection.look(specification(directory.file("d"), "SELECT 1 AS id, \(sql) AS v"))
+      let outcome = connection.look(specification(path, "SELECT 1 AS id, \(sql) AS v"))
       expectEqual(text(outcome), #":{"id":1,"v":\#(json)}"#)
     }
     let section = connection.look(
       specification(
-        directory.file("d"), "SELECT column1 id, column2 s FROM (VALUES (1, 'x'), (2, NULL), (3, 7), (4, 'x'))",
+        path, "SELECT column1 id, column2 s FROM (VALUES (1, 'x'), (2, NULL), (3, 7), (4, 'x'))",
         section: "s"))
     expectEqual(text(section).split(separator: "\n").map { $0.prefix { $0 != ":" } }, ["x", "", "7", "x"])
   }
@@ -67,27 +72,24 @@ struct SourceConnectionTests {
       ("/* c */ -- d\n (SELECT 1)", "it begins with"),
     ])
   func invalidQueriesAreRefused(query: String, words: String) throws {
-    let directory = try TemporaryDirectory()
-    let other = try database(directory, "CREATE TABLE t (id); INSERT INTO t VALUES (1)")
+    let other = try database("CREATE TABLE t (id); INSERT INTO t VALUES (1)")
     var connection = SourceConnection()
-    let outcome = text(connection.look(specification(directory.file("d"), query)))
+    let outcome = text(connection.look(specification(path, query)))
     expect(outcome.contains(words), "\(outcome)")
     try expectEqual(other.integer("SELECT count(*) FROM t"), 1)
   }
 
   @Test func trailingSemicolonAndCommentsAreAllowed() throws {
-    let directory = try TemporaryDirectory()
-    _ = try database(directory, "CREATE TABLE t (id)")
+    _ = try database("CREATE TABLE t (id)")
     var connection = SourceConnection()
     let query = "-- rows\n/* of */ select 1 as id; -- all\n ;"
-    expectEqual(text(connection.look(specification(directory.file("d"), query))), #":{"id":1}"#)
+    expectEqual(text(connection.look(specification(path, query))), #":{"id":1}"#)
   }
 
   @Test(arguments: ["DELETE", "WAL"]) func rowsAreReadAgainOnlyAfterACommit(mode: String) throws {
-    let directory = try TemporaryDirectory()
-    let other = try database(directory, "PRAGMA journal_mode = \(mode); CREATE TABLE t (id)")
+    let other = try database("PRAGMA journal_mode = \(mode); CREATE TABLE t (id)")
     var connection = SourceConnection()
-    let all = specification(directory.file("d"), "SELECT * FROM t")
+    let all = specification(path, "SELECT * FROM t")
     expectEqual(text(connection.look(all)), "")
     expectEqual(text(connection.look(all)), "unchanged")
     try other.execute("INSERT INTO t VALUES (1)")
@@ -101,12 +103,10 @@ struct SourceConnectionTests {
   }
 
   @Test func unreadableFilesAreReported() throws {
-    let directory = try TemporaryDirectory()
-    let path = directory.file("d")
     let all = specification(path, "SELECT id FROM t")
     var connection = SourceConnection()
     expect(text(connection.look(all)).contains("there is no file \(path)"))
-    let other = try database(directory, "CREATE TABLE t (id); INSERT INTO t VALUES (1)")
+    let other = try database("CREATE TABLE t (id); INSERT INTO t VALUES (1)")
     expectEqual(text(connection.look(all)), #":{"id":1}"#)
     try other.execute("BEGIN EXCLUSIVE")
     expect(text(connection.look(all)).contains("another program has locked"))
@@ -133,10 +133,8 @@ struct SourceConnectionTests {
     "WITH RECURSIVE n (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n) SELECT count(*) AS id FROM n"
 
   @Test func endlessQueryIsInterrupted() throws {
-    let directory = try TemporaryDirectory()
-    _ = try database(directory, "CREATE TABLE t (id)")
+    _ = try database("CREATE TABLE t (id)")
     var connection = SourceConnection(timeLimit: .milliseconds(10))
-    let path = directory.file("d")
     expectEqual(
       text(connection.look(specification(path, Self.endless))),
       "the query on \(path) takes too long; add an index or a LIMIT")
@@ -144,11 +142,10 @@ struct SourceConnectionTests {
   }
 
   @Test func queryEndsWhenItIsNoLongerWanted() throws {
-    let directory = try TemporaryDirectory()
-    _ = try database(directory, "CREATE TABLE t (id)")
+    _ = try database("CREATE TABLE t (id)")
     var connection = SourceConnection(timeLimit: .seconds(3600))
     var looks = 0
-    let outcome = connection.look(specification(directory.file("d"), Self.endless)) {
+    let outcome = connection.look(specification(path, Self.endless)) {
       looks += 1
       return looks == 3
     }
@@ -158,13 +155,12 @@ struct SourceConnectionTests {
 
   @Test("a value with more than 1024 bytes of JSON text names no section, as in collections")
   func sectionsOfLongValues() throws {
-    let directory = try TemporaryDirectory()
-    _ = try database(directory, "CREATE TABLE t (id)")
+    _ = try database("CREATE TABLE t (id)")
     var connection = SourceConnection()
     func section(_ sql: String) -> String {
       let outcome = connection.look(
         SourceSpecification(
-          name: "f", database: directory.file("d"), query: "SELECT 1 AS id, \(sql) AS v", id: "id", section: "v",
+          name: "f", database: path, query: "SELECT 1 AS id, \(sql) AS v", id: "id", section: "v",
           maxRows: 5, maxRowBytes: 10_000, maxBytes: 10_000))
       guard case .rows(let rows) = outcome else { return text(outcome) }
       return rows.sections.joined(separator: "|")
@@ -181,7 +177,6 @@ struct SourceConnectionTests {
 
   @Test("texts that are only canonically equivalent are different paths, queries and columns")
   func canonicallyEquivalentTexts() throws {
-    let directory = try TemporaryDirectory()
     let (one, two) = ("\u{e9}", "e\u{301}")
     for (number, name) in [one, two].enumerated() {
       let database = try Database(path: directory.file(name), access: .create)
@@ -201,8 +196,7 @@ struct SourceConnectionTests {
 
   @Test("a row is in the section of the value that its element shows")
   func sectionsOfUnusualValues() throws {
-    let directory = try TemporaryDirectory()
-    _ = try database(directory, "CREATE TABLE t (id)")
+    _ = try database("CREATE TABLE t (id)")
     var connection = SourceConnection()
     for (sql, json, section) in [
       ("9e999", "null", ""), ("-9e999", "null", ""), ("9e999 - 9e999", "null", ""), ("NULL", "null", ""),
@@ -215,7 +209,7 @@ struct SourceConnectionTests {
     ] {
       let query = "SELECT 1 AS id, \(sql) AS v"
       expectEqual(
-        text(connection.look(specification(directory.file("d"), query, section: "v"))),
+        text(connection.look(specification(path, query, section: "v"))),
         "\(section):{\"id\":1,\"v\":\(json)}",
         "\(sql)")
     }
@@ -223,9 +217,7 @@ struct SourceConnectionTests {
 
   @Test("a database in WAL mode in a directory that cannot be written is read again after it was written")
   func walInUnwritableDirectory() throws {
-    let directory = try TemporaryDirectory()
-    let path = directory.file("d")
-    try database(directory, "PRAGMA journal_mode = WAL; CREATE TABLE t (id); INSERT INTO t VALUES (1)").execute(
+    try database("PRAGMA journal_mode = WAL; CREATE TABLE t (id); INSERT INTO t VALUES (1)").execute(
       "PRAGMA wal_checkpoint(TRUNCATE)")
     let all = specification(path, "SELECT id FROM t")
     /// Runs `body` as another user, which can read the directory but not write to it.
@@ -244,7 +236,7 @@ struct SourceConnectionTests {
     try expectEqual(asReader { text(connection.look(all)) }, #":{"id":1}"#)
     for number in 2...4 {
       // The writer leaves no log behind, and the file is of the same size.
-      do { _ = try database(directory, "INSERT INTO t VALUES (\(number))") }
+      do { _ = try database("INSERT INTO t VALUES (\(number))") }
       let rows = (1...number).map { ":{\"id\":\($0)}" }.joined(separator: "\n")
       try expectEqual(asReader { text(connection.look(all)) }, rows)
     }
@@ -255,7 +247,7 @@ struct SourceConnectionTests {
     try expectEqual(asReader { text(connection.look(all)) }, "unchanged")
     // With a log, which the reader cannot index, the rows of the file alone would be old. The log is that of a killed writer.
     do {
-      let writer = try database(directory, "INSERT INTO t VALUES (5)")
+      let writer = try database("INSERT INTO t VALUES (5)")
       let log = try SmallFile.read(path + "-wal")
       try withExtendedLifetime(writer) { try SmallFile.replace(directory.file("log"), with: log) }
     }
@@ -268,10 +260,7 @@ struct SourceConnectionTests {
 
   @Test("rows of a transaction that its writer left unfinished are not read")
   func hotJournal() throws {
-    let directory = try TemporaryDirectory()
-    let path = directory.file("d")
     let writer = try database(
-      directory,
       """
       CREATE TABLE t (id, v);
       WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 2000)
@@ -298,18 +287,18 @@ struct SourceConnectionTests {
 
   @Test("a file that was overwritten in place without SQLite is read again", arguments: ["DELETE", "WAL"])
   func fileOverwrittenInPlace(mode: String) throws {
-    let (directory, other) = (try TemporaryDirectory(), try TemporaryDirectory())
+    let other = directory.file("other")
     // The same statements lead to the same counters in the file.
-    for (directory, value) in [(directory, 1), (other, 2)] {
-      _ = try database(directory, "PRAGMA journal_mode = \(mode); CREATE TABLE t (id); INSERT INTO t VALUES (\(value))")
+    for (path, value) in [(path, 1), (other, 2)] {
+      let sql = "PRAGMA journal_mode = \(mode); CREATE TABLE t (id); INSERT INTO t VALUES (\(value))"
+      _ = try database(sql, at: path)
     }
-    let path = directory.file("d")
     var times = [timeval(tv_sec: 1_000_000_000, tv_usec: 0), timeval(tv_sec: 1_000_000_000, tv_usec: 0)]
     expectEqual(utimes(path, &times), 0)
     let all = specification(path, "SELECT id FROM t")
     var connection = SourceConnection()
     expectEqual(text(connection.look(all)), #":{"id":1}"#)
-    let bytes = try SmallFile.read(other.file("d"))
+    let bytes = try SmallFile.read(other)
     let number = open(path, O_WRONLY)
     expectEqual(bytes.withUnsafeBytes { write(number, $0.baseAddress, $0.count) }, bytes.count)
     close(number)
@@ -318,9 +307,7 @@ struct SourceConnectionTests {
   }
 
   @Test func longValuesAndRowsAreRefusedBeforeTheyUseMemory() throws {
-    let directory = try TemporaryDirectory()
-    _ = try database(directory, "CREATE TABLE t (id)")
-    let path = directory.file("d")
+    _ = try database("CREATE TABLE t (id)")
     var connection = SourceConnection()
     func look(_ query: String) -> String { text(connection.look(specification(path, query))) }
     expect(look("SELECT 1 AS id, zeroblob(2000000000) AS v").contains("reads a value that is too long"))
@@ -334,18 +321,17 @@ struct SourceConnectionTests {
 
   @Test("only regular files are opened, also beside the database", arguments: ["", "-wal", "-shm", "-journal"])
   func specialFile(suffix: String) throws {
-    let directory = try TemporaryDirectory()
-    _ = try database(directory, "CREATE TABLE t (id); INSERT INTO t VALUES (1)")
-    let path = directory.file("d") + suffix
-    unlink(path)
-    expectEqual(mkfifo(path, 0o600), 0)
+    _ = try database("CREATE TABLE t (id); INSERT INTO t VALUES (1)")
+    let file = path + suffix
+    unlink(file)
+    expectEqual(mkfifo(file, 0o600), 0)
     // With both ends open, opening the FIFO does not block a reader that tries.
-    let ends = open(path, O_RDWR)
+    let ends = open(file, O_RDWR)
     defer { close(ends) }
     var connection = SourceConnection()
     expectEqual(
-      text(connection.look(specification(directory.file("d"), "SELECT id FROM t"))),
-      "\(path) is not a regular file; name a database file")
+      text(connection.look(specification(path, "SELECT id FROM t"))),
+      "\(file) is not a regular file; name a database file")
   }
 
   private func tooLarge(_ path: String) -> String {
@@ -354,22 +340,20 @@ struct SourceConnectionTests {
 
   @Test("a schema with a long statement, with many tables or with much to parse is refused")
   func largeSchema() throws {
-    let (directory, many, wide) = (try TemporaryDirectory(), try TemporaryDirectory(), try TemporaryDirectory())
+    let (many, wide) = (directory.file("many"), directory.file("wide"))
     let comment = String(repeating: "x", count: 2 << 20)
-    _ = try database(directory, "CREATE TABLE t (id /* \(comment) */)")
+    _ = try database("CREATE TABLE t (id /* \(comment) */)")
     _ = try database(
-      many,
       """
       CREATE TABLE t (id); PRAGMA writable_schema = ON; INSERT INTO sqlite_schema
       WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 30000)
       SELECT 'view', 'v' || n, 'v' || n, 0, 'CREATE VIEW v' || n || ' AS SELECT 1' FROM n
-      """)
+      """, at: many)
     let condition = "id IN (" + Array(repeating: "1", count: 400_000).joined(separator: ",") + ")"
     let statements = (0..<3).map { "CREATE VIEW v\($0) AS SELECT \(condition) FROM t" }
-    _ = try database(wide, statements.joined(separator: ";") + ";CREATE TABLE t (id)")
-    for directory in [directory, many, wide] {
+    _ = try database(statements.joined(separator: ";") + ";CREATE TABLE t (id)", at: wide)
+    for path in [path, many, wide] {
       var connection = SourceConnection()
-      let path = directory.file("d")
       expectEqual(text(connection.look(specification(path, "SELECT id FROM t"))), tooLarge(path))
       expectEqual(text(connection.look(specification(path, "SELECT 1 AS id"))), tooLarge(path))
     }
@@ -389,9 +373,7 @@ struct SourceConnectionTests {
       "SELECT id + id AS id FROM $",
     ])
   func nestedViews(body: String) throws {
-    let directory = try TemporaryDirectory()
-    let path = directory.file("d")
-    _ = try database(directory, nestedViews(30) { body.replacing("$", with: $0) })
+    _ = try database(nestedViews(30) { body.replacing("$", with: $0) })
     var connection = SourceConnection()
     expectEqual(
       text(connection.look(specification(path, "SELECT id FROM v30"))),
@@ -401,9 +383,7 @@ struct SourceConnectionTests {
 
   @Test("a query holds at most 64 MiB and 16 long values")
   func memoryOfTheExecution() throws {
-    let directory = try TemporaryDirectory()
-    let path = directory.file("d")
-    _ = try database(directory, "CREATE TABLE t (id)")
+    _ = try database("CREATE TABLE t (id)")
     // Each maximum holds a value of almost a mebibyte, the length limit.
     func query(holding count: Int) -> String {
       let lengths = (1...count).map { "length(max(randomblob(1000000 + \($0))))" }
@@ -419,9 +399,7 @@ struct SourceConnectionTests {
 
   @Test("a schema that grows while the connection is open is refused")
   func growingSchema() throws {
-    let directory = try TemporaryDirectory()
-    let writer = try database(directory, "CREATE TABLE t (id); INSERT INTO t VALUES (1)")
-    let path = directory.file("d")
+    let writer = try database("CREATE TABLE t (id); INSERT INTO t VALUES (1)")
     var connection = SourceConnection()
     let all = specification(path, "SELECT id FROM t")
     expectEqual(text(connection.look(all)), #":{"id":1}"#)
@@ -433,14 +411,11 @@ struct SourceConnectionTests {
 
   @Test("a view may read tables, but calls no functions with side effects")
   func untrustedView() throws {
-    let directory = try TemporaryDirectory()
     _ = try database(
-      directory,
       """
       CREATE TABLE t (id); INSERT INTO t VALUES (1); CREATE VIEW v AS SELECT id FROM t;
       CREATE VIEW w AS SELECT load_extension('x') AS id
       """)
-    let path = directory.file("d")
     var connection = SourceConnection()
     expectEqual(text(connection.look(specification(path, "SELECT id FROM v"))), #":{"id":1}"#)
     expectEqual(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FeedStorage
 
-@Suite struct WriteTimesTests {
+struct WriteTimesTests {
   private static let millisecond: UInt64 = 1_000_000
   private var times = WriteTimes()
   private var now: UInt64 = 1_000_000_000_000
@@ -45,7 +45,7 @@ import Testing
   }
 }
 
-@Suite struct RoomForBatchesTests {
+struct RoomForBatchesTests {
   private var room = RoomForBatches()
   private let error = StorageError(.noSpace, path: "/state", reason: "full")
 

@@ -9,7 +9,7 @@ import Testing
 @testable import FeedStorage
 
 /// Damaged files are either refused or recovered without a wrong answer.
-@Suite struct DamageTests {
+struct DamageTests {
   private let directory: TemporaryDirectory
   private var path: String { directory.file("state") }
 

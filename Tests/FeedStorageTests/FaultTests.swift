@@ -12,10 +12,14 @@ import Testing
 
 extension FaultyDiskTests {
   /// A failing disk: acknowledged requests stay, refused ones are not replayed, and storing resumes when the disk works.
-  @Suite struct FaultTests {
-    init() {
+  struct FaultTests {
+    private let directory: TemporaryDirectory
+    private var path: String { directory.file("state") }
+
+    init() throws {
       expectEqual(faulty_disk_register(), 0)
       faulty_disk_fail(Int32(FAULTY_DISK_NOTHING), 0, 0)
+      directory = try TemporaryDirectory()
     }
 
     private static let kinds = [
@@ -28,8 +32,6 @@ extension FaultyDiskTests {
     )
       throws
     {
-      let directory = try TemporaryDirectory()
-      let path = directory.file("state")
       var requests = RandomRequests(seed: UInt64(number))
       let kind = Self.kinds[number % 4]
       var state: [String]?
@@ -72,8 +74,6 @@ extension FaultyDiskTests {
 
     /// A start ignores a commit that is complete in the log but could not be synced.
     @Test func batchThatCouldNotBeSyncedIsNotReplayed() throws {
-      let directory = try TemporaryDirectory()
-      let path = directory.file("state")
       do {
         let daemon = try DurableEngine(path, durability: .disk, isFaulty: true)
         daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
@@ -96,8 +96,6 @@ extension FaultyDiskTests {
     /// before.
     @Test("a new segment is used after its directory could not be synced", arguments: [false, true])
     func directorySyncFailsForTheNextSegment(_ isAlsoSmall: Bool) throws {
-      let directory = try TemporaryDirectory()
-      let path = directory.file("state")
       let state: [String]
       do {
         let daemon = try DurableEngine(path, durability: .disk, isFaulty: true)
@@ -127,8 +125,6 @@ extension FaultyDiskTests {
 
     /// The segment before the one whose directory could not be synced says that another one follows, so a start misses it.
     @Test func segmentIsMissedAfterItsDirectoryCouldNotBeSynced() throws {
-      let directory = try TemporaryDirectory()
-      let path = directory.file("state")
       do {
         let daemon = try DurableEngine(path, durability: .disk, isFaulty: true)
         daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
@@ -143,8 +139,6 @@ extension FaultyDiskTests {
 
     /// An empty segment is replaced under its name by a longer one, which is the only one from then on.
     @Test func directorySyncFailsForALongerSegment() throws {
-      let directory = try TemporaryDirectory()
-      let path = directory.file("state")
       let state: [String]
       do {
         try DurableEngine(path, durability: .disk, isFaulty: true).ask("define", #"{"feed":"c","kind":"collection"}"#)
@@ -167,8 +161,6 @@ extension FaultyDiskTests {
     /// The first segment of a run is synced with any durability.
     @Test("a first segment is used after its directory could not be synced", arguments: [Durability.process, .disk])
     func directorySyncFailsAtAStart(_ durability: Durability) throws {
-      let directory = try TemporaryDirectory()
-      let path = directory.file("state")
       var state: [String] = []
       for life in 0..<3 {
         // Other limits begin another segment.
@@ -195,8 +187,6 @@ extension FaultyDiskTests {
 
     /// A batch without room waits for an image, which lets segments be removed.
     @Test func fullDiskIsRelievedByAnImage() throws {
-      let directory = try TemporaryDirectory()
-      let path = directory.file("state")
       let daemon = try DurableEngine(path, isFaulty: true)
       daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
       let text = String(repeating: "x", count: 100_000)
@@ -213,8 +203,6 @@ extension FaultyDiskTests {
 
     /// A full disk refuses what needs space, and takes what frees some, also after a restart.
     @Test func fullDiskAllowsReadsAndDeletions() throws {
-      let directory = try TemporaryDirectory()
-      let path = directory.file("state")
       let text = String(repeating: "x", count: 100_000)
       func update(_ id: Int) -> String { #"{"feed":"c","element":{"id":\#(id),"text":"\#(text)"}}"# }
       var count = 0
@@ -246,8 +234,6 @@ extension FaultyDiskTests {
     /// A start would miss the segment that continues the image, and refuse the state.
     @Test("without room for a segment no image of a new epoch is written", arguments: [false, true])
     func noImageWithoutASegment(isAfterALossOfPower: Bool) throws {
-      let directory = try TemporaryDirectory()
-      let path = directory.file("state")
       try PrivateDirectory.make(path)
       let files = FaultyDirectory(path)
       var state: [String]?
@@ -283,8 +269,6 @@ extension FaultyDiskTests {
 
     /// An image that cannot be written is abandoned; the log contains all batches.
     @Test func failedImageLosesNothing() throws {
-      let directory = try TemporaryDirectory()
-      let path = directory.file("state")
       var state: [String] = []
       do {
         let daemon = try DurableEngine(path, isFaulty: true)

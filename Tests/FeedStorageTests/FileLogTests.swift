@@ -111,7 +111,7 @@ private let define = request("define", #"{"feed":"list","kind":"array"}"#)
 private func insert(_ text: String) -> String { request("insert", #"{"feed":"list","elements":["\#(text)"]}"#) }
 
 extension FaultyDiskTests {
-  @Suite struct FileLogTests {
+  struct FileLogTests {
     private let directory: TemporaryDirectory
     private var path: String { directory.file("state") }
 

@@ -8,7 +8,7 @@ import Testing
 @testable import FeedStorage
 
 /// Reading a state while a daemon writes it: what a check and a backup take for a fault.
-@Suite struct LiveStateTests {
+struct LiveStateTests {
   private let directory: TemporaryDirectory
   private var path: String { directory.file("state") }
 

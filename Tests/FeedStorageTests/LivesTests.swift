@@ -9,7 +9,7 @@ import Testing
 
 /// Several runs of a daemon on one state directory, each of which changes something, writes an image or does neither, and ends
 /// in any way.
-@Suite struct LivesTests {
+struct LivesTests {
   private enum End: CaseIterable {
     case kill, stop, lossOfPower, stopAndLossOfPower
   }

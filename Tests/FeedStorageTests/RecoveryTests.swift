@@ -5,7 +5,12 @@ import TestSupport
 import Testing
 
 /// A start restores the stored state.
-@Suite struct RecoveryTests {
+struct RecoveryTests {
+  private let directory: TemporaryDirectory
+  private var path: String { directory.file("state") }
+
+  init() throws { directory = try TemporaryDirectory() }
+
   /// Images of one part a step whenever there is a journal, so that histories end with images in every state.
   static var eager: ImagePolicy {
     var policy = ImagePolicy()
@@ -24,8 +29,6 @@ import Testing
 
   @Test(arguments: 0..<TestEffort.count(8, long: 200)) func randomHistoriesAreRecovered(_ number: Int) throws {
     let seed = UInt64(number)
-    let directory = try TemporaryDirectory()
-    let path = directory.file("state")
     var requests = RandomRequests(seed: seed)
     var before: (revision: UInt64, state: [String], resumptions: [String])?
     for life in 0..<6 {
@@ -61,8 +64,6 @@ import Testing
   }
 
   @Test func cleanStopLeavesOnlyAnImage() throws {
-    let directory = try TemporaryDirectory()
-    let path = directory.file("state")
     let daemon = try DurableEngine(path)
     daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
     for number in 0..<300 { daemon.ask("update", #"{"feed":"c","element":{"id":\#(number)}}"#) }
@@ -78,8 +79,6 @@ import Testing
   /// Whether the start reads an image or the log: a watcher that has the end of the feed before must not resume.
   @Test("a feed that replaced another one in one commit cannot be resumed from it", arguments: [false, true])
   func successorIsNotResumed(fromImage: Bool) throws {
-    let directory = try TemporaryDirectory()
-    let path = directory.file("state")
     let daemon = try DurableEngine(path)
     let definition = #"{"feed":"c","kind":"collection"}"#
     daemon.ask("define", definition)
@@ -99,8 +98,6 @@ import Testing
   }
 
   @Test func batchesAreReplayedUnderTheirOwnLimits() throws {
-    let directory = try TemporaryDirectory()
-    let path = directory.file("state")
     var few = Limits()
     few.maxElements = 3
     let daemon = try DurableEngine(path, limits: few)
@@ -115,8 +112,6 @@ import Testing
 
   /// The feeds of an image are restored without a limit on their sections, which must not become that of their requests.
   @Test func requestsBeyondALimitAreRefusedAgainAfterAnImage() throws {
-    let directory = try TemporaryDirectory()
-    let path = directory.file("state")
     var few = Limits()
     few.maxSections = 3
     let daemon = try DurableEngine(path, limits: few)
@@ -131,8 +126,6 @@ import Testing
   }
 
   @Test func timeContinuesAcrossRestarts() throws {
-    let directory = try TemporaryDirectory()
-    let path = directory.file("state")
     let daemon = try DurableEngine(path, now: Instant(nanoseconds: 5_000_000_000))
     daemon.ask("define", #"{"feed":"old","kind":"collection","retain":{"seconds":10}}"#)
     daemon.ask("update", #"{"feed":"old","element":{"id":1}}"#)
@@ -150,8 +143,6 @@ import Testing
 
   /// Runs that end before an image is written let the journal grow until a start writes the image.
   @Test func overdueImageIsWrittenAtStart() throws {
-    let directory = try TemporaryDirectory()
-    let path = directory.file("state")
     var images = 0
     for life in 0..<6 {
       let daemon = try DurableEngine(path, policy: Self.eager)
@@ -169,8 +160,6 @@ import Testing
 
   /// `--skip-batch` omits a batch that does not terminate.
   @Test func skippedBatchBeginsANewEpoch() throws {
-    let directory = try TemporaryDirectory()
-    let path = directory.file("state")
     do {
       let daemon = try DurableEngine(path, epoch: "first")
       daemon.ask("define", #"{"feed":"list","kind":"array"}"#)
@@ -197,8 +186,6 @@ import Testing
   }
 
   private func failure(of request: String, revision: UInt64) throws -> StorageError? {
-    let directory = try TemporaryDirectory()
-    let path = directory.file("state")
     do {
       try PrivateDirectory.make(path)
       let log = try FileLog.open(path, durability: .process, freshEpoch: "e", software: "0")

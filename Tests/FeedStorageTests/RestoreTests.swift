@@ -7,7 +7,7 @@ import Testing
 @testable import FeedStorage
 
 /// Restoring a backup: what is damaged replaces nothing, and a daemon in the directory is noticed.
-@Suite struct RestoreTests {
+struct RestoreTests {
   private let directory: TemporaryDirectory
   private var path: String { directory.file("state") }
   private var backup: String { directory.file("backup") }

@@ -9,7 +9,7 @@ import Testing
 @testable import FeedStorage
 
 /// Other programs change the files of the log while the daemon uses them.
-@Suite struct SegmentFilesTests {
+struct SegmentFilesTests {
   private let directory: TemporaryDirectory
   private var path: String { directory.file("state") }
   private var segment: String { "\(path)/\(SegmentHeader.name(of: 1))" }

@@ -7,7 +7,7 @@ import Testing
 @testable import FeedStorage
 
 /// The ends of segments: what a start keeps, cuts off and refuses.
-@Suite struct SegmentTests {
+struct SegmentTests {
   private static let page = SegmentHeader.page
 
   private static func header(_ size: Int = 64 << 10, limits: String = "{}") -> SegmentHeader {

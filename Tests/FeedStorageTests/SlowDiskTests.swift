@@ -7,7 +7,7 @@ import Testing
 
 extension FaultyDiskTests {
   /// A slow sync delays only the requests that wait for it.
-  @Suite struct SlowDiskTests {
+  struct SlowDiskTests {
     private let directory: TemporaryDirectory
     private var path: String { directory.file("state") }
 

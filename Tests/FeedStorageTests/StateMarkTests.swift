@@ -4,7 +4,7 @@ import Testing
 @testable import FeedStorage
 
 /// The mark of older schemas tells whether rows of the journal are missing.
-@Suite struct StateMarkTests {
+struct StateMarkTests {
   @Test func markIsReadAsWritten() {
     for (isSynced, isClean) in [(false, false), (false, true), (true, false), (true, true)] {
       let text = """

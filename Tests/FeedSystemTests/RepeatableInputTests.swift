@@ -5,7 +5,7 @@ import Testing
 
 @testable import FeedSystem
 
-@Suite struct RepeatableInputTests {
+struct RepeatableInputTests {
   private func contents(_ input: borrowing RepeatableInput) throws -> [UInt8] {
     var bytes: [UInt8] = []
     var part = [UInt8](repeating: 0, count: 7)

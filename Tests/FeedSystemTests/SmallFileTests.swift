@@ -4,9 +4,12 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite struct PrivateDirectoryTests {
+struct PrivateDirectoryTests {
+  private let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
   @Test("names are safe where only this user and root may rename files") func protectedNames() throws {
-    let directory = try TemporaryDirectory()
     let (parent, child) = (directory.file("parent"), directory.file("parent/child"))
     expect(mkdir(parent, 0o700) == 0 && mkdir(child, 0o700) == 0)
     expect(PrivateDirectory.protectsNames(child))
@@ -23,7 +26,6 @@ import Testing
 
   /// A writer is told at once that it may not write, a reader needs no such right.
   @Test func filesOfAReaderAreOnlyRead() throws {
-    let directory = try TemporaryDirectory()
     try SmallFile.replace(directory.file("f"), with: [7])
     expectEqual(chmod(directory.file("f"), 0o400), 0)
     let file = try SystemDirectory(directory.path, isReadOnly: true).open("f")
@@ -39,7 +41,6 @@ import Testing
   }
 
   @Test("a file gets only a name that no other file has") func newName() throws {
-    let directory = try TemporaryDirectory()
     for name in ["a", "b"] { try SmallFile.replace(directory.file(name), with: Array(name.utf8)) }
     let error = #expect(throws: SystemError.self) { try FileCopy.name(directory.file("a"), directory.file("b")) }
     expectEqual(error?.code, EEXIST)
@@ -50,7 +51,6 @@ import Testing
 
   @Test("root gives a lock file to the owner of its directory", .enabled(if: geteuid() == 0))
   func lockFileForAnotherUser() throws {
-    let directory = try TemporaryDirectory()
     expectEqual(chown(directory.path, 1234, 1235), 0)
     guard let lock = try FileLock.acquire(directory.file("lock")) else { return expectEqual("locked", "free") }
     try lock.give(toOwnerOf: directory.path)
@@ -62,7 +62,6 @@ import Testing
 
   /// A process may use the directory that was put in place of one that was moved away.
   @Test func directoryInPlaceOfAnotherIsLeftAlone() throws {
-    let directory = try TemporaryDirectory()
     let path = directory.file("state")
     expectEqual(mkdir(path, 0o700), 0)
     let former = SystemDirectory(path)
@@ -84,8 +83,11 @@ import Testing
 
 @Suite("Small files")
 struct SmallFileTests {
+  private let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
   @Test func replacedFileIsReadBack() throws {
-    let directory = try TemporaryDirectory()
     let path = directory.file("f")
     for size in [0, 1, 100_000, 3] {
       let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0) }
@@ -101,7 +103,6 @@ struct SmallFileTests {
 
   @Test("a file that is replaced keeps its mode, and a new one is private")
   func modes() throws {
-    let directory = try TemporaryDirectory()
     let path = directory.file("f")
     func mode() -> mode_t {
       var status = stat()
@@ -120,7 +121,6 @@ struct SmallFileTests {
 
   @Test("a FIFO and a device are refused without waiting for a writer")
   func onlyRegularFiles() throws {
-    let directory = try TemporaryDirectory()
     let fifo = directory.file("fifo")
     expectEqual(mkfifo(fifo, 0o600), 0)
     for path in [fifo, "/dev/zero"] {
@@ -130,7 +130,6 @@ struct SmallFileTests {
 
   @Test("read follows a symbolic link; a replaceable file refuses to read one and replaces it")
   func links() throws {
-    let directory = try TemporaryDirectory()
     let (target, link) = (directory.file("target"), directory.file("link"))
     try SmallFile.replace(target, with: [1])
     expectEqual(symlink(target, link), 0)
@@ -146,7 +145,6 @@ struct SmallFileTests {
   }
 
   @Test("only a regular file is replaced") func otherFilesStay() throws {
-    let directory = try TemporaryDirectory()
     let (pipe, link) = (directory.file("pipe"), directory.file("link"))
     expect(mkfifo(pipe, 0o600) == 0 && symlink(pipe, link) == 0)
     for path in [pipe, link] {
@@ -160,7 +158,6 @@ struct SmallFileTests {
 
   @Test("a replaceable file stays in its directory when another one takes the directory's name")
   func exchangedDirectory() throws {
-    let directory = try TemporaryDirectory()
     let (own, moved, other) = (directory.file("own"), directory.file("moved"), directory.file("other"))
     expect(mkdir(own, 0o700) == 0 && mkdir(other, 0o700) == 0)
     let file = try ReplaceableFile("\(own)/f")
@@ -175,7 +172,6 @@ struct SmallFileTests {
 
   @Test("no temporary file remains after success or failure")
   func noLeftovers() throws {
-    let directory = try TemporaryDirectory()
     try SmallFile.replace(directory.file("f"), with: [1])
     #expect(throws: SystemError.self) { try SmallFile.replace(directory.path, with: [1]) }
     let names = try FileManager.default.contentsOfDirectory(atPath: directory.path)

@@ -6,7 +6,7 @@ import Testing
 @testable import FeedWire
 
 /// Writing changes, compared with examples and with a reader.
-@Suite struct ChangeTextTests {
+struct ChangeTextTests {
   private func text(_ change: Change) -> String {
     var buffer = ByteBuffer()
     buffer.append(UInt8(ascii: "{"))

@@ -6,7 +6,7 @@ import Testing
 @testable import FeedWire
 
 /// The code and data of every error ("Errors" in `Protocol/README.md`), and the limited length of its message.
-@Suite struct ErrorTests {
+struct ErrorTests {
   private func response(_ error: FeedError, id: String? = "1") -> String {
     var buffer = ByteBuffer()
     if let id {

@@ -5,7 +5,7 @@ import Testing
 @testable import FeedWire
 
 /// Frames with lengths around the limits, and streams that arrive in pieces.
-@Suite struct FrameTests {
+struct FrameTests {
   private func first(_ bytes: [UInt8], maxFrame: Int = 100) -> String {
     bytes.withUnsafeBytes { bytes in
       switch Frame.first(in: bytes, maxFrame: maxFrame) {

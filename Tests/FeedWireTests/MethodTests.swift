@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The table of methods, and the documents that must agree with it.
-@Suite struct MethodTests {
+struct MethodTests {
   private static let protocolFolder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "Protocol")
 

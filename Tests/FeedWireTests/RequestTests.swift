@@ -6,7 +6,7 @@ import Testing
 @testable import FeedWire
 
 /// Valid and invalid requests, and the id of the response to an invalid one.
-@Suite struct RequestTests {
+struct RequestTests {
   /// The texts of the id, the method and the parameters; or the id and the code of the error.
   private func read(_ text: String) -> String {
     var scanner = JSONScanner()

@@ -11,7 +11,7 @@ import Testing
 /// fixed, the others are fresh in each run. `FEEDD_SEED` replays one, and with `FEEDD_SIMULATIONS` it is the first. A failing seed
 /// prints the shortest history found that still fails; if the process crashes, it prints the seed. `FEEDD_TRACE` prints what
 /// is done as it is done.
-@Suite struct SimulationTests {
+struct SimulationTests {
   @Test("no history breaks a promise")
   func histories() async {
     let count = UInt64(max(1, TestEffort.count(10_000, long: 100_000, variable: "FEEDD_SIMULATIONS")))

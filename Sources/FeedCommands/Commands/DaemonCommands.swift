@@ -29,7 +29,7 @@ extension Command {
     }
     let show = isPrometheus ? { $1.printRaw(Metrics.text(of: $0)) } : Show.members
     if invocation.options.contains("watch") { return try invocation.watchStats(show) }
-    return try invocation.request("stats", nil, show: show)
+    return try invocation.request("stats", show: show)
   }
 
   static let clients = Command(
@@ -41,7 +41,7 @@ extension Command {
     operands: 0...0
   ) { invocation throws(Failure) in
     let important = ["connection", "name", "watches", "lag", "queued", "pid", "uid"]
-    return try invocation.request("clients", nil, show: Show.table("clients", important: important))
+    return try invocation.request("clients", show: Show.table("clients", important: important))
   }
 
   static let logLevel = Command(
@@ -77,7 +77,7 @@ extension Command {
       """,
     operands: 0...0
   ) { invocation throws(Failure) in
-    try invocation.request("quotas", nil) { result, console in
+    try invocation.request("quotas") { result, console in
       if console.isJSON { Show.value(result, console) } else { Show.table("users")(result, console) }
     }
   }
@@ -116,7 +116,7 @@ extension Command {
     about: "Returns once the daemon has carried out every request that it received before, and shows its revision.",
     operands: 0...0
   ) { invocation throws(Failure) in
-    try invocation.request("sync", nil, show: Show.done("in sync"))
+    try invocation.request("sync", show: Show.done("in sync"))
   }
 
   static let ping = Command(
@@ -158,10 +158,8 @@ extension Command {
     about: "Sends one request and shows its result. PARAMS is a JSON object; '-' reads it from standard input.",
     operands: 1...2
   ) { invocation throws(Failure) in
-    var params: String?
-    if invocation.operands.count == 2 {
-      params = try invocation.json(invocation.operand(1), what: "PARAMS")
-    }
+    let hasParams = invocation.operands.count == 2
+    let params = hasParams ? try invocation.json(invocation.operand(1), what: "PARAMS") : "{}"
     return try invocation.request(invocation.operand(0), params, show: Show.value)
   }
 }

@@ -123,8 +123,7 @@ extension Command {
   ) { invocation throws(Failure) in
     let (wantsTree, wantsNames) = (invocation.options.contains("tree"), invocation.options.contains("names"))
     if wantsTree, wantsNames { throw invocation.usage("--tree and --names exclude each other") }
-    return try invocation.request(
-      "feeds", nil, show: wantsTree ? Show.tree : wantsNames ? Show.feedNames : Show.feeds)
+    return try invocation.request("feeds", show: wantsTree ? Show.tree : wantsNames ? Show.feedNames : Show.feeds)
   }
 
   static let describe = Command(

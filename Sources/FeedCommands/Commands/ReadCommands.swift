@@ -34,10 +34,9 @@ extension Command {
       params.add("id", json: Operands.id(invocation.operand(1)))
     }
     var isMissing = false
-    let status = try invocation.ask("get", params.finish()) { result, console in
+    let status = try invocation.request("get", params.finish()) { result, console in
       isMissing = result.member("found")?.bool == false
       if !isMissing || console.isJSON && templates.isEmpty { Show.element(result, console, templates) }
-      return .done
     }
     guard isMissing else { return status }
     invocation.console.say("'\(feed)' has no \(what)")

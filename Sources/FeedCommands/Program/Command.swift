@@ -22,17 +22,8 @@ struct Command: Sendable {
 
   var table: OptionTable {
     OptionTable(
-      program: "feedclient \(name)", usage: usage, about: about,
+      program: "feedclient \(name)", usage: usage, about: about, examples: examples,
       groups: [OptionGroup("Options", options), OptionGroup("Connection and output", Command.common)], notes: notes)
-  }
-
-  func helpText(width: Int) -> String { Self.insert(examples, into: table.helpText(width: width)) }
-
-  /// Inserts examples after the usage lines of a help text.
-  static func insert(_ examples: String, into help: String) -> String {
-    guard !examples.isEmpty, let end = help.firstRange(of: "\n\n") else { return help }
-    let lines = examples.split(separator: "\n").map { "  \($0)\n" }.joined()
-    return help[..<end.upperBound] + "Examples:\n" + lines + "\n" + help[end.upperBound...]
   }
 
   /// The options that are allowed before and after the command.

@@ -71,50 +71,20 @@ extension Bye {
   var isShutdown: Bool { reason == "shutdown" || reason.isEmpty }
 }
 
-/// Ending the process by a signal.
-enum ProcessEnd {
-  /// Ends the process as if `signal` had no handler. Returns only if the signal is ignored.
-  static func end(by number: Int32) {
-    signal(number, SIG_DFL)
-    var set = sigset_t()
-    sigemptyset(&set)
-    sigaddset(&set, number)
-    pthread_sigmask(SIG_UNBLOCK, &set, nil)
-    kill(getpid(), number)
-  }
-}
-
-/// The message of a failure on standard error.
-struct Explanation {
-  private let failure: Failure
-
-  init(_ failure: Failure) { self.failure = failure }
-
+extension Failure {
+  /// Prints the message on standard error.
   func tell(on console: Console) {
     for line in lines { console.say(line) }
   }
 
-  /// Prints an error response of the daemon in terms of the command line, with suggestions for an unknown name.
-  func tell(_ refusal: RemoteError, _ invocation: Invocation) {
-    let codes = invocation.isVerbose || invocation.console.wantsJSON
-    let words = CommandWords(invocation)
-    let suggestion = invocation.suggestion(for: refusal)
-    for line in Self.refusal(refusal, withCode: codes, suggestion: suggestion, words: words) {
-      invocation.console.say(line)
-    }
-    if invocation.isVerbose, let data = refusal.data {
-      invocation.console.say("data: \(String(decoding: data, as: UTF8.self))")
-    }
-  }
-
   /// The lines of the message; empty if nothing is printed.
   var lines: [String] {
-    switch failure {
+    switch self {
     case .readerGone, .told, .interrupted: []
     case .usage(let text): text.split(separator: "\n").map(String.init)
     case .state(let text): [text]
     case .system(let error): ["\(error)"]
-    case .client(.refused(let error)): Self.refusal(error, withCode: false)
+    case .client(.refused(let error)): error.lines(withCode: false)
     case .client(.noDaemon(let error)): absence(error)
     case .client(.fault(let fault)):
       ["the copy of the feed is wrong: \(fault)", "this is a bug in feedd or feedclient; do not use the copy"]
@@ -136,19 +106,42 @@ struct Explanation {
     return
       "systemctl --user start feedd.socket, or: feedd; the one of the system with: sudo systemctl start feedd.socket"
   }
+}
 
-  /// Returns the daemon's message; for an invalid filter or path, with a mark below the position of the error.
-  static func refusal(
-    _ error: RemoteError, withCode: Bool, suggestion: String = "", words: CommandWords = CommandWords()
-  ) -> [String] {
-    var text = words.translate(error.message)
+extension RemoteError {
+  /// Prints the message in terms of the command line, with suggestions for an unknown name.
+  func tell(_ invocation: Invocation) {
+    let codes = invocation.isVerbose || invocation.console.wantsJSON
+    let suggestion = invocation.suggestion(for: self)
+    for line in lines(withCode: codes, suggestion: suggestion, words: CommandWords(invocation)) {
+      invocation.console.say(line)
+    }
+    if invocation.isVerbose, let data {
+      invocation.console.say("data: \(String(decoding: data, as: UTF8.self))")
+    }
+  }
+
+  /// The lines of the message; for an invalid filter or path, with a mark below the position of the error.
+  func lines(withCode: Bool, suggestion: String = "", words: CommandWords = CommandWords()) -> [String] {
+    var text = words.translate(message)
     if text.hasSuffix("."), !suggestion.isEmpty { text.removeLast() }
     // A similar name is a better next step than the daemon's general advice.
     if !suggestion.isEmpty, let advice = text.lastIndex(of: ";") { text = String(text[..<advice]) }
     text += suggestion
-    if withCode { text += " (\(error.code))" }
-    guard error.code == RemoteError.badQuery, let mark = error.markedQuery else { return [text] }
+    if withCode { text += " (\(code))" }
+    guard code == Self.badQuery, let mark = markedQuery else { return [text] }
     return [text, mark.text, String(repeating: " ", count: mark.columns) + "^"]
+  }
+
+  /// The filter or path of the error, and the number of columns before the position of the error.
+  private var markedQuery: (text: String, columns: Int)? {
+    data?.readJSON { view in
+      guard let offset = view.member("offset")?.int, offset >= 0,
+        let text = (view.member("text") ?? view.member("filter") ?? view.member("path"))?.string
+      else { return nil }
+      let before = String(decoding: text.utf8.prefix(offset), as: UTF8.self)
+      return (text, DisplayWidth.columns(of: before))
+    }
   }
 }
 
@@ -248,18 +241,5 @@ extension String {
 
   func replacing(_ range: Range<Index>, with text: String) -> String {
     self[..<range.lowerBound] + text + self[range.upperBound...]
-  }
-}
-
-extension RemoteError {
-  /// The filter or path of the error, and the number of columns before the position of the error.
-  var markedQuery: (text: String, columns: Int)? {
-    data?.readJSON { view in
-      guard let offset = view.member("offset")?.int, offset >= 0,
-        let text = (view.member("text") ?? view.member("filter") ?? view.member("path"))?.string
-      else { return nil }
-      let before = String(decoding: text.utf8.prefix(offset), as: UTF8.self)
-      return (text, DisplayWidth.columns(of: before))
-    }
   }
 }

@@ -102,23 +102,14 @@ struct Invocation {
   }
 
   /// Sends one request over a new connection and prints its result.
-  func ask(
-    _ method: String, _ params: String?, show: (JSONView, Console) -> ExitStatus
+  func request(
+    _ method: String, _ params: String = "{}", show: (JSONView, Console) -> Void
   ) throws(Failure) -> ExitStatus {
     let deadline = deadline()
     let (connection, _) = try connect(deadline: deadline)
-    let console = console
-    let status = try call(connection, method, params ?? "{}", deadline: deadline) { show($0, console) }
+    try call(connection, method, params, deadline: deadline) { show($0, console) }
     try console.flush()
-    return status
-  }
-
-  /// Sends one request over a new connection and prints its result.
-  func request(_ method: String, _ params: String?, show: (JSONView, Console) -> Void) throws(Failure) -> ExitStatus {
-    try ask(method, params) { result, console in
-      show(result, console)
-      return .done
-    }
+    return .done
   }
 }
 

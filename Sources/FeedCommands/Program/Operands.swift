@@ -8,7 +8,11 @@ enum Operands {
   /// Returns the JSON of an identity: a JSON number or string unchanged, any other word as a string.
   static func id(_ word: String) -> String { isScalar(word) ? word : word.quotedAsJSON }
 
-  static func isScalar(_ word: String) -> Bool { isJSON(word, of: [.number, .string]) }
+  static func isScalar(_ word: String) -> Bool {
+    let length = word.utf8.count
+    let isWhole = try? withView(of: word) { ($0.kind == .number || $0.kind == .string) && $0.text.count == length }
+    return isWhole ?? false
+  }
 
   /// Returns the shortest word that ``id(_:)`` converts to an identity.
   static func word(ofID id: JSONView) -> String {
@@ -41,17 +45,15 @@ enum Operands {
   /// Returns the error in a text that should be JSON; nil if it is valid.
   static func flaw(_ text: String) -> String? {
     var text = text
-    return text.withUTF8 { flaw(UnsafeRawBufferPointer($0)) }
-  }
-
-  /// Returns the error in bytes that should be JSON; nil if they are valid.
-  static func flaw(_ bytes: UnsafeRawBufferPointer) -> String? {
-    var scanner = JSONScanner(maxDepth: maxDepth)
-    do throws(JSONError) {
-      _ = try scanner.scan(bytes)
-      return nil
-    } catch {
-      return "\(error.message(in: bytes)) at byte \(error.offset)"
+    return text.withUTF8 { text in
+      let bytes = UnsafeRawBufferPointer(text)
+      var scanner = JSONScanner(maxDepth: maxDepth)
+      do throws(JSONError) {
+        _ = try scanner.scan(bytes)
+        return nil
+      } catch {
+        return "\(error.message(in: bytes)) at byte \(error.offset)"
+      }
     }
   }
 
@@ -75,15 +77,6 @@ enum Operands {
     guard let end = object.lastIndex(of: "}") else { return object }
     let isEmpty = object[..<end].allSatisfy { $0.isWhitespace || $0 == "{" }
     return object[..<end] + (isEmpty ? "" : ",") + member + "}"
-  }
-
-  private static func isJSON(_ word: String, of kinds: [JSONKind]) -> Bool {
-    var word = word
-    return word.withUTF8 { bytes in
-      var scanner = JSONScanner(maxDepth: 1)
-      guard let view = try? scanner.scan(UnsafeRawBufferPointer(bytes)) else { return false }
-      return kinds.contains(view.kind) && view.text.count == bytes.count
-    }
   }
 }
 

@@ -1,6 +1,7 @@
 import FeedClient
 import FeedJSON
 import FeedSystem
+import Glibc
 
 /// `feedclient` without its entry point: finds the command, runs it, and converts a failure to a message and an exit
 /// status.
@@ -18,27 +19,36 @@ package enum Program {
     do throws(Failure) {
       return try run(arguments, environment, states, console)
     } catch {
-      Explanation(error).tell(on: console)
-      if case .interrupted(let signal) = error { ProcessEnd.end(by: signal) }
+      error.tell(on: console)
+      if case .interrupted(let signal) = error { end(by: signal) }
       return error.status
     }
+  }
+
+  /// Ends the process as if the signal had no handler. Returns only if it is ignored.
+  private static func end(by number: Int32) {
+    signal(number, SIG_DFL)
+    var set = sigset_t()
+    sigemptyset(&set)
+    sigaddset(&set, number)
+    pthread_sigmask(SIG_UNBLOCK, &set, nil)
+    kill(getpid(), number)
   }
 
   private static func run(
     _ arguments: [String], _ environment: Environment, _ states: StateActions, _ console: Console
   ) throws(Failure) -> ExitStatus {
     let global = try parse(help, arguments, stopsAtOperand: true)
-    if let status = try inform(helpText(width: console.terminal.columns), global, console) { return status }
+    if let status = try inform(help, global, console) { return status }
     guard let name = global.operands.first else {
-      console.sayRaw(helpText(width: console.errorTerminal.columns))
+      console.sayRaw(help.helpText(width: console.errorTerminal.columns))
       return .usage
     }
     let words = Array(global.operands.dropFirst())
     if name == "help" { return try help(words, console) }
     let command = try find(name)
     let options = try parse(command.table, words)
-    let text = command.helpText(width: console.terminal.columns)
-    if let status = try inform(text, options, console) { return status }
+    if let status = try inform(command.table, options, console) { return status }
     try check(options.operands, of: command)
     if let twice = ["socket", "timeout"].first(where: { global.contains($0) && options.contains($0) }) {
       throw .usage("--\(twice) is given twice; give it once")
@@ -61,7 +71,7 @@ package enum Program {
       // The first error is the one to report.
       try? invocation.console.flush()
       guard case .client(.refused(let refusal)) = error else { throw error }
-      Explanation(error).tell(refusal, invocation)
+      refusal.tell(invocation)
       throw .told(.refused)
     }
   }
@@ -103,21 +113,23 @@ package enum Program {
   /// `feedclient help [COMMAND]`
   private static func help(_ words: [String], _ console: Console) throws(Failure) -> ExitStatus {
     if words.count > 1 { throw .usage("unexpected argument '\(words[1])'\nusage: feedclient help [COMMAND]") }
-    let width = console.terminal.columns
-    let text = try words.first.map { word throws(Failure) in
-      word == "exit-status" ? exitStatus + "\n" : try find(word).helpText(width: width)
+    if words == ["exit-status"] {
+      console.printRaw(exitStatus + "\n")
+    } else {
+      let table = try words.first.map { word throws(Failure) in try find(word).table } ?? help
+      console.printRaw(table.helpText(width: console.terminal.columns))
     }
-    console.printRaw(text ?? helpText(width: width))
     try console.flush()
     return .done
   }
 
   /// Handles `--help` and `--version`. Returns nil if neither was given.
-  private static func inform(_ text: String, _ options: ParsedOptions, _ console: Console) throws(Failure)
-    -> ExitStatus?
-  {
+  private static func inform(
+    _ table: OptionTable, _ options: ParsedOptions, _ console: Console
+  ) throws(Failure) -> ExitStatus? {
     guard options.wantsHelp || options.wantsVersion else { return nil }
-    console.printRaw(options.wantsHelp ? text : "feedclient \(version)\n")
+    console.printRaw(
+      options.wantsHelp ? table.helpText(width: console.terminal.columns) : "feedclient \(version)\n")
     try console.flush()
     return .done
   }
@@ -136,12 +148,10 @@ extension Program {
     OptionTable(
       program: "feedclient",
       usage: ["[OPTION]... COMMAND [ARGUMENT]...", "help COMMAND|exit-status", "COMMAND --help"],
-      about: "Pushes JSON elements into the feeds of feedd and watches what changes in them.",
+      about: "Pushes JSON elements into the feeds of feedd and watches what changes in them.", examples: examples,
       groups: [OptionGroup("Connection and output", Command.common)],
       notes: commands + "\n" + exitStatus)
   }
-
-  static func helpText(width: Int) -> String { Command.insert(examples, into: help.helpText(width: width)) }
 
   private static var commands: String {
     let width = CommandTable.all.map(\.name.count).max() ?? 0

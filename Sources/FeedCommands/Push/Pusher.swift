@@ -134,7 +134,7 @@ struct Pusher {
       accepted(revision: answer.member("revision")?.int ?? 0)
       return nil
     case .failure(let error) where error.concernsWholeFeed: throw .refused(error)
-    case .failure(let error): return refused(Explanation.refusal(error, withCode: withCode)[0])
+    case .failure(let error): return refused(error.lines(withCode: withCode)[0])
     }
   }
 

@@ -24,6 +24,8 @@ public struct ImagePolicy: Sendable, Equatable {
 struct ImageSchedule {
   /// Nanoseconds between a failure and the next attempt.
   private static let retryPause: UInt64 = 10_000_000_000
+  /// Nanoseconds between two images, the first of which lacked room that is there now.
+  private static let roomPause: UInt64 = 1_000_000_000
   /// The bytes of log below which an image gains too little room.
   private static let leastGain = 1 << 20
   /// The bytes that stay free beside the next image while it is written.
@@ -111,7 +113,7 @@ struct ImageSchedule {
   mutating func awaitRoom(free: Int, now: UInt64) -> Bool {
     if isWriting { return true }
     // Some file systems report later what was freed.
-    if let lackedRoomAt, hasRoomAgain(free: free) { resumesAt = min(resumesAt, lackedRoomAt &+ Self.second) }
+    if let lackedRoomAt, hasRoomAgain(free: free) { resumesAt = min(resumesAt, lackedRoomAt &+ Self.roomPause) }
     guard hasLogToCover, now >= resumesAt else { return false }
     isAwaited = true
     return true

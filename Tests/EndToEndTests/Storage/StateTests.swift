@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// State directories: restarts, locks, checks, backups and full disks.
-@Suite struct StateTests {
+struct StateTests {
   private let directory: TemporaryDirectory
   private var state: String { directory.file("state") }
 

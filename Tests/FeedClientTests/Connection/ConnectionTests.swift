@@ -6,7 +6,7 @@ import Testing
 
 @testable import FeedClient
 
-@Suite struct ConnectionTests {
+struct ConnectionTests {
   /// Returns a connection and the daemon's end of it. The daemon can answer in advance, because requests are numbered from 1.
   private func pair() throws -> (client: Connection, daemon: RawClient) {
     var ends: [Int32] = [-1, -1]

@@ -3,7 +3,7 @@ import Testing
 
 @testable import FeedClient
 
-@Suite struct FrameBufferTests {
+struct FrameBufferTests {
   private func feed(_ bytes: ArraySlice<UInt8>, _ buffer: inout FrameBuffer) {
     var rest = bytes
     while !rest.isEmpty {

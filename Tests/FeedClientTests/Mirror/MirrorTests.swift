@@ -5,7 +5,7 @@ import Testing
 
 @testable import FeedClient
 
-@Suite struct MirrorTests {
+struct MirrorTests {
   private static let sections = [SectionSummary(name: "a", count: 2), SectionSummary(name: "b", count: 1)]
   private static let start = WatchStart(feed: "f", epoch: "e", revision: 7, resumed: false, sections: sections)
 

@@ -6,7 +6,7 @@ import Testing
 @testable import FeedClient
 
 /// Parts of snapshots: within sections and over their ends, and parts that do not follow.
-@Suite struct SnapshotPartTests {
+struct SnapshotPartTests {
   private struct State: Equatable {
     var name: String
     var elements: [String]

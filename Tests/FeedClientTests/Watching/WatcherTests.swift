@@ -5,7 +5,7 @@ import Testing
 
 @testable import FeedClient
 
-@Suite struct WatcherTests {
+struct WatcherTests {
   private let absent = ClientError.noDaemon(SystemError(code: ENOENT, operation: "connect to"))
   private let unknownFeed = RemoteError(code: -32000, message: "no such feed")
 

@@ -8,6 +8,8 @@ import Testing
 
 @Suite("Access rules")
 struct AccessTests {
+  private let harness = EngineHarness()
+
   private static let rules = """
     {"feeds": [{"feed": "inbox", "kind": "collection", "bins": [{"name": "urgent"}]}, {"feed": "secret", "kind": "array"}],
      "access": [{"feeds": "inbox", "allow": "read"},
@@ -39,13 +41,11 @@ struct AccessTests {
       (0, "insert", #"{"feed":"secret","elements":[1]}"#, true),
     ] as [(UInt32, String, String, Bool)])
   func rulesAllowOrRefuseEachMethod(uid: UInt32, method: String, params: String, allowed: Bool) throws {
-    let harness = EngineHarness()
     try harness.configure(Self.rules)
     expectEqual(isAllowed(harness, uid, method, params), allowed)
   }
 
   @Test func refusedOperationsAreNamed() throws {
-    let harness = EngineHarness()
     try harness.configure(Self.rules)
     let insert = #"{"method":"insert","params":{"feed":"secret","elements":[1]}}"#
     let answer = harness.ask(harness.connect(uid: 1001), "transaction", #"{"ops":[\#(insert)]}"#).first?.json
@@ -72,14 +72,12 @@ struct AccessTests {
   }
 
   @Test func feedsListsReadableFeedsOnly() throws {
-    let harness = EngineHarness()
     try harness.configure(Self.rules)
     let answer = harness.ask(harness.connect(uid: 2000), "feeds").first?.json
     expectEqual(answer?["result"]?["feeds"]?.items.map { $0["feed"]?.string }, ["inbox"])
   }
 
   @Test func everythingIsAllowedWithoutRules() throws {
-    let harness = EngineHarness()
     try harness.configure(#"{"feeds": [{"feed": "secret", "kind": "array"}]}"#)
     expect(isAllowed(harness, 2000, "insert", #"{"feed":"secret","elements":[1]}"#))
     try harness.configure(#"{"access": []}"#)
@@ -87,7 +85,6 @@ struct AccessTests {
   }
 
   @Test func watcherIsDisconnectedWhenItLosesReadAccess() throws {
-    let harness = EngineHarness()
     try harness.configure(#"{"feeds": [{"feed": "secret", "kind": "array"}]}"#)
     let (client, root) = (harness.connect(uid: 2000), harness.connect(uid: 0))
     for connection in [client, root] { _ = harness.ask(connection, "watch", #"{"feed":"secret"}"#) }
@@ -106,7 +103,6 @@ struct AccessTests {
 
   /// Reading a provider requires the right to read every feed that it shows.
   @Test func readingAProviderRequiresReadingItsChildren() throws {
-    let harness = EngineHarness()
     try harness.configure(Self.shownRules)
     for feed in ["mix", "over"] {
       for method in ["watch", "snapshot", "describe", "verify", "selected"] {
@@ -163,7 +159,6 @@ struct AccessTests {
 
   /// Undefining a feed that a hidden feed shows tells neither its name nor what else it shows.
   @Test func undefineDoesNotNameAHiddenParent() throws {
-    let harness = EngineHarness()
     let root = harness.connect(uid: 0)
     _ = harness.ask(root, "define", #"{"feed":"inbox","kind":"array"}"#)
     _ = harness.ask(root, "define", #"{"feed":"vault","kind":"composed","children":["inbox"]}"#)
@@ -202,7 +197,6 @@ struct AccessTests {
 
   /// A watch ends before it receives rows of a feed that its user may not read.
   @Test func watchEndsWhenItsFeedAddsAnUnreadableChild() throws {
-    let harness = EngineHarness()
     try harness.configure(Self.shownRules)
     let (client, root) = (harness.connect(uid: 2000), harness.connect(uid: 0))
     _ = harness.ask(root, "insert", #"{"feed":"secret","elements":["hidden"]}"#)
@@ -215,7 +209,6 @@ struct AccessTests {
 
   /// The end of a feed that was undefined waits for the throttle of its watch, and the next feed has its number.
   @Test func watchOfAFormerFeedDoesNotShowAnUnreadableChildOfAnother() throws {
-    let harness = EngineHarness()
     try harness.configure(#"{"access": [{"feeds": ["former", "home", "child"], "allow": "read"}]}"#)
     let (client, root) = (harness.connect(uid: 2000), harness.connect(uid: 0))
     for feed in ["secret", "child", "former"] {

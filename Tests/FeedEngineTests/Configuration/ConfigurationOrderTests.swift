@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Definitions of a file that can only be applied one after another, though the file has no order.
-@Suite struct ConfigurationOrderTests {
+struct ConfigurationOrderTests {
   @Test("a file may rename or remove a bin together with what shows it")
   func binsThatLeave() throws {
     let harness = EngineHarness()

@@ -8,9 +8,10 @@ import Testing
 
 /// `quotas` and `kick`.
 @Suite("Administration") struct AdministrationTests {
+  private let harness = EngineHarness()
+
   @Test("quotas shows what each user stores and holds, to administrators")
   func quotas() throws {
-    let harness = EngineHarness()
     let (root, ann) = (harness.connect(uid: 0), harness.connect(uid: 7))
     _ = harness.ask(ann, "define", #"{"feed":"a","kind":"array"}"#)
     _ = harness.ask(ann, "insert", #"{"feed":"a","elements":[1,2]}"#)
@@ -27,7 +28,6 @@ import Testing
 
   @Test("kick closes a connection by its number, for administrators")
   func kick() throws {
-    let harness = EngineHarness()
     let (root, ann, bob) = (harness.connect(uid: 0), harness.connect(uid: 7), harness.connect(uid: 8))
     let clients = try require(harness.ask(root, "clients").first?.json?["result"]?["clients"]?.items)
     let number = try require(clients.first { $0["uid"]?.int == 7 }?["connection"]?.int)
@@ -46,7 +46,6 @@ import Testing
 
   @Test("a connection that reads nothing is kicked as well")
   func kickReader() {
-    let harness = EngineHarness()
     let (root, ann) = (harness.connect(uid: 0), harness.connect(uid: 7))
     _ = harness.ask(ann, "define", #"{"feed":"a","kind":"array"}"#)
     _ = harness.ask(ann, "watch", #"{"feed":"a"}"#)
@@ -61,7 +60,6 @@ import Testing
 
   @Test("an administrator may close its own connection")
   func kickSelf() {
-    let harness = EngineHarness()
     let root = harness.connect(uid: 0)
     let frames = harness.ask(root, "kick", #"{"connection":1}"#).compactMap(\.json)
     expectEqual(frames.count, 2)

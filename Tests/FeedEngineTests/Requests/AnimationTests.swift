@@ -6,7 +6,7 @@ import Testing
 @testable import ReferenceModel
 
 /// The animation hint of an operation is sent with the deltas of the feeds that it changed, and with no others.
-@Suite struct AnimationTests {
+struct AnimationTests {
   private let harness = EngineHarness()
   private let pusher: ConnectionID
   private let watcher: ConnectionID

@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// JSON-RPC batches: requests are executed one by one and answered in order in one array.
-@Suite struct BatchTests {
+struct BatchTests {
   let harness = EngineHarness()
 
   /// Connects and defines a collection `c` of `count` elements.

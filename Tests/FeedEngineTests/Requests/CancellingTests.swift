@@ -6,7 +6,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Operations of one transaction that cancel out publish no delta, and a transaction of only such operations is no commit.
-@Suite struct CancellingTests {
+struct CancellingTests {
   private let harness = EngineHarness()
   private let pusher: ConnectionID
   private let watcher: ConnectionID

@@ -8,7 +8,7 @@ import Testing
 
 /// Texts are compared by their bytes: "é" in one code point is another text than "é" in two, which Swift's `String` takes for
 /// equal.
-@Suite struct CanonicalEquivalenceTests {
+struct CanonicalEquivalenceTests {
   private static let composed = #"\u00e9"#
   private static let decomposed = #"e\u0301"#
 

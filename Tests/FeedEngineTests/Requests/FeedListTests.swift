@@ -6,7 +6,7 @@ import Testing
 @testable import ReferenceModel
 
 /// The feed `$feeds`.
-@Suite struct FeedListTests {
+struct FeedListTests {
   private let harness = EngineHarness()
   private let id: ConnectionID
 

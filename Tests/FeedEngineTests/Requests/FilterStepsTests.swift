@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// The budget of steps that all filters of a collection share for one element.
-@Suite struct FilterStepsTests {
+struct FilterStepsTests {
   private static let limits = {
     var limits = Limits()
     limits.maxQuerySteps = 5000

@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Nested providers cannot exceed the limits on repetition, levels and sections, in whatever order they are built.
-@Suite struct GrowthTests {
+struct GrowthTests {
   private func ask(_ harness: EngineHarness, _ client: ConnectionID, _ method: String, _ params: String) -> String {
     harness.ask(client, method, params).first ?? ""
   }

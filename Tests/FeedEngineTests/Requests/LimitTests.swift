@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// What `LimitFamilyTests` does not say of limits on requests.
-@Suite struct LimitTests {
+struct LimitTests {
   private static let collection = ("define", #"{"feed":"c","kind":"collection"}"#)
 
   /// Requests that use all of a limit, and others beyond it. An element counts once, and without the spaces between its tokens.

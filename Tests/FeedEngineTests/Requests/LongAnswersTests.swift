@@ -7,7 +7,7 @@ import Testing
 
 /// Answers and JSON-RPC batches that take several turns: they share each turn, are charged to their user, and are cancelled
 /// when their peer disconnects.
-@Suite struct LongAnswersTests {
+struct LongAnswersTests {
   private static let ping = #"{"jsonrpc":"2.0","id":1,"method":"ping"}"#
   private static let insert =
     #"{"jsonrpc":"2.0","id":2,"method":"insert","params":{"feed":"a","elements":[7]}}"#

@@ -9,7 +9,7 @@ import Testing
 @testable import ReferenceModel
 
 /// `range` and `snapshot` that are answered in parts.
-@Suite struct LongRowsTests {
+struct LongRowsTests {
   /// Feeds of all kinds over the list `a` and the collection `c`.
   private static let definitions = [
     #"{"feed":"a","kind":"array","type":"$.t"}"#,

@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Requests whose answers would exceed a frame: each is answered once, within the limit, and a refused one changes nothing.
-@Suite struct LongTextTests {
+struct LongTextTests {
   private func harness(maxFrame: Int) -> EngineHarness {
     var limits = Limits()
     limits.maxFrame = maxFrame

@@ -6,7 +6,7 @@ import Testing
 @testable import ReferenceModel
 
 /// How providers describe their children, and which rules of the children apply.
-@Suite struct ParentTests {
+struct ParentTests {
   private let harness = EngineHarness()
   private let id: ConnectionID
 

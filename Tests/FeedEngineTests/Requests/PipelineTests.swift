@@ -8,7 +8,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Pipelined requests: each is answered once and in order, long answers included, and no other connection waits for them.
-@Suite struct PipelineTests {
+struct PipelineTests {
   /// Returns a harness with a collection `c` of `count` elements, and a connection.
   private func filled(_ count: Int, _ change: (inout Limits) -> Void = { _ in }) -> (EngineHarness, ConnectionID) {
     var limits = Limits()

@@ -6,7 +6,7 @@ import Testing
 @testable import ReferenceModel
 
 /// State that a failed mutation must not leave in the engine.
-@Suite struct RollBackTests {
+struct RollBackTests {
   let harness = EngineHarness()
 
   @Test func hintOfAFailedMutationIsDiscarded() {

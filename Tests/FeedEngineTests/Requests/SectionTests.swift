@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Collections with one section for each value.
-@Suite struct SectionTests {
+struct SectionTests {
   private let harness = EngineHarness()
   private let id: ConnectionID
 

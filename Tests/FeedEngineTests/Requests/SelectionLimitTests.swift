@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// A selection that does not fit a frame is refused before any row is selected.
-@Suite struct SelectionLimitTests {
+struct SelectionLimitTests {
   @Test func selectionLargerThanAFrameIsRefused() {
     let harness = EngineHarness { $0.maxFrame = 4096 }
     let (client, watcher) = (harness.connect(), harness.connect())

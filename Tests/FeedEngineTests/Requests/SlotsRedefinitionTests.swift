@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// A slots feed with another definition keeps the rows that both definitions show.
-@Suite struct SlotsRedefinitionTests {
+struct SlotsRedefinitionTests {
   private let harness = EngineHarness()
   private let id: ConnectionID
 

@@ -6,7 +6,7 @@ import Testing
 @testable import FeedEngine
 
 /// A connection that sends updates of one form again and again gets the same answers as one for each request.
-@Suite struct UpdateFormTests {
+struct UpdateFormTests {
   /// Requests around a number and an element.
   private static let forms: [@Sendable (Int, String) -> String] = [
     { #"{"jsonrpc":"2.0","id":\#($0),"method":"update","params":{"feed":"c","element":\#($1)}}"# },

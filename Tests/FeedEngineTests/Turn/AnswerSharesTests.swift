@@ -8,7 +8,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Long answers to short requests: each user has a share of a turn, and others are answered beside them.
-@Suite struct AnswerSharesTests {
+struct AnswerSharesTests {
   private static let length = 300_000
 
   private func harness(isDurable: Bool = false) -> EngineHarness {

@@ -8,7 +8,7 @@ import Testing
 @testable import ReferenceModel
 
 /// How much work joins one batch, and whose.
-@Suite struct BatchWorkTests {
+struct BatchWorkTests {
   private let harness = EngineHarness(isDurable: true)
 
   /// Defines `c` with 20,000 elements, and an array `mine`.
@@ -137,7 +137,7 @@ import Testing
 }
 
 /// When a turn looks at the clock.
-@Suite struct ClockLooksTests {
+struct ClockLooksTests {
   /// A runner whose slice the test uses up.
   private final class Runner: SliceRunner {
     var timeLeft: UInt64 = 2_000_000

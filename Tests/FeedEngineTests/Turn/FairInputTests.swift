@@ -6,7 +6,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Connections that always have more input take turns, and so do users.
-@Suite struct FairInputTests {
+struct FairInputTests {
   private let harness = EngineHarness()
 
   private static func pings(_ bytes: Int) -> [UInt8] {

@@ -33,7 +33,7 @@ private final class DurableLoop {
   }
 }
 
-@Suite struct JournalTests {
+struct JournalTests {
   private func play(_ loop: DurableLoop) {
     _ = loop.ask("define", #"{"feed":"c","kind":"collection","retain":{"count":5,"seconds":3},"multiple":true}"#)
     _ = loop.ask("define", #"{"feed":"tabs","kind":"segmented","children":["c"]}"#)

@@ -5,7 +5,7 @@ import Testing
 @testable import FeedEngine
 
 /// Looking at coming updates of a large collection changes nothing about them.
-@Suite struct LookaheadTests {
+struct LookaheadTests {
   private static let count = 2000
 
   private static func id(_ number: Int) -> String { number % 3 == 0 ? "\"n\(number)\"" : "\(number)" }

@@ -8,7 +8,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Batches of another member of the log.
-@Suite struct ReceivedBatchTests {
+struct ReceivedBatchTests {
   private static func elements(_ ids: some Sequence<Int>, _ value: Int = 0) -> String {
     "[" + ids.map { #"{"id":\#($0),"k":\#(($0 * 7) % 9),"v":\#(value)}"# }.joined(separator: ",") + "]"
   }

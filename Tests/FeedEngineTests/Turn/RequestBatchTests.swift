@@ -10,7 +10,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Requests keep their bytes and tokens while their batch grows; batches are numbered consecutively.
-@Suite struct RequestBatchTests {
+struct RequestBatchTests {
   private let handle = SessionHandle(index: 3, generation: 9)
 
   private func add(_ text: String, to batch: RequestBatch, isLogged: Bool) throws {

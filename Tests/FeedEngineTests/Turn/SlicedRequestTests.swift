@@ -10,7 +10,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Requests that change feeds and take several turns.
-@Suite struct SlicedRequestTests {
+struct SlicedRequestTests {
   /// Whether the requests are stored first.
   enum Log: CaseIterable {
     case none

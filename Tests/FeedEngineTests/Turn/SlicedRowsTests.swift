@@ -23,7 +23,7 @@ extension SlicedRequestTests {
       #"{"feed":"t","kind":"view","of":"s",\#(slow)}"#,
     ] {
       let answer = harness.ask(client, "define", definition)
-      #expect(value(answer)?["result"] != nil)
+      expect(value(answer)?["result"] != nil)
     }
     for feed in shown { _ = harness.ask(watcher, "watch", #"{"feed":"\#(feed)"}"#) }
     _ = harness.ask(client, "insert", #"{"feed":"o","elements":[1]}"#)
@@ -62,8 +62,8 @@ extension SlicedRequestTests {
         reads += harness.take(reader).count
         others += harness.take(other).count
       } while harness.isWithinBatch
-      #expect(turns > 20 && pings >= turns - 1 && others >= turns - 2)
-      #expect(reads > 5)
+      expect(turns > 20 && pings >= turns - 1 && others >= turns - 2)
+      expect(reads > 5)
       harness.turn()
       for client in [pinger, reader, other] { _ = harness.take(client) }
       Self.set(ids, value, of: plain)
@@ -90,7 +90,7 @@ extension SlicedRequestTests {
     harness.turn()
     expectEqual(harness.engine.catalog.feeds["m"]?.count, 2)
     expectEqual(harness.engine.catalog.feeds["o"]?.count, 2)
-    #expect(!harness.isWithinBatch)
+    expect(!harness.isWithinBatch)
   }
 
   @Test("rows that come again and again let changes of clients through", arguments: Log.allCases)

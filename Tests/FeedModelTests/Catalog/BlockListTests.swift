@@ -3,7 +3,7 @@ import Testing
 
 @testable import FeedModel
 
-@Suite struct BlockListTests {
+struct BlockListTests {
   @Test(arguments: 0..<TestEffort.count(2, long: 50)) func equalsAnArray(_ seed: Int) {
     var random = SeededRandom(seed: UInt64(seed))
     var (list, array) = (BlockList<Int>(), [Int]())

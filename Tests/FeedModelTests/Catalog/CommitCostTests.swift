@@ -5,7 +5,7 @@ import Testing
 @testable import FeedModel
 
 /// What many operations of one commit may take together.
-@Suite struct CommitCostTests {
+struct CommitCostTests {
   /// A segmented feed of so many empty arrays.
   private static func segmented(children: Int) throws -> CatalogSample {
     let sample = try CatalogSample()

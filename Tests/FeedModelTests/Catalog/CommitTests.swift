@@ -4,7 +4,7 @@ import Testing
 @testable import FeedChange
 @testable import FeedModel
 
-@Suite struct CommitTests {
+struct CommitTests {
   private static let two = #"{"feed":"c","kind":"collection","bins":[{"name":"a","filter":"@.v == 1"},{"name":"b"}]}"#
 
   @Test func failedOperationDoesNotUndoTheOthersOfItsCommit() throws {
@@ -35,7 +35,7 @@ import Testing
   }
 }
 
-@Suite struct UndoLogTests {
+struct UndoLogTests {
   /// A request that changes a million rows has millions of entries.
   @Test func entriesAreReleasedInParts() throws {
     let elements = ElementTable()
@@ -98,7 +98,7 @@ import Testing
   }
 }
 
-@Suite struct ChangeTableTests {
+struct ChangeTableTests {
   @Test func feedHasOneSlotUntilItIsClosed() {
     var table = ChangeTable()
     let slots = (0..<20).map { table.open($0 * 3) }
@@ -136,7 +136,7 @@ import Testing
   }
 }
 
-@Suite struct OperationTests {
+struct OperationTests {
   @Test func stepsOfAnOperationAreComposed() {
     var operation = Operation()
     operation.begin()

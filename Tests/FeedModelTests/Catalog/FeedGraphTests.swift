@@ -4,7 +4,7 @@ import Testing
 @testable import FeedChange
 @testable import FeedModel
 
-@Suite struct FeedGraphTests {
+struct FeedGraphTests {
   private static let collection = #"{"feed":"c","kind":"collection","bins":[{"name":"a"},{"name":"b"}]}"#
   private static let array = #"{"feed":"n","kind":"array"}"#
 
@@ -97,7 +97,7 @@ import Testing
   }
 }
 
-@Suite struct FeedTableTests {
+struct FeedTableTests {
   @Test func feedsAndBinsAreFoundByName() throws {
     let sample = try CatalogSample(#"{"feed":"c","kind":"collection","bins":[{"name":"a"},{"name":"b"}]}"#)
     let table = sample.catalog.table
@@ -143,7 +143,7 @@ import Testing
   }
 }
 
-@Suite struct ExpiryTests {
+struct ExpiryTests {
   private static func retaining(_ name: String, seconds: Int) -> String {
     #"{"feed":"\#(name)","kind":"collection","bins":[{"name":"b"}],"retain":{"seconds":\#(seconds)}}"#
   }

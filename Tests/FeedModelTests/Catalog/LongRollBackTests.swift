@@ -4,7 +4,7 @@ import Testing
 @testable import FeedModel
 
 /// What others read while the steps of a long commit are undone.
-@Suite struct LongRollBackTests {
+struct LongRollBackTests {
   /// `p` shows 20 feeds without rows, and `s` shows `p`. `q` shows the ten rows of `z`.
   private let sample: CatalogSample
 

@@ -5,7 +5,7 @@ import Testing
 @testable import FeedModel
 
 /// Work that stops between two steps, and memory that is freed in parts.
-@Suite struct PaceTests {
+struct PaceTests {
   private func stops(_ body: (Pace) throws -> Void) rethrows -> Int {
     let pace = Pace()
     var stops = 0

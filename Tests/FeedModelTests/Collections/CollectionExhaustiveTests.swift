@@ -4,7 +4,7 @@ import Testing
 @testable import FeedModel
 
 /// Every short sequence of operations on a few elements. Each step is rolled back, which must restore the state before.
-@Suite struct CollectionExhaustiveTests {
+struct CollectionExhaustiveTests {
   typealias Bin = CollectionRules.Bin
 
   static let rules: [CollectionRules] = [

@@ -5,7 +5,7 @@ import Testing
 @testable import FeedModel
 
 /// Long random histories of collections under changing definitions; some transactions are rolled back.
-@Suite struct CollectionRandomTests {
+struct CollectionRandomTests {
   typealias Bin = CollectionRules.Bin
   typealias Term = CollectionRules.Term
 

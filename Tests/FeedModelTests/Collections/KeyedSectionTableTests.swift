@@ -6,7 +6,7 @@ import Testing
 @testable import FeedModel
 
 /// The table of the sections by value, and the names that are read from their elements.
-@Suite struct KeyedSectionTableTests {
+struct KeyedSectionTableTests {
   /// Creates an element with `"v": value` and a section key. The caller releases it.
   private func makeText(_ value: String?, descending: Bool = false) throws -> ElementText {
     var scanner = JSONScanner()

@@ -5,7 +5,7 @@ import Testing
 @testable import FeedModel
 
 /// The row counts of sections, compared with an array.
-@Suite struct SectionCountsTests {
+struct SectionCountsTests {
   @Test(arguments: UInt64(1)...4) func sumsMatchAnArrayAfterEveryMutation(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     var expected = (0..<Int.random(in: 0...40, using: &random)).map { _ in Int.random(in: 0...9, using: &random) }

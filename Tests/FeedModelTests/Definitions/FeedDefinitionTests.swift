@@ -7,7 +7,7 @@ import Testing
 @testable import FeedModel
 
 /// Parsing of definitions: limits on names, references, sorts, bins and filters, and the round trip through JSON.
-@Suite struct FeedDefinitionTests {
+struct FeedDefinitionTests {
   private func parse(_ text: String, limits: Limits = Limits()) throws -> FeedDefinition {
     try withJSON(text) { try FeedDefinition(parsing: $0, limits: limits) }
   }

@@ -5,7 +5,7 @@ import Testing
 @testable import FeedModel
 
 /// The table of elements, compared with arrays.
-@Suite struct ElementTableTests {
+struct ElementTableTests {
   static func text(_ text: String, identity: String = "") -> ElementText {
     let (identity, bytes) = (Array(identity.utf8), Array(text.utf8))
     let made = identity.withUnsafeBytes { identity in
@@ -103,7 +103,7 @@ import Testing
 }
 
 /// The index of identities, with few hashes so that they collide, compared with a dictionary.
-@Suite struct IdentityIndexTests {
+struct IdentityIndexTests {
   @Test(arguments: 1...6, [1, 3, 1000]) func randomHistories(seed: UInt64, hashes: Int) {
     var random = SeededRandom(seed: seed)
     let table = ElementTable()

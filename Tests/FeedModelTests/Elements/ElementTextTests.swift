@@ -5,7 +5,7 @@ import Testing
 @testable import FeedModel
 
 /// Versions of elements: what they store, and that the identity is read from the text exactly where that is possible.
-@Suite struct ElementTextTests {
+struct ElementTextTests {
   private static let header = 28
   private static let parts = 16
 

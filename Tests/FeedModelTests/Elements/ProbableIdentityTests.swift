@@ -5,7 +5,7 @@ import Testing
 @testable import FeedModel
 
 /// The identity that is guessed from a text which was not scanned is the one that is found when it is.
-@Suite struct ProbableIdentityTests {
+struct ProbableIdentityTests {
   private func guess(_ text: String) -> [UInt8]? {
     Array(text.utf8).withUnsafeBytes { bytes in
       var buffer = ByteBuffer()

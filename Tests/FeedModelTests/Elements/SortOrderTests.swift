@@ -6,7 +6,7 @@ import Testing
 @testable import FeedModel
 
 /// The order of keys, compared with a direct comparison of values.
-@Suite struct SortOrderTests {
+struct SortOrderTests {
   static let values: [String?] = [
     nil, "null", "false", "true", "-1e300", "-12345678.5", "-2", "-1", "-0.5", "0", "-0", "1e-300", "0.5", "1", "1.0",
     "100e-2", "2", "9", "10", "99", "100", "1234567890123", "1234567890124", "1e300", "\"\"", "\"\\u0000\"",

@@ -6,7 +6,7 @@ import Testing
 @testable import FeedModel
 
 /// The ring of words and the history of changes, compared with arrays.
-@Suite struct HistoryTests {
+struct HistoryTests {
   private static func change(_ random: inout SeededRandom) -> Change {
     func rows() -> [IndexPath] {
       let packed = (0..<Int.random(in: 0..<4, using: &random)).map { _ in

@@ -4,7 +4,7 @@ import Testing
 @testable import FeedModel
 
 /// The charge for rows that only snapshots keep, for all small numbers of snapshots that end in every order.
-@Suite struct AbandonedRowsTests {
+struct AbandonedRowsTests {
   private static let bytes = 1000
 
   /// Snapshots of a tree; each bit of `isCharged` tells whether one is charged.

@@ -4,7 +4,7 @@ import Testing
 @testable import FeedModel
 
 /// The map from items to leaves, compared with a dictionary.
-@Suite struct LeafTableTests {
+struct LeafTableTests {
   @Test(arguments: 1...6) func randomHistories(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     var table = LeafTable()

@@ -4,7 +4,7 @@ import Testing
 @testable import FeedModel
 
 /// Snapshots read while the tree changes, compared with copies made at the same moment as the snapshot.
-@Suite struct PositionSnapshotTests {
+struct PositionSnapshotTests {
   /// A snapshot that is being read, and its expected items.
   private struct Reading {
     let snapshot: PositionSnapshot

@@ -4,7 +4,7 @@ import Testing
 @testable import FeedModel
 
 /// Every short sequence of mutations of small trees with the smallest nodes. The trees check their invariants.
-@Suite struct PositionTreeExhaustiveTests {
+struct PositionTreeExhaustiveTests {
   /// Ways to build a tree, with different resulting nodes.
   enum Growth: CaseIterable {
     case append, prepend, middle, drained

@@ -4,7 +4,7 @@ import Testing
 @testable import FeedModel
 
 /// Long random histories. A failure prints the seed.
-@Suite struct PositionTreeRandomTests {
+struct PositionTreeRandomTests {
   private func row(_ style: Int, _ count: Int, _ random: inout SeededRandom) -> Int {
     switch style {
     case 0: 0

@@ -4,7 +4,7 @@ import Testing
 @testable import FeedModel
 
 /// Properties that random histories do not check.
-@Suite struct PositionTreeTests {
+struct PositionTreeTests {
   @Test func empty() {
     let tree = PositionTree(keyed: true)
     expect(tree.count == 0 && !tree.contains(0) && tree.row(of: 7) == nil && tree.remove(UInt32(7)) == nil)

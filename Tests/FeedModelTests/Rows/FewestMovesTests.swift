@@ -5,7 +5,7 @@ import Testing
 @testable import FeedModel
 
 /// The change of a list in which as few rows as possible move.
-@Suite struct FewestMovesTests {
+struct FewestMovesTests {
   /// The change from one list of distinct rows to another that lists some rows: those of `listed` as moved if both lists have
   /// them, the others of one list as deleted or added.
   private func change(_ before: [Int], _ after: [Int], listed: Set<Int>, changed: Set<Int>) -> Change {

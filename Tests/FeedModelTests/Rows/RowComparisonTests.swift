@@ -5,7 +5,7 @@ import Testing
 @testable import FeedModel
 
 /// The change between two states of a list.
-@Suite struct RowComparisonTests {
+struct RowComparisonTests {
   /// All lists of distinct rows below `rows`, of any length.
   private static func lists(_ rows: Int) -> [[Int]] {
     var lists: [[Int]] = [[]]

@@ -5,7 +5,7 @@ import Testing
 @testable import FeedModel
 
 /// Where removed rows stood before the first of several steps, compared with lists of numbered rows.
-@Suite struct RowTraceTests {
+struct RowTraceTests {
   /// Lists of rows that remember where they stood in the beginning.
   private struct Model {
     var sections: [[IndexPath?]]

@@ -5,7 +5,7 @@ import Testing
 @testable import FeedModel
 
 /// Changes of slots lists, compared with lists of tokens.
-@Suite struct SlotsChangeTests {
+struct SlotsChangeTests {
   /// Contents whose rows have unique tokens, so that two lists can be compared by their rows.
   private struct Contents {
     var feeds: [TokenFeed]

@@ -4,7 +4,7 @@ import Testing
 @testable import FeedModel
 
 /// The computed layout, compared with a list built row by row.
-@Suite struct SlotsLayoutExhaustiveTests {
+struct SlotsLayoutExhaustiveTests {
   /// Returns all lists of at most `length` types below `types`.
   static func lists(of types: Int, upTo length: Int) -> [[Int]] {
     var result: [[Int]] = [[]]

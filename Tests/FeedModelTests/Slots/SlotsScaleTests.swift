@@ -5,7 +5,7 @@ import Testing
 @testable import FeedModel
 
 /// Lists of billions of rows: an operation that visited all of them would not terminate.
-@Suite struct SlotsScaleTests {
+struct SlotsScaleTests {
   private let many = 1_000_000_000
   /// Three styles, then an advertisement; styles continue without advertisements.
   private let styles = SlotsRule(pattern: [0, 0, 0, 1], repeatables: [0])

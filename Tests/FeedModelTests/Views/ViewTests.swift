@@ -5,7 +5,7 @@ import Testing
 @testable import FeedModel
 
 /// Windows of lists, and keys of sorted views.
-@Suite struct ViewTests {
+struct ViewTests {
   private static func path(_ row: Int) -> IndexPath { IndexPath(section: 0, row: UInt32(row)) }
 
   /// For all short lists, all windows and all changes of one or two rows, the derived change leads from one window to the other.

@@ -6,6 +6,10 @@ import Testing
 
 /// Managed feeds whose database cannot be read or watched for a while.
 @Suite("Managed feeds heal") struct ManagedHealingTests {
+  private let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
   private static func configuration(_ database: String) -> String {
     """
     {"feeds": [{"feed": "people", "kind": "managed", "database": "\(database)",
@@ -27,7 +31,6 @@ import Testing
 
   @Test("a directory or a link above the database is exchanged", arguments: ["live", "app/data"])
   func exchange(path: String) throws {
-    let directory = try TemporaryDirectory()
     for name in ["r1", "r2", "app", "app/data", "app/next"] { expectEqual(mkdir(directory.file(name), 0o755), 0) }
     expectEqual(symlink("r1", directory.file("live")), 0)
     for (folder, name) in [("r1", "old"), ("r2", "new"), ("app/data", "old"), ("app/next", "new")] {
@@ -96,7 +99,6 @@ import Testing
     "without inotify the database is polled, and describe says so, until there is inotify again",
     arguments: ["max_inotify_instances", "max_inotify_watches"])
   func noInotify(limit: String) throws {
-    let directory = try TemporaryDirectory()
     try make(directory.file("db"), "old")
     try SmallFile.replace(directory.file("feedd.json"), with: Array(Self.configuration("db").utf8))
     let script = """
@@ -126,7 +128,6 @@ import Testing
 
   @Test("a mount over the directory is noticed at SIGHUP at the latest")
   func mount() throws {
-    let directory = try TemporaryDirectory()
     for name in ["data", "other"] {
       expectEqual(mkdir(directory.file(name), 0o755), 0)
       try make(directory.file("\(name)/db"), name)
@@ -147,7 +148,6 @@ import Testing
 
   @Test("permission is lost and regained")
   func permission() throws {
-    let directory = try TemporaryDirectory()
     for (name, mode) in [("", 0o755), ("data", 0o755)] as [(String, mode_t)] {
       if !name.isEmpty { expectEqual(mkdir(directory.file(name), mode), 0) }
       expectEqual(chmod(name.isEmpty ? directory.path : directory.file(name), mode), 0)

@@ -5,7 +5,7 @@ import Testing
 @testable import FeedServer
 
 /// What an ``EagerWait`` returns is what a plain wait returns, whether it looks or sleeps.
-@Suite struct EagerWaitTests {
+struct EagerWaitTests {
   @Test(arguments: [false, true]) func everyEventIsReturned(mayLook: Bool) throws {
     let poll = try EventPoll()
     let (request, answer) = (try WakeUp(), try WakeUp())

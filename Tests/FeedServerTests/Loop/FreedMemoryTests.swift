@@ -5,7 +5,7 @@ import Testing
 @testable import FeedServer
 
 /// When free memory is returned to the system.
-@Suite struct FreedMemoryTests {
+struct FreedMemoryTests {
   private static let mebibyte = 1 << 20
   private static let second: UInt64 = 1_000_000_000
 

@@ -121,10 +121,16 @@ struct SignalsTests {
 
 @Suite("The service manager")
 struct ServiceManagerTests {
+  private let directory: TemporaryDirectory
+  private let receiver: NotifyReceiver
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    receiver = try NotifyReceiver(directory.file("n"))
+  }
+
   @Test("keep-alive messages are sent twice in each interval of the watchdog")
   func watchdog() throws {
-    let directory = try TemporaryDirectory()
-    let receiver = try NotifyReceiver(directory.file("n"))
     let environment = Environment(["NOTIFY_SOCKET": receiver.socketName, "WATCHDOG_USEC": "10000000"])
     let log = Log(threshold: .error, style: .timestamps)
     var service = ServiceManager(Notify(environment, pid: 1), log, now: moment(100))
@@ -149,8 +155,6 @@ struct ServiceManagerTests {
 
   @Test("a notification for which the service manager has no room is sent again, and the next one behind it")
   func busy() throws {
-    let directory = try TemporaryDirectory()
-    let receiver = try NotifyReceiver(directory.file("n"))
     let notify = Notify(Environment(["NOTIFY_SOCKET": receiver.socketName]), pid: 1)
     let others = fill(notify)
     var service = ServiceManager(notify, Log(threshold: .error, style: .timestamps), now: moment(100))
@@ -170,8 +174,6 @@ struct ServiceManagerTests {
 
   @Test("a keep-alive message for which there is no room is sent again before the watchdog's time is up")
   func busyWatchdog() throws {
-    let directory = try TemporaryDirectory()
-    let receiver = try NotifyReceiver(directory.file("n"))
     let environment = Environment(["NOTIFY_SOCKET": receiver.socketName, "WATCHDOG_USEC": "10000000"])
     let notify = Notify(environment, pid: 1)
     let others = fill(notify)
@@ -186,8 +188,6 @@ struct ServiceManagerTests {
 
   @Test("a service manager that stays busy is asked once a second, and loses statuses before the state")
   func alwaysBusy() throws {
-    let directory = try TemporaryDirectory()
-    let receiver = try NotifyReceiver(directory.file("n"))
     let notify = Notify(Environment(["NOTIFY_SOCKET": receiver.socketName]), pid: 1)
     let others = fill(notify)
     var service = ServiceManager(notify, Log(threshold: .error, style: .timestamps), now: moment(100))

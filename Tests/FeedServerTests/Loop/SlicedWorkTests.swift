@@ -2,7 +2,7 @@ import FeedServer
 import TestSupport
 import Testing
 
-@Suite struct SlicedWorkTests {
+struct SlicedWorkTests {
   @Test func workContinuesWhereItWasSuspended() {
     let runner = SlicedWork("slices")
     var done: [Int] = []

@@ -51,6 +51,9 @@ struct SocketLinkTests {
   }
 
   private static let first = ConnectionID(rawValue: 0)
+  private let place: Place
+
+  init() throws { place = try Place() }
 
   private func read(_ link: inout SocketLink, _ id: ConnectionID, _ count: Int = 100) -> (ReadOutcome, [UInt8]) {
     var bytes = [UInt8](repeating: 0, count: count)
@@ -77,7 +80,6 @@ struct SocketLinkTests {
 
   @Test("a connection is accepted, read, written and closed")
   func life() throws {
-    let place = try Place()
     var link = try place.makeLink()
     let client = try place.connect(&link, 0)
     expectEqual(link.count, 1)
@@ -101,7 +103,6 @@ struct SocketLinkTests {
 
   @Test("the end of the input is read after the bytes before it, even if the peer hung up")
   func end() throws {
-    let place = try Place()
     var link = try place.makeLink()
     let half = try place.connect(&link, 0)
     try send(half, [7])
@@ -116,7 +117,6 @@ struct SocketLinkTests {
 
   @Test("of a connection that is not watched only the hang-up is reported, once")
   func unwatched() throws {
-    let place = try Place()
     var link = try place.makeLink()
     var client: UnixStream? = try place.connect(&link, 0)
     link.watch(Self.first, reading: false, writing: false)
@@ -133,7 +133,6 @@ struct SocketLinkTests {
 
   @Test("a connection that is closed has no more events, although a child process has a copy of its descriptor")
   func copiedDescriptor() throws {
-    let place = try Place()
     var link = try place.makeLink()
     let client = try place.connect(&link, 0)
     let accepted = Self.acceptedDescriptors(at: place.path)
@@ -166,7 +165,6 @@ struct SocketLinkTests {
 
   @Test("a full socket accepts some of the bytes and is reported when it accepts more")
   func backpressure() throws {
-    let place = try Place()
     var link = try place.makeLink()
     let client = try place.connect(&link, 0)
     let large = [UInt8](repeating: 9, count: 4 << 20)
@@ -187,7 +185,6 @@ struct SocketLinkTests {
 
   @Test("a socket for long frames holds more of them")
   func roomForLongFrames() throws {
-    let place = try Place()
     var link = try place.makeLink()
     let clients = [try place.connect(&link, 0), try place.connect(&link, 1)]
     link.makeRoom(Self.first)
@@ -202,7 +199,6 @@ struct SocketLinkTests {
 
   @Test("an event of a connection that was closed in the same turn is dropped, even if its number is reused")
   func staleEvents() throws {
-    let place = try Place()
     var link = try place.makeLink()
     let clients = [try place.connect(&link, 0), try place.connect(&link, 1)]
     for client in clients { try send(client, [1]) }
@@ -221,7 +217,6 @@ struct SocketLinkTests {
 
   @Test("many connections open and close in random order, and each reads its own bytes")
   func many() throws {
-    let place = try Place()
     var link = try place.makeLink()
     var random = SeededRandom(seed: 7)
     var clients: [Int: UnixStream] = [:]
@@ -245,7 +240,6 @@ struct SocketLinkTests {
 
   @Test("other descriptors wake the loop by name")
   func wakes() throws {
-    let place = try Place()
     var link = try place.makeLink()
     let wakeUp = try WakeUp()
     try link.add(wakeUp.descriptor, as: .sourceReports)
@@ -257,7 +251,6 @@ struct SocketLinkTests {
 
   @Test("a connection that cannot be registered is gone", arguments: [false, true])
   func refusedRegistration(isNew: Bool) throws {
-    let place = try Place()
     var link = try place.makeLink()
     defer { faulty_sockets_refuse(0) }
     let client: UnixStream
@@ -280,7 +273,6 @@ struct SocketLinkTests {
 
   @Test("after the end of listening, waiting connections are accepted and later ones refused")
   func endListening() throws {
-    let place = try Place()
     var link = try place.makeLink()
     let client = try UnixStream.connect(path: place.path)
     // The listener ends although child processes of other tests may have copies of it for a moment.

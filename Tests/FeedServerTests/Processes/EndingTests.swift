@@ -72,27 +72,20 @@ struct EndingTests {
     return client
   }
 
-  @Test func secondSignalStopsAtOnce() throws {
+  /// Of a reload, the service manager would be told that the daemon is ready.
+  @Test("a second signal stops at once, and a hang-up during the end reads nothing", arguments: [false, true])
+  func secondSignal(hangsUp: Bool) throws {
     let daemon = try DaemonProcess(["--drain-timeout", "1h", "--max-queue", "64M"])
     let client = try connectWithoutReading(daemon)
     daemon.process.signal(SIGTERM)
     try daemon.notify.wait(for: "STOPPING=1", orEndOf: daemon.process)
+    if hangsUp {
+      daemon.process.signal(SIGHUP)
+      try daemon.process.errors.wait(for: "nothing is read again, because the daemon ends")
+    }
     daemon.process.signal(SIGINT)
     try expectEqual(daemon.process.waitForExit(), 0)
     expect(daemon.log.contains("again: ending at once"))
-    withExtendedLifetime(client) {}
-  }
-
-  /// The service manager would be told that the daemon is ready.
-  @Test func hangUpDuringTheEndReadsNothing() throws {
-    let daemon = try DaemonProcess(["--drain-timeout", "1h", "--max-queue", "64M"])
-    let client = try connectWithoutReading(daemon)
-    daemon.process.signal(SIGTERM)
-    try daemon.notify.wait(for: "STOPPING=1", orEndOf: daemon.process)
-    daemon.process.signal(SIGHUP)
-    try daemon.process.errors.wait(for: "nothing is read again, because the daemon ends")
-    daemon.process.signal(SIGINT)
-    try expectEqual(daemon.process.waitForExit(), 0)
     expect(!daemon.log.contains("there is no configuration file to read again"))
     withExtendedLifetime(client) {}
   }

@@ -9,7 +9,7 @@ import Testing
 
 /// What a user is charged for besides queued output and incomplete frames: watches, snapshots, and requests also after their
 /// connection is closed.
-@Suite struct ChargeTests {
+struct ChargeTests {
   private static let user: UInt32 = 7
 
   private func charged(_ harness: EngineHarness) -> Int { harness.engine.sessions.quotas.bytes(of: Self.user) }

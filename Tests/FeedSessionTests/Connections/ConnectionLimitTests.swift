@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Limits on connections, the reserve for the administrator, the quota of a user, and closing connections.
-@Suite struct ConnectionLimitTests {
+struct ConnectionLimitTests {
   private func harness(_ change: (inout Limits) -> Void) -> EngineHarness {
     var limits = Limits()
     change(&limits)

@@ -6,7 +6,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Output larger than what one turn offers.
-@Suite struct DeliveryTests {
+struct DeliveryTests {
   private let harness = EngineHarness()
   private static let size = 3 << 20
 

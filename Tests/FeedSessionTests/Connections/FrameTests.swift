@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Frames as bytes: splitting them does not change the answers, and an invalid frame closes only its own connection.
-@Suite struct FrameTests {
+struct FrameTests {
   static let requests = [
     #"{"jsonrpc":"2.0","id":1,"method":"define","params":{"feed":"c","kind":"collection"}}"#,
     #"{"jsonrpc":"2.0","id":"two","method":"watch","params":{"feed":"c"}}"#,

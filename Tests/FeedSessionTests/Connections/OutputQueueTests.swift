@@ -6,7 +6,7 @@ import Testing
 @testable import FeedEngine
 
 /// The output queues of several connections compared with arrays of bytes: parts of shared buffers, partial writes, turns.
-@Suite struct OutputQueueTests {
+struct OutputQueueTests {
   /// A queue, and what it should hold.
   private final class Line {
     let uid: UInt32

@@ -8,7 +8,7 @@ import Testing
 
 /// The types that own the state of connections, each tested alone: the table of sessions, the quotas, the queue of requests,
 /// the outbox and the long answers.
-@Suite struct OwnersTests {
+struct OwnersTests {
   private static let start = Instant(nanoseconds: 0)
 
   private static func peer(_ uid: UInt32) -> Peer { Peer(uid: uid, gid: uid, pid: 1) }

@@ -8,7 +8,7 @@ import Testing
 @testable import ReferenceModel
 
 /// The bytes that the connections of a user may hold: queued output and incomplete frames together.
-@Suite struct QuotaTests {
+struct QuotaTests {
   private func harness(maxQueuePerUser: Int, isDurable: Bool = false) -> EngineHarness {
     var limits = Limits()
     limits.maxQueue = 16384

@@ -6,7 +6,7 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-@Suite struct HistoryBoundTests {
+struct HistoryBoundTests {
   /// The histories of all feeds together are bounded by `maxHistoryBytes`; a revision that was discarded gets a snapshot.
   @Test func totalSizeOfHistoriesIsBounded() {
     let harness = EngineHarness { $0.maxHistoryBytes = 8192 }

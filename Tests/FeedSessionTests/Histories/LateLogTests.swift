@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// A log that stores batches some turns after it accepts them, or fails them.
-@Suite struct LateLogTests {
+struct LateLogTests {
   private let harness = EngineHarness(isDurable: true)
   private var log: ArrayLog { harness.log! }
 

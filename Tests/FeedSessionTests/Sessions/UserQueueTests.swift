@@ -4,7 +4,7 @@ import Testing
 @testable import FeedEngine
 
 /// The queue in which users take turns.
-@Suite struct UserQueueTests {
+struct UserQueueTests {
   private final class Element {
     let uid: UInt32
     let number: Int

@@ -6,7 +6,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Regressions that random trees found.
-@Suite struct TreeRegressionTests {
+struct TreeRegressionTests {
   private let harness = EngineHarness()
 
   /// Returns the answer to a request of a connection without watches.

@@ -11,7 +11,7 @@ import Testing
 ///
 /// 4,500 operations, a million with `scripts/test --long`, or `FEEDD_TREE_OPERATIONS`: a ninth with each of eight fixed
 /// seeds, and with a fresh one or that of `FEEDD_TREE_SEED`.
-@Suite struct TreesTests {
+struct TreesTests {
   /// The number of operations after which a new tree begins.
   private static let life = 500
 

@@ -6,7 +6,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Watchers that miss structural changes and catch up by one composed delta, compared with the reference.
-@Suite struct WanderingTests {
+struct WanderingTests {
   @Test(arguments: UInt64(1)...10)
   func composedDeltasLeadToTheSameMirror(_ seed: UInt64) {
     var limits = Limits()

@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Large feeds and small frames: snapshots have many parts while the feeds change and their watchers stall.
-@Suite struct ChangingSnapshotTests {
+struct ChangingSnapshotTests {
   private static let feeds = ["c", "a", "both"]
 
   private static func element(_ id: Int, _ random: inout SeededRandom) -> String {

@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Watches, connections and memory when a feed is undefined.
-@Suite struct EndOfFeedTests {
+struct EndOfFeedTests {
   let harness = EngineHarness()
   static let definition = #"{"feed":"c","kind":"collection","type":"$.k","bins":[{"name":"a"},{"name":"b"}]}"#
 
@@ -154,11 +154,16 @@ import Testing
     }
   }
 
-  /// Neither watches nor the last lookup of a connection keep an undefined feed.
+  /// Neither watches nor the last lookup of a connection keep an undefined feed, nor do the identities that are kept after the last
+  /// watch that got them.
   @Test func undefinedFeedIsDeallocated() throws {
     try expectDeallocation { user, feed in
       _ = harness.ask(user, "watch", #"{"feed":"\#(feed)"}"#)
       _ = harness.ask(user, "get", #"{"feed":"\#(feed)","at":[0,0]}"#)
+    }
+    try expectDeallocation { user, feed in
+      _ = harness.ask(user, "watch", #"{"feed":"\#(feed)","ids":true}"#)
+      _ = harness.ask(user, "unwatch", #"{"feed":"\#(feed)"}"#)
     }
   }
 
@@ -180,14 +185,6 @@ import Testing
     _ = harness.ask(other, "undefine", #"{"feed":"c"}"#)
     harness.advance(seconds: 1)
     expect(feed == nil)
-  }
-
-  /// Nor do the identities that are kept after the last watch that got them.
-  @Test func undefinedFeedThatWasWatchedForIdentitiesIsDeallocated() throws {
-    try expectDeallocation { user, feed in
-      _ = harness.ask(user, "watch", #"{"feed":"\#(feed)","ids":true}"#)
-      _ = harness.ask(user, "unwatch", #"{"feed":"\#(feed)"}"#)
-    }
   }
 
   /// Nor does a watch that waits for its throttle before it is told of the end. It keeps the history, and is charged for that.

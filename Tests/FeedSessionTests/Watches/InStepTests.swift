@@ -8,7 +8,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Watches that receive the deltas of a turn together at its end: no frame may be lost or reordered.
-@Suite struct InStepTests {
+struct InStepTests {
   let harness = EngineHarness()
 
   private static func update(_ id: Int, _ version: Int, request: Int) -> String {

@@ -8,7 +8,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Deltas with many rows for watches that fell behind, which are composed and encoded in parts.
-@Suite struct LongCatchUpTests {
+struct LongCatchUpTests {
   private static let count = 300
 
   /// Feeds of all kinds over the list `a` and the collections `c` and `k`.

@@ -18,7 +18,7 @@ extension EngineHarness {
 }
 
 /// Deltas with many rows, which are encoded in parts.
-@Suite struct LongDeltaTests {
+struct LongDeltaTests {
   private static let count = 500
 
   private static func harness(_ isSliced: Bool = true, limits: Limits = Limits()) -> EngineHarness {

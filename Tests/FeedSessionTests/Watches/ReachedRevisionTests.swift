@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// A watcher receives the promised revision even if the changes that it missed cancel out.
-@Suite struct ReachedRevisionTests {
+struct ReachedRevisionTests {
   private let harness = EngineHarness()
   private let pusher: ConnectionID
   private let watcher: ConnectionID

@@ -6,7 +6,7 @@ import Testing
 @testable import ReferenceModel
 
 /// A row that is removed and added within one commit is the same row if its identity is the same.
-@Suite struct ReturningRowsTests {
+struct ReturningRowsTests {
   private let harness = EngineHarness()
   private let client: ConnectionID
 

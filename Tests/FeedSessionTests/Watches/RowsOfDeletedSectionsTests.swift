@@ -6,7 +6,7 @@ import Testing
 @testable import ReferenceModel
 
 /// A change cannot pair rows of deleted sections. Feeds that show the rows without these sections keep the rows.
-@Suite struct RowsOfDeletedSectionsTests {
+struct RowsOfDeletedSectionsTests {
   private let harness = EngineHarness()
   private let client: ConnectionID
 

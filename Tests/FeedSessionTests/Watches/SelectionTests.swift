@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Notifications of the selection.
-@Suite struct SelectionTests {
+struct SelectionTests {
   let harness: EngineHarness
   let pusher: ConnectionID
   let watcher: ConnectionID

@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Watchers that do not read for a while: what is queued for them costs little, none is closed, and each copy is right later.
-@Suite struct SlowWatcherTests {
+struct SlowWatcherTests {
   private static let user: UInt32 = 7
 
   private func makeHarness(_ set: (inout Limits) -> Void = { _ in }) -> EngineHarness {

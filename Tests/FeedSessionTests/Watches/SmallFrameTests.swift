@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Small frames: snapshots are split into parts, a delta that does not fit becomes a snapshot, no frame exceeds the limit.
-@Suite struct SmallFrameTests {
+struct SmallFrameTests {
   /// Sizes of elements: equal, mixed, and up to the largest that is accepted.
   static let sizes: [[Int]] = [
     Array(repeating: 20, count: 700), [20] + Array(repeating: 900, count: 40), (0..<60).map { $0 * 15 },

@@ -11,7 +11,7 @@ import Testing
 
 /// The parts of snapshots of all small layouts of sections, compared with the list of all rows: parts within sections, and
 /// parts that span sections.
-@Suite struct SnapshotPartsTests {
+struct SnapshotPartsTests {
   /// The sizes of the text in the rows, repeated.
   private static let sizes: [[Int]] = [[0], [0, 150], [150, 0, 0, 70]]
   /// The target and the limit of a part in bytes: one row, a few, and all.

@@ -6,7 +6,7 @@ import Testing
 @testable import FeedEngine
 
 /// The lists of watches that are not live: each watch is in exactly one, and a turn visits only those that can advance.
-@Suite struct WatchScheduleTests {
+struct WatchScheduleTests {
   private let harness = EngineHarness()
   private let sessions: [Session]
   private let channel: FeedChannel

@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// Watching from now, from a revision, without a snapshot, with a throttle and twice; and bookmarks.
-@Suite struct WatchTests {
+struct WatchTests {
   let harness = EngineHarness()
   let pusher: ConnectionID
   let watcher: ConnectionID

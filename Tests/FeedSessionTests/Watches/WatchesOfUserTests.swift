@@ -7,7 +7,7 @@ import Testing
 @testable import ReferenceModel
 
 /// The watches that all connections of a user have together: which ones count, and until when.
-@Suite struct WatchesOfUserTests {
+struct WatchesOfUserTests {
   private static let user: UInt32 = 7
 
   private let harness: EngineHarness
