@@ -276,13 +276,10 @@ struct ClientTerminalTests {
   }
 
   @Test("a line that is cut ends in an ellipsis, in the last column too") func cutLines() throws {
-    let daemon = try DaemonProcess()
-    let client = ClientCommand(daemon)
     try client.succeed("define", "f")
     try client.succeed("push", "f", "{\"id\":1,\"t\":\"abcdefghijklmnopqrstuvwxyz\"}")
-    let terminal = try PseudoTerminal(columns: 20, rows: 5)
-    let screen = TerminalReader(terminal)
-    let watcher = try start("watch f --template '{t}'", on: terminal, daemon)
+    try terminal.resize(columns: 20, rows: 5)
+    let watcher = try start("watch f --template '{t}'")
     let lines = try screen.waitForScreen(columns: 20, rows: 5) { $0[2].contains("abc") }
     expectEqual(lines[2], "  abcdefghijklmnopq…")
     watcher.signal(SIGTERM)
