@@ -60,10 +60,10 @@ enum Admission {
     try checkSize(params, limits)
     let hasStatus = status.allSatisfy { params.member($0) != nil }
     let others = requestMembers + (hasStatus ? status.map { "\($0)" } + rareStatus : [])
-    do throws(KnownMembers.Unknown) {
+    do throws(KnownMembers.Refusal) {
       try KnownMembers.check(definition: params, others: others, repeats: .allowed)
     } catch {
-      throw .invalidParams(member: error.path, reason: "is an unknown member; \(error.advice ?? "leave it out")")
+      throw .invalidParams(member: error.path, reason: (error.advice == nil ? "" : "is an ") + error.reason)
     }
   }
 

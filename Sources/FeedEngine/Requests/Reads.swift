@@ -129,6 +129,9 @@ extension Engine {
   func query(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
     let feed = try feed(parameters, of: reply.session)
     let text = try expression(parameters, "path", "a JSONPath (RFC 9535)")
+    if parameters.member("path")?.hasLoneSurrogate == true {
+      throw Parameters.refuse("path", KnownMembers.loneSurrogate)
+    }
     let path: JSONPath
     var size = limits.maxFilterBytes
     defer { outbox.shares.add(work: WorkCost.compiling(bytes: size), of: reply.session.peer.uid) }

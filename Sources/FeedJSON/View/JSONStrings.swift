@@ -4,6 +4,11 @@ extension JSONView {
   /// Whether this is a string with at least one escape.
   @inlinable public var hasEscapes: Bool { token.pointee.info & JSONToken.hasEscapes != 0 }
 
+  /// Whether this is a string with an unpaired surrogate, which ``string`` replaces. O(length) for a string with escapes.
+  public var hasLoneSurrogate: Bool {
+    hasEscapes && withDecodedUTF8 { zip($0, $0.dropFirst()).contains { $0 == 0xED && $1 >= 0xA0 } } == true
+  }
+
   /// The text between the quotes; nil for other kinds.
   @inlinable var quotedBytes: UnsafeBufferPointer<UInt8>? {
     guard isKind(.string) else { return nil }

@@ -118,8 +118,7 @@ struct DefinitionReader {
   /// The string of a value; nil for other kinds.
   /// - Throws: `invalidParams` for a lone surrogate. It would become U+FFFD, so different strings would become the same.
   func unambiguous(_ value: JSONView, at member: String) throws(FeedError) -> String? {
-    let hasSurrogate = value.withDecodedUTF8 { zip($0, $0.dropFirst()).contains { $0 == 0xED && $1 >= 0xA0 } }
-    if hasSurrogate == true { throw refuse(member, "has a lone surrogate; give a string of Unicode characters") }
+    if value.hasLoneSurrogate { throw refuse(member, KnownMembers.loneSurrogate) }
     return value.string
   }
 
@@ -146,17 +145,23 @@ struct DefinitionReader {
 
 /// The members that the objects of a definition may have (Protocol/README.md, "Definitions").
 ///
-/// A misspelt member must not be ignored: a bin without its filter accepts every element. Stored definitions are not
-/// checked, because earlier versions accepted unknown members.
+/// A misspelt member must not be ignored: a bin without its filter accepts every element. A lone surrogate would become U+FFFD,
+/// so that different filters would be equal. Stored definitions are not checked, because earlier versions accepted both.
 public enum KnownMembers {
-  public struct Unknown: Error {
+  public struct Refusal: Error {
     /// The offset of the member's name in the text, in bytes.
     public let offset: Int
     /// The path of the member from the checked object, such as `bins[0].filtre`.
     public let path: String
-    /// The next step; nil for a repeated member.
-    public let advice: String?
+    /// The next step for an unknown member; nil for a known one.
+    public fileprivate(set) var advice: String?
+    /// What is wrong with a known member.
+    fileprivate var fault = "is given twice"
+
+    public var reason: String { advice.map { "unknown member; \($0)" } ?? fault }
   }
+
+  public static let loneSurrogate = "has a lone surrogate; give a string of Unicode characters"
 
   /// Whether a second member of the same name is refused or, as everywhere in JSON requests, replaces the first.
   public enum Repeats {
@@ -190,15 +195,16 @@ public enum KnownMembers {
   ///   - defaultKind: the kind of a definition that names none.
   public static func check(
     definition object: JSONView, others: [String] = [], defaultKind: String? = nil, repeats: Repeats
-  ) throws(Unknown) {
+  ) throws(Refusal) {
     guard object.kind == .object else { return }
     let given = object.member("kind")
     guard let kind = given == nil ? defaultKind : given?.string, let known = definition(kind) else { return }
-    do throws(Unknown) {
+    do throws(Refusal) {
       try check(object, known, others: others, at: "", repeats: repeats)
     } catch {
-      throw Unknown(
-        offset: error.offset, path: error.path, advice: error.advice.map { otherKinds(error.path, kind) ?? $0 })
+      var refusal = error
+      refusal.advice = error.advice.map { otherKinds(error.path, kind) ?? $0 }
+      throw refusal
     }
     if let retain = object.member("retain"), retain.kind == .object {
       try check(retain, retention, at: "retain.", repeats: repeats)
@@ -211,7 +217,7 @@ public enum KnownMembers {
     }
   }
 
-  private static func check(sortOf object: JSONView, at place: String, repeats: Repeats) throws(Unknown) {
+  private static func check(sortOf object: JSONView, at place: String, repeats: Repeats) throws(Refusal) {
     guard let sort = object.member("sort"), sort.kind == .array else { return }
     for (term, element) in sort.elements.enumerated() where element.kind == .object {
       try check(element, sortTerm, at: place + "sort[\(term)].", repeats: repeats)
@@ -224,18 +230,22 @@ public enum KnownMembers {
   ///   - place: the prefix of the members' paths, such as `bins[2].`.
   public static func check(
     _ object: JSONView, _ known: [String], others: [String] = [], at place: String, repeats: Repeats
-  ) throws(Unknown) {
+  ) throws(Refusal) {
     var seen: Set<String> = []
     for member in object.members {
       let name = member.key.string ?? ""
+      var refusal = Refusal(offset: member.key.byteOffset, path: place + name)
       if known.contains(name) || others.contains(name) {
-        if seen.insert(name).inserted || repeats == .allowed { continue }
-        throw Unknown(offset: member.key.byteOffset, path: place + name, advice: nil)
+        if member.value.hasLoneSurrogate && !others.contains(name) {
+          refusal.fault = loneSurrogate
+        } else if seen.insert(name).inserted || repeats == .allowed {
+          continue
+        }
+        throw refusal
       }
       let nearest = Spelling.nearest(to: name, in: known + others).map { "did you mean \"\($0)\"?" }
-      throw Unknown(
-        offset: member.key.byteOffset, path: place + name,
-        advice: nearest ?? "use one of \(known.joined(separator: ", "))")
+      refusal.advice = nearest ?? "use one of \(known.joined(separator: ", "))"
+      throw refusal
     }
   }
 

@@ -154,7 +154,7 @@ enum FileMembers {
   static func check(
     _ object: JSONView, _ known: [String], _ place: String, _ text: ConfigurationText
   ) throws(ConfigurationError) {
-    do throws(KnownMembers.Unknown) {
+    do throws(KnownMembers.Refusal) {
       try KnownMembers.check(object, known, at: place.isEmpty ? "" : "\(place).", repeats: .refused)
     } catch {
       throw explain(error, error.path, text)
@@ -164,7 +164,7 @@ enum FileMembers {
   static func check(
     definition object: JSONView, _ place: String, _ text: ConfigurationText
   ) throws(ConfigurationError) {
-    do throws(KnownMembers.Unknown) {
+    do throws(KnownMembers.Refusal) {
       try KnownMembers.check(definition: object, defaultKind: Configuration.defaultKind, repeats: .refused)
     } catch {
       throw explain(error, "\(place).\(error.path)", text)
@@ -172,9 +172,8 @@ enum FileMembers {
   }
 
   private static func explain(
-    _ error: KnownMembers.Unknown, _ path: String, _ text: ConfigurationText
+    _ error: KnownMembers.Refusal, _ path: String, _ text: ConfigurationText
   ) -> ConfigurationError {
-    ConfigurationError(
-      text.place(error.offset, path), error.advice.map { "unknown member; \($0)" } ?? "is given twice")
+    ConfigurationError(text.place(error.offset, path), error.reason)
   }
 }

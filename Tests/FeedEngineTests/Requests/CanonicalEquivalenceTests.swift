@@ -138,6 +138,30 @@ import Testing
 
   /// Different lone surrogates would become the same text.
   @Test(arguments: [
+    (#""kind":"collection","id":"$['TEXT']""#, "id"),
+    (#""kind":"array","type":"$['TEXT']""#, "type"),
+    (#""kind":"array","retain":{"until":"$['TEXT']"}"#, "retain.until"),
+    (#""kind":"collection","bins":[{"name":"x","filter":"@.n == 'TEXT'"}]"#, "bins[0].filter"),
+    (#""kind":"view","of":"a","sort":[{"by":"$"},{"by":"$['TEXT']"}]"#, "sort[1].by"),
+  ])
+  func pathsWithLoneSurrogatesAreRefused(_ members: String, _ member: String) {
+    func define(_ text: String) -> Value? {
+      ask("define", #"{"feed":"f",\#(members.replacing("TEXT", with: text)),"animation":"\ud800"}"#)
+    }
+    let answer = define(#"a\ud800"#)
+    expectEqual(answer?.errorCode, -32602)
+    expectEqual(answer?.errorData?["member"]?.string, member)
+    expect(define(#"a\ud83d\ude00"#)?["result"] != nil)
+  }
+
+  @Test func queryWithALoneSurrogateIsRefused() {
+    let answer = ask("query", #"{"feed":"a","path":"$[?@ == '\ud800']"}"#)
+    expectEqual(answer?.errorCode, -32602)
+    expectEqual(answer?.errorData?["member"]?.string, "path")
+  }
+
+  /// Different lone surrogates would become the same text.
+  @Test(arguments: [
     (#""contents":{"\ud800":"a"},"pattern":[]"#, "contents"),
     (#""contents":{},"pattern":["x","\ud800"]"#, "pattern[1]"),
     (#""contents":{},"pattern":[],"header":["\udfff"]"#, "header[0]"),

@@ -10,7 +10,7 @@ struct KnownMembersTests {
     var scanner = JSONScanner()
     return Array(text.utf8).withUnsafeBytes { bytes in
       guard let view = try? scanner.scan(bytes) else { return nil }
-      do throws(KnownMembers.Unknown) {
+      do throws(KnownMembers.Refusal) {
         try KnownMembers.check(definition: view, others: others, repeats: .allowed)
         return nil
       } catch {
