@@ -103,8 +103,13 @@ extension Method {
   }
 
   public var name: String { "\(rules.name)" }
-  /// Whether a request may define feeds.
-  @inlinable @inline(__always) public var mayDefine: Bool { self == .define || self == .transaction }
+  /// Whether a request is checked when it arrives, whatever the access rules, because it may define feeds or name children.
+  @inlinable @inline(__always) public var isCheckedOnArrival: Bool {
+    switch self {
+    case .define, .transaction, .activate, .insertChild, .removeChild: true
+    default: false
+    }
+  }
   /// Whether a request changes no rows, and its answer or its work grows with what the daemon holds.
   @inlinable @inline(__always) public var readsFeeds: Bool { !isLogged && (rules.right != nil || self == .feeds) }
 

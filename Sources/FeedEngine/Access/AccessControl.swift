@@ -318,7 +318,7 @@ extension Engine {
     _ = try access.check(method, params, by: peer, in: catalog, &progress)
   }
 
-  /// Throws unless a new request can be taken: its definitions are not too large, and the access rules allow it. Definitions are
+  /// Throws unless a new request can be taken: ``Admission`` accepts it, and the access rules allow it. Definitions are
   /// checked first, because the access rules look at each feed that they name.
   /// - Parameter progress: where the check goes on.
   /// - Returns: whether the check is over; if not, it goes on in another turn.
@@ -326,7 +326,7 @@ extension Engine {
     of method: Method, _ params: JSONView?, by peer: Peer, _ progress: inout RequestCheck
   ) throws(FeedError) -> Bool {
     // Asked here, because the call copies the limits.
-    if method.mayDefine, try !Admission.checkDefinitions(of: method, params, limits, &progress) { return false }
+    if method.isCheckedOnArrival, try !Admission.check(method, params, limits, &progress) { return false }
     if !access.isRestricted { return true }
     return try access.check(method, params, by: peer, in: catalog, &progress)
   }
@@ -337,7 +337,7 @@ extension Engine {
   ///   JSON-RPC batch are tried many times in a turn.
   func checkPart(of text: LongText, _ message: JSONView, of session: Session, hasTurn: Bool) -> Bool {
     guard message.kind == .object, let method = message.member("method").flatMap({ Method($0) }), method.isLogged,
-      access.isRestricted || method.mayDefine
+      access.isRestricted || method.isCheckedOnArrival
     else { return true }
     if text.rules != access.version {
       (text.rules, text.check, text.isChecked) = (access.version, RequestCheck(), false)

@@ -16,18 +16,22 @@ enum Admission {
   /// Members of the status in some of these results.
   private static let rareStatus = ["source", "shows", "group", "log"]
 
-  /// Throws if a definition in a request is too large or has unknown members. Lengths are checked before anything is decoded.
+  /// Throws if a definition in a request is too large or has unknown members, or if a child has a name that no feed can have.
+  /// Lengths are checked before anything is decoded.
   /// - Parameter progress: where the check goes on; notes whether there is a definition.
   /// - Returns: whether the check is over; if not, it goes on in another turn.
-  /// - Throws: `limitExceeded`, or `invalidParams` with the path of the member; for an operation of a transaction, with
-  ///   its index.
-  static func checkDefinitions(
-    of method: Method, _ params: JSONView?, _ limits: Limits, _ progress: inout RequestCheck
+  /// - Throws: `limitExceeded`, `unknownFeed`, or `invalidParams` with the path of the member; for an operation of a transaction,
+  ///   with its index.
+  static func check(
+    _ method: Method, _ params: JSONView?, _ limits: Limits, _ progress: inout RequestCheck
   ) throws(FeedError) -> Bool {
     switch method {
     case .define:
       progress.hasDefinitions = true
       try checkDefinition(params, limits)
+      return true
+    case .activate, .insertChild, .removeChild:
+      try checkChild(params)
       return true
     case .transaction:
       guard let operations = params?.member("ops"), operations.kind == .array else { return true }
@@ -43,16 +47,31 @@ enum Admission {
   private static func checkOperation(
     _ operation: JSONView, at place: Int, _ limits: Limits, _ progress: inout RequestCheck
   ) throws(FeedError) -> Bool {
-    guard let method = operation.member("method"), method.stringEquals("define") else { return progress.spend() }
+    guard let method = operation.member("method").flatMap({ Method($0) }), method.isCheckedOnArrival else {
+      return progress.spend()
+    }
     let params = operation.member("params")
-    guard progress.spend(definition: params) else { return false }
-    progress.hasDefinitions = true
+    guard progress.spend(definition: method == .define ? params : nil) else { return false }
     do throws(FeedError) {
-      try checkDefinition(params, limits)
+      if method == .define {
+        progress.hasDefinitions = true
+        try checkDefinition(params, limits)
+      } else {
+        try checkChild(params)
+      }
     } catch {
       throw error.ofOperation(at: place, params)
     }
     return true
+  }
+
+  /// Throws if a child has a name that no feed can have. `String` takes the Kelvin sign for the letter K, and replay executes
+  /// requests that earlier versions accepted for that.
+  private static func checkChild(_ params: JSONView?) throws(FeedError) {
+    for member: StaticString in ["child", "before", "after"] {
+      guard let name = params?.member(member)?.truncatedName, !FeedName.isValidReference(name) else { continue }
+      throw .unknownFeed(name)
+    }
   }
 
   private static func checkDefinition(_ params: JSONView?, _ limits: Limits) throws(FeedError) {

@@ -183,7 +183,7 @@ struct Dispatcher: ~Copyable {
       }
       if engine.longWork.isExclusive, engine.mustWait(method, request, of: session) { return postpone(session) }
       var check = checked
-      if engine.access.isRestricted || method.mayDefine {
+      if engine.access.isRestricted || method.isCheckedOnArrival {
         check.beginRest()
         _ = try engine.checkAdmission(of: method, request.params, by: session.peer, &check)
       }

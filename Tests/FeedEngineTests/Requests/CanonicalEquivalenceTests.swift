@@ -136,6 +136,23 @@ import Testing
     expect(ask("describe", #"{"feed":"K/K"}"#)?["result"] != nil)
   }
 
+  @Test(arguments: [
+    ("activate", #""child":"NAME""#), ("removeChild", #""child":"NAME""#),
+    ("insertChild", #""child":"b","before":"NAME""#), ("insertChild", #""child":"b","after":"NAME""#),
+  ])
+  func childIsNotFoundByAnEquivalentName(_ method: String, _ params: String) {
+    _ = ask("define", #"{"feed":"K","kind":"collection","bins":[{"name":"K"}]}"#)
+    _ = ask("define", #"{"feed":"t","kind":"segmented","children":["a","K","K/K"]}"#)
+    for name in [#"\u212a"#, #"K/\u212a"#, #"\u212a/K"#] {
+      let params = #"{"feed":"t",\#(params.replacing("NAME", with: name))}"#
+      expectEqual(ask(method, params)?.errorCode, -32000)
+      let operation = #"{"ops":[{"method":"\#(method)","params":\#(params)}]}"#
+      let answer = ask("transaction", operation)
+      expect(answer?.errorCode == -32000 && answer?.errorData?["op"]?.int == 0)
+    }
+    expect(ask(method, #"{"feed":"t",\#(params.replacing("NAME", with: "K/K"))}"#)?["result"] != nil)
+  }
+
   /// Different lone surrogates would become the same text.
   @Test(arguments: [
     (#""kind":"collection","id":"$['TEXT']""#, "id"),
