@@ -294,6 +294,12 @@ import Testing
       try drawers.draw(Row(element: Array("\"x\"".utf8), type: "number"), into: cell)
     }
     expectEqual(cell.shown, ["a fade", "a -", "7"])
+    // Types are compared by their bytes.
+    for type in ["\u{e9}", "e\u{301}"] {
+      drawers.register(type, as: Int.self) { _, cell, _ in cell.shown.append("\(type.utf8.count)") }
+    }
+    for type in ["\u{e9}", "e\u{301}"] { _ = try drawers.draw(Row(element: Array("7".utf8), type: type), into: cell) }
+    expectEqual(cell.shown.suffix(2), ["2", "3"])
   }
 
   @Test("an observed mirror follows a feed until its task is cancelled") @MainActor func observed() async throws {

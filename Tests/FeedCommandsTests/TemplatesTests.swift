@@ -24,6 +24,10 @@ import Testing
       shown("{year}: {tags.1} {tags.-1} {tags}", element: song), "1959: modal modal [\"cool\", \"modal\"]")
     try expectEqual(shown("[{x}{absent}{title.deeper}]", element: song), "[]")
     try expectEqual(shown("nothing", element: song), "nothing")
+    // Types are compared by their bytes.
+    for (type, text) in [("\u{e9}", "one"), ("e\u{301}", "two")] {
+      try expectEqual(shown("\u{e9}=one", "e\u{301}=two", element: song, type: type), text)
+    }
   }
 
   @Test("fields have widths, alignments and defaults, and braces can be escaped") func formats() throws {

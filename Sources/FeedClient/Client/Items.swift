@@ -110,7 +110,8 @@ public final class ObservedMirror {
 ///     for row in update.rows { try drawers.draw(row, into: Cell(), animation: update.animation) }
 public struct Drawers<Target> {
   private typealias Draw = (Row, Target, String?) throws -> Void
-  private var byType: [String: Draw] = [:]
+  /// By the bytes of the type: `String` takes "é" in one and in two code points for the same.
+  private var byType: [[UInt8]: Draw] = [:]
   private var fallback: Draw?
 
   public init() {}
@@ -121,14 +122,14 @@ public struct Drawers<Target> {
     _ rowType: String?, as type: Item.Type, draw: @escaping (Item, Target, _ animation: String?) throws -> Void
   ) {
     let entry: Draw = { row, target, animation in try draw(try row.decode(type), target, animation) }
-    if let rowType { byType[rowType] = entry } else { fallback = entry }
+    if let rowType { byType[Array(rowType.utf8)] = entry } else { fallback = entry }
   }
 
   /// Draws a row with the function for its type.
   /// - Returns: false if no function is registered for it.
   @discardableResult
   public func draw(_ row: Row, into target: Target, animation: String? = nil) throws -> Bool {
-    guard let draw = row.type.flatMap({ byType[$0] }) ?? fallback else { return false }
+    guard let draw = row.type.flatMap({ byType[Array($0.utf8)] }) ?? fallback else { return false }
     try draw(row, target, animation)
     return true
   }

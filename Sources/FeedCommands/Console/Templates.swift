@@ -8,7 +8,8 @@ import FeedJSON
 /// `^` centre). In the second form the default may contain a colon. `{{` and `}}` are literal braces. `{}` is the whole
 /// element.
 struct Templates: Equatable, Sendable {
-  private var byType: [String: Template] = [:]
+  /// By the bytes of the type: `String` takes "é" in one and in two code points for the same.
+  private var byType: [[UInt8]: Template] = [:]
   private var fallback: Template?
 
   /// Whether there is no template. Rows are then shown as JSON.
@@ -25,7 +26,7 @@ struct Templates: Equatable, Sendable {
   mutating func add(_ word: String) throws(Failure) {
     let brace = word.firstIndex(of: "{") ?? word.endIndex
     if let equals = word[..<brace].firstIndex(of: "=") {
-      byType[String(word[..<equals])] = try Template(word[word.index(after: equals)...], option: "--template")
+      byType[Array(word[..<equals].utf8)] = try Template(word[word.index(after: equals)...], option: "--template")
     } else {
       fallback = try Template(word[...], option: "--template")
     }
@@ -38,7 +39,7 @@ struct Templates: Equatable, Sendable {
 
   /// Appends a row's element to a line, by the template of its type or as JSON.
   func add(_ element: JSONView, type: String?, to line: inout LinePainter) {
-    if let template = type.flatMap({ byType[$0] }) ?? fallback {
+    if let template = type.flatMap({ byType[Array($0.utf8)] }) ?? fallback {
       template.add(element, to: &line)
     } else {
       line.add(element)
