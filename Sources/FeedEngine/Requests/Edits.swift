@@ -75,7 +75,7 @@ extension Engine {
   private func rows(_ parameters: Parameters) throws(FeedError) -> [Int] {
     let at = try parameters.required("at", "rows, as an array")
     if at.kind == .number { return [try row(at)] }
-    guard at.kind == .array else { throw Parameters.refuse("at", "must be an array of rows") }
+    guard at.kind == .array else { throw Parameters.refuse("at", "must be a row or an array of rows") }
     return try list(at, row)
   }
 

@@ -142,7 +142,7 @@ extension Engine {
       guard method.rules.effect == .changesFeeds else {
         throw .invalidParams(
           member: "ops[\(place)].method",
-          reason: "is \"\(method.name)\", which changes nothing; ask for it by itself")
+          reason: "is \"\(method.name)\", which is no operation of a transaction; send it by itself")
       }
       let object = operation.member("params")
       if let object, object.kind != .object {

@@ -12,6 +12,7 @@ extension Catalog {
     guard let known = table.byName[definition.name] else { return try add(definition, by: owner) }
     if isSame(known.definition, definition) || !replace && isSame(known.given, definition) { return }
     guard replace else {
+      if known.kindName != definition.kind { throw known.kind.conflict(of: known, with: definition) }
       throw .definitionConflict(
         feed: definition.name,
         reason: "it has another definition; give \"replace\": true to redefine it, or undefine it first")

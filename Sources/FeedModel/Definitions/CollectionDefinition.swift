@@ -66,7 +66,7 @@ extension CollectionDefinition {
       let bin = try Bin(reading: element, index: index, besides: size, limits)
       size += bin.filter?.size ?? 0
       guard names.insert(bin.name).inserted else {
-        throw .invalidParams(member: "bins[\(index)].name", reason: "duplicate bin name \"\(bin.name)\"")
+        throw .invalidParams(member: "bins[\(index)].name", reason: "is \"\(bin.name)\", the name of another bin")
       }
       bins.append(bin)
     }

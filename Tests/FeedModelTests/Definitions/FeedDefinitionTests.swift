@@ -77,7 +77,7 @@ import Testing
   }
 
   @Test func duplicateBinNamesAreRefused() {
-    let error = FeedError.invalidParams(member: "bins[1].name", reason: "duplicate bin name \"a\"")
+    let error = FeedError.invalidParams(member: "bins[1].name", reason: "is \"a\", the name of another bin")
     #expect(throws: error) {
       try parse(#"{"feed":"inbox","kind":"collection","bins":[{"name":"a"},{"name":"a"}]}"#)
     }
