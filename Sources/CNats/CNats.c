@@ -18,6 +18,7 @@ typedef void (*error_handler)(natsConnection *, natsSubscription *, int, void *)
 enum {
   STATUS_OK = 0,
   STATUS_IO_ERROR = 3,
+  STATUS_CLOSED = 5,
   STATUS_NO_SERVER = 6,
   STATUS_STALE_CONNECTION = 7,
   STATUS_DISCONNECTED = 10,
@@ -190,8 +191,9 @@ cnats_connection *cnats_connect(
   int status = nats.natsOptions_Create(&options);
   if (status == STATUS_OK) status = set(options, settings, self);
   if (status == STATUS_OK) status = nats.natsConnection_Connect(&self->connection, options);
-  *is_refused = status != STATUS_IO_ERROR && status != STATUS_NO_SERVER && status != STATUS_STALE_CONNECTION &&
-                status != STATUS_DISCONNECTED && status != STATUS_TIMEOUT;
+  // A server that ends, or a proxy without one, closes the connection without a word.
+  *is_refused = status != STATUS_IO_ERROR && status != STATUS_CLOSED && status != STATUS_NO_SERVER &&
+                status != STATUS_STALE_CONNECTION && status != STATUS_DISCONNECTED && status != STATUS_TIMEOUT;
   if (status == STATUS_OK)
     status = nats.natsConnection_Subscribe(&self->inbox, self->connection, settings->inbox, did_receive, self);
   // What arrives is bounded by the flow control of the stream's consumer.

@@ -4,8 +4,10 @@ import base64
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -45,6 +47,26 @@ class CutOff(GroupTest):
         texts = json.dumps(b.call("snapshot", feed="inbox"))
         self.assertIn("after", texts)
         self.assertNotIn("refused", texts)
+
+    def test_a_proxy_without_a_server(self):
+        with socket.create_server(("127.0.0.1", 0)) as proxy:
+            def close_all():
+                while True:
+                    try:
+                        proxy.accept()[0].close()
+                    except OSError:
+                        return
+
+            threading.Thread(target=close_all, daemon=True).start()
+            url = f"nats://127.0.0.1:{proxy.getsockname()[1]}"
+            self.assertIn(f"cannot reach {url}", self.failure("a", "--log-timeout", "1s", url=url))
+            # A member that has an image starts.
+            b, client = self.start("b")
+            client.call("define", feed="list", kind="array")
+            b.end()
+            b.arguments = [url if argument == self.servers.url else argument for argument in b.arguments]
+            b.start()
+            self.assertIsNone(b.ready().error("snapshot", feed="list"))
 
     def test_servers_without_jetstream(self):
         _, a = self.start("a", "--log-timeout", "1s")
