@@ -16,6 +16,20 @@ enum Admission {
   /// Members of the status in some of these results.
   private static let rareStatus = ["source", "shows", "group", "log"]
 
+  /// The most members of a request, of an operation, and of its parameters: all are looked at for each one that is read.
+  private static let mostMembers = 1000
+
+  /// Throws if a request or its parameters have too many members. O(1).
+  static func checkMembers(of request: JSONView, _ params: JSONView?) throws(FeedError) {
+    if request.count > mostMembers { throw .invalidRequest(reason: "a request \(excess(of: request))") }
+    guard let params, params.count > mostMembers else { return }
+    throw .invalidParams(member: "params", reason: excess(of: params))
+  }
+
+  private static func excess(of object: JSONView) -> String {
+    "has \(grouped(object.count)) members and may have \(grouped(mostMembers))"
+  }
+
   /// Throws if a definition in a request is too large or has unknown members. Lengths are checked before anything is decoded.
   /// - Parameter progress: where the check goes on; notes whether there is a definition.
   /// - Returns: whether the check is over; if not, it goes on in another turn.
@@ -43,11 +57,14 @@ enum Admission {
   private static func checkOperation(
     _ operation: JSONView, at place: Int, _ limits: Limits, _ progress: inout RequestCheck
   ) throws(FeedError) -> Bool {
-    guard let method = operation.member("method"), method.stringEquals("define") else { return progress.spend() }
-    let params = operation.member("params")
-    guard progress.spend(definition: params) else { return false }
-    progress.hasDefinitions = true
+    var params: JSONView?
     do throws(FeedError) {
+      try checkMembers(of: operation, nil)
+      params = operation.member("params")
+      try checkMembers(of: operation, params)
+      guard let method = operation.member("method"), method.stringEquals("define") else { return progress.spend() }
+      guard progress.spend(definition: params) else { return false }
+      progress.hasDefinitions = true
       try checkDefinition(params, limits)
     } catch {
       throw error.ofOperation(at: place, params)

@@ -57,6 +57,27 @@ import Testing
     }
   }
 
+  /// All members are looked at for each one that is read.
+  @Test func requestWithVeryManyMembersIsRefused() {
+    let harness = EngineHarness()
+    let id = harness.connect()
+    _ = harness.ask(id, "define", #"{"feed":"a","kind":"array"}"#)
+    let members = { (count: Int) in (0..<count).map { #","m\#($0)":1"# }.joined() }
+    func code(_ text: String) -> Int? { only(harness, id, text)?.errorCode }
+    let get = { (more: String) in #"{"feed":"a","at":[0,0]\#(more)}"# }
+    expectEqual(code(#"{"jsonrpc":"2.0","id":1,"method":"get","params":\#(get(members(998)))}"#), nil)
+    expectEqual(code(#"{"jsonrpc":"2.0","id":1,"method":"get","params":\#(get(members(999)))}"#), -32602)
+    expectEqual(code(#"{"jsonrpc":"2.0","id":1,"method":"ping"\#(members(997))}"#), nil)
+    expectEqual(code(#"{"jsonrpc":"2.0","id":1,"method":"ping"\#(members(998))}"#), -32600)
+    for (operation, parameters, wanted) in [(997, 0, nil), (999, 0, -32600), (0, 998, nil), (0, 999, -32602)] {
+      let params = #"{"feed":"a","element":1\#(members(parameters))}"#
+      let op = #"{"method":"insert","params":\#(params)\#(members(operation))}"#
+      expectEqual(code(#"{"jsonrpc":"2.0","id":1,"method":"transaction","params":{"ops":[\#(op)]}}"#), wanted)
+    }
+    let counts = Value(harness.ask(id, "verify", #"{"feed":"a"}"#).first ?? "")?["result"]?["counts"]
+    expectEqual(counts?.items.first?.int, 2)
+  }
+
   /// A refused watch is not started.
   @Test func refusedWatchIsNotStarted() {
     let harness = harness(maxFrame: 4096)
