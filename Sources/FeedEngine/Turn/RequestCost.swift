@@ -25,7 +25,7 @@ extension Engine {
   func mayBeLong(_ method: Method, _ parameters: @autoclosure () -> Parameters, bytes: Int) -> Bool {
     guard longWork.isSliced, method.isLogged else { return false }
     if longWork.isEager { return true }
-    if hasSlowFilters(parameters(), bytes: bytes) { return true }
+    if hasSlowFilters(parameters(), bytes: bytes) || catalog.isShownOften(feed(parameters())) { return true }
     if method == .update { return mayBeLongUpdate(parameters(), bytes: bytes) }
     if bytes >= Self.longRequest { return true }
     switch method {
@@ -123,7 +123,9 @@ extension Engine {
     let work = WorkCost.answering(bytes: bytes)
     // Feeds that are half changed are not looked at.
     if longWork.isExclusive { return work &+ (Self.mayJudgeRows(method) ? Self.slowWork : 0) }
-    if hasSlowFilters(parameters(), bytes: bytes) { return work &+ Self.slowWork }
+    if hasSlowFilters(parameters(), bytes: bytes) || catalog.isShownOften(feed(parameters())) {
+      return work &+ Self.slowWork
+    }
     switch method {
     case .set: return work &+ rows(parameters().member("feed"))
     case .delete: return parameters().judgesAllElements ? work &+ rows(parameters().member("feed")) : work

@@ -40,6 +40,9 @@ final class FeedGraph {
   private(set) var slowViews = 0
   /// The number of linked views that keep the rows of their sources in an index.
   private(set) var indexedViews = 0
+  /// The most steps above a feed, and the most bins of a collection, that there ever were.
+  private var mostSteps = 0
+  private var mostBins = 1
   /// The feeds that evict elements by time, and changed since ``Commit/updateTimed(_:)``.
   var timed: Set<FeedNumber> = []
   /// Whether the log stores the rows of managed feeds, as in a group.
@@ -87,6 +90,17 @@ final class FeedGraph {
 
   /// The steps that all feeds above may take for the change of one row. O(1).
   func stepsAbove(_ feed: FeedNumber) -> Int { nodes[feed].steps }
+
+  /// The steps that all feeds above may take for the change of one element, which may have a row in each bin. O(bins).
+  func stepsOfElement(of feed: Feed) -> Int {
+    let bins = feed.kind.bins
+    return bins.reduce(stepsAbove(feed.number) &* max(1, bins.count)) { $0 &+ stepsAbove($1.number) }
+  }
+
+  /// At least the largest ``stepsOfElement(of:)`` of all feeds.
+  var mostStepsOfElement: Int { 2 &* mostSteps &* mostBins }
+
+  func didMakeBin(at index: Int) { mostBins = max(mostBins, index + 1) }
 
   /// The feeds above that derive changes of their own. O(1) until the structure changes, then O(feeds above).
   func derivations(above feed: FeedNumber) -> Derivations {
@@ -221,6 +235,7 @@ final class FeedGraph {
   /// Adds steps of feeds above to a feed, and to those below it once for each path.
   private func addSteps(_ steps: Int, to feed: Feed) {
     nodes[feed.number].steps += steps
+    mostSteps = max(mostSteps, nodes[feed.number].steps)
     assert(nodes[feed.number].steps >= 0, "more steps were removed than were added")
     guard let derived = feed.derived else { return }
     for (_, source) in derived.sources { addSteps(steps, to: source) }

@@ -30,7 +30,8 @@ public final class CollectionKind: FeedKind {
   private static func makeBin(
     _ state: CollectionState, _ index: Int, _ graph: FeedGraph, revision: UInt64, isPublished: Bool
   ) -> Feed {
-    graph.makeFeed(name: state.bins[index].section.name, rank: 1, revision: revision) { _ in
+    graph.didMakeBin(at: index)
+    return graph.makeFeed(name: state.bins[index].section.name, rank: 1, revision: revision) { _ in
       BinKind(state, index: index, isPublished: isPublished)
     }
   }

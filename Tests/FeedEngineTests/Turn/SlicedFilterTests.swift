@@ -42,6 +42,32 @@ extension SlicedRequestTests {
     expect(Self.turns(harness, until: client) { _ in } <= 2)
   }
 
+  /// One element has a row in each bin, and each feed above the collection lists all of them.
+  @Test(
+    "changes of one element that many feeds list are sliced", arguments: Log.allCases,
+    [
+      ("update", #"{"feed":"c","element":{"id":1,"v":2}}"#), ("patch", #"{"feed":"c","id":1,"patch":{"v":1}}"#),
+      ("delete", #"{"feed":"c","id":1}"#),
+      ("transaction", #"{"ops":[{"method":"update","params":{"feed":"c","element":{"id":1,"v":3}}}]}"#),
+    ])
+  func manyFeedsAbove(_ log: Log, _ request: (method: String, params: String)) {
+    let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
+    let (client, watcher) = (harness.connect(), harness.connect())
+    let bins = (0..<200).map { #"{"name":"b\#($0)"}"# }.joined(separator: ",")
+    _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection","bins":[\#(bins)]}"#)
+    _ = harness.ask(client, "define", #"{"feed":"plain","kind":"collection"}"#)
+    for parent in 0..<60 {
+      _ = harness.ask(client, "define", #"{"feed":"p\#(parent)","kind":"composed","children":["c","plain"]}"#)
+      _ = harness.ask(watcher, "watch", #"{"feed":"p\#(parent)","initial":false}"#)
+    }
+    for feed in ["c", "plain"] { _ = harness.ask(client, "update", #"{"feed":"\#(feed)","element":{"id":1}}"#) }
+    harness.supply(client, request.method, request.params)
+    expect(Self.turns(harness, until: client) { _ in } > 5)
+    expect(Self.value(harness.take(client))?["result"] != nil)
+    harness.supply(client, "update", #"{"feed":"plain","element":{"id":1,"v":2}}"#)
+    expect(Self.turns(harness, until: client) { _ in } <= 2)
+  }
+
   /// A view that nobody watches runs its filter when a feed above counts its rows, and stops for others, who may ask for the same.
   @Test("a count of rows that stops for others is right")
   func countThatStops() {
