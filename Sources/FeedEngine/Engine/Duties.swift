@@ -21,7 +21,7 @@ extension Engine {
     chargeSnapshots()
     closeOverQuota()
     if longWork.isExclusive { return }
-    if !isDurable && !longWork.isUnderWay { evictExpired(after: ownWork.queue.lastEvicted) }
+    if !isDurable && !longWork.isSliced { evictExpired(after: ownWork.queue.lastEvicted) }
     applyAccessRules()
     if time.nextSweep <= now {
       sweep()

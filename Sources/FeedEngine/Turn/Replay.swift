@@ -114,10 +114,7 @@ enum InternalRequest: Equatable {
 
   /// Whether it may take several turns.
   var mayBeLong: Bool {
-    switch self {
-    case .configure, .rows: true
-    case .evict, .owner: false
-    }
+    if case .owner = self { false } else { true }
   }
 
   /// Appends the request as JSON.

@@ -68,6 +68,29 @@ extension SlicedRequestTests {
     expect(Self.turns(harness, until: client) { _ in } <= 2)
   }
 
+  /// The views above follow each element that expires.
+  @Test("evictions are sliced", arguments: Log.allCases)
+  func evictions(_ log: Log) {
+    let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
+    let client = harness.connect()
+    _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection","retain":{"until":"$.t"}}"#)
+    for view in 0..<20 {
+      _ = harness.ask(client, "define", #"{"feed":"v\#(view)","kind":"view","of":"c","sort":[{"by":"$.id"}]}"#)
+    }
+    let elements = (0..<300).map { #"{"id":\#($0),"t":5}"# }.joined(separator: ",")
+    harness.supply(client, "update", #"{"feed":"c","elements":[\#(elements)],"result":"counts"}"#)
+    _ = Self.turns(harness, until: client) { _ in }
+    harness.turnOnce(after: 10)
+    var turns = 0
+    while harness.hasWork && turns < 10_000 {
+      harness.turnOnce()
+      turns += 1
+    }
+    expect((6..<10_000).contains(turns))
+    expectEqual(harness.engine.catalog.feeds["c"]?.count, 0)
+    expectEqual(harness.engine.catalog.feeds["v0"]?.count, 0)
+  }
+
   /// A view that nobody watches runs its filter when a feed above counts its rows, and stops for others, who may ask for the same.
   @Test("a count of rows that stops for others is right")
   func countThatStops() {
