@@ -48,9 +48,14 @@ import Testing
     "long strings with escapes or other text are scanned in parts", arguments: ["\\n", "\\u00e9", "é", "😀", "a\\\"é"])
   func longStrings(piece: String) {
     let long = String(repeating: piece, count: 30_000 / piece.utf8.count)
+    let name = String(repeating: piece, count: 11_000 / piece.utf8.count)
+    let plain = String(repeating: "p", count: 5000)
     let texts = [
       "\"\(long)\"", "{\"\(long)\":\"\(long)\",\"\(long)b\":[\"\(long)\",1]}",
       "[\"\(long)\",\"\(long)\",{\"a\":\"\(long)\"}]",
+      "[\"\(plain)\(long)\",\"\(plain)\(long)\",\"\"]", "{\"\(plain)\(long)\":\"\(plain)\(long)\"}",
+      "{\"\(plain)\":\"\(long)\",\"\(plain)\":[\"\(long)\",{\"\(plain)\":\"\(long)\"}]}",
+      "{\"\(name)\":\"\(String(repeating: long, count: 10))\"}",
       "[\"\(long)", "[\"\(long)\\", "[\"\(long)\\x\"]", "{\"a\":\"\(long)\u{1}\"}", "{\"\(long)\" 1}",
     ]
     for text in texts {
@@ -60,6 +65,9 @@ import Testing
         let (found, parts) = outcome(bytes, part: part)
         expectEqual(found, whole, "\(part)")
         expect(parts > 1)
+        // A part scans 16 bytes for each token, and at least 4 KiB of a string.
+        let most = max(4096, 16 * part)
+        expect(parts < bytes.count / most * 3 / 2 + 10, "\(parts) parts of \(bytes.count) bytes")
       }
     }
     let invalid = utf8("[\"\(long)") + [0xC3, 0x28, UInt8(ascii: "\"")]

@@ -222,7 +222,7 @@ extension ScanPass {
       if _slowPath(stops == 0) {
         p += 8
         // Short strings have ended by now.
-        if p - start > 16 { p = Words.skipPlain(p, end) }
+        if p - start > 16 { p = Words.skipPlain(slowBytes < Int.max ? knownPlain(from: start) : p, end) }
         continue
       }
       p += Words.firstIndex(stops)
@@ -261,12 +261,20 @@ extension ScanPass {
     if let known, known.isWhole { return StringTail.scan(from - 1, end, flags: known.flags) }
     let tail = StringTail.scan(from, end, flags: known?.flags ?? 0, most: max(slowBytes, Self.fewBytes))
     slowBytes &-= tail.end - from
+    // Also a name for which the rest of the turn suffices: the pass may pause in its value many times.
+    strings.note(
+      .init(start: start - base, tail: p - base, end: tail.end - base, flags: tail.flags, isWhole: !tail.isPaused))
     if slowBytes <= 0 {
-      strings.note(.init(start: start - base, end: tail.end - base, flags: tail.flags, isWhole: !tail.isPaused))
       most = min(most, next - tape.start)
       last = min(last, tape.start + (most &- 1))
     }
     return tail
+  }
+
+  /// The end of what is known to be plain at the beginning of the string at `start`; `p` if an earlier part did not scan it.
+  @inline(never)
+  private func knownPlain(from start: UnsafePointer<UInt8>) -> UnsafePointer<UInt8> {
+    strings.known(at: start - base).map { max(p, base + $0.tail) } ?? p
   }
 
   /// The bytes of a string that are scanned even if the pass has scanned enough.
@@ -277,6 +285,7 @@ extension ScanPass {
   private mutating func returnToName() {
     next -= 1
     p = base + Int(next.pointee.offset)
+    strings.noteName(at: p - base, end: p - base + Int(next.pointee.length))
   }
 
   /// Scans the number at `p`. Only plain integers followed by more text are scanned here, the others by `NumberTail`.
@@ -405,8 +414,9 @@ struct ScanPause {
 /// The long strings of the member at which a pass was paused: its name, and the part of its value that was scanned.
 struct KnownStrings {
   struct Entry {
-    /// The offset of the string, and that of the end of what was scanned of it.
+    /// The offsets of the string, of its first byte that is not plain, and of the end of what was scanned of it.
     var start = -1
+    var tail = 0
     var end = 0
     var flags: UInt32 = 0
     var isWhole = false
@@ -420,6 +430,11 @@ struct KnownStrings {
   mutating func note(_ entry: Entry) {
     if last.start != entry.start { former = last }
     last = entry
+  }
+
+  /// Records the name of the member whose value was noted last. Plain names are not known.
+  mutating func noteName(at start: Int, end: Int) {
+    if former.start != start { former = Entry(start: start, tail: end - 1, end: end, isWhole: true) }
   }
 }
 
