@@ -19,10 +19,14 @@ enum Admission {
   /// The most members of a request, of an operation, and of its parameters: all are looked at for each one that is read.
   private static let mostMembers = 1000
 
-  /// Throws if a request or its parameters have too many members. O(1).
-  static func checkMembers(of request: JSONView, _ params: JSONView?) throws(FeedError) {
-    if request.count > mostMembers { throw .invalidRequest(reason: "a request \(excess(of: request))") }
-    guard let params, params.count > mostMembers else { return }
+  /// Throws if a request or an operation, or its parameters, have too many members. O(1).
+  static func checkMembers(
+    of request: JSONView, _ params: JSONView?, noun: StaticString = "a request"
+  ) throws(FeedError) {
+    if request.count > mostMembers && request.kind == .object {
+      throw .invalidRequest(reason: "\(noun) \(excess(of: request))")
+    }
+    guard let params, params.count > mostMembers, params.kind == .object else { return }
     throw .invalidParams(member: "params", reason: excess(of: params))
   }
 
@@ -59,11 +63,14 @@ enum Admission {
   ) throws(FeedError) -> Bool {
     var params: JSONView?
     do throws(FeedError) {
-      try checkMembers(of: operation, nil)
+      try checkMembers(of: operation, nil, noun: "an operation")
       params = operation.member("params")
       try checkMembers(of: operation, params)
-      guard let method = operation.member("method"), method.stringEquals("define") else { return progress.spend() }
-      guard progress.spend(definition: params) else { return false }
+      let members = operation.count &+ (params?.count ?? 0)
+      guard let method = operation.member("method"), method.stringEquals("define") else {
+        return progress.spend(members: members)
+      }
+      guard progress.spend(members: members, definition: params) else { return false }
       progress.hasDefinitions = true
       try checkDefinition(params, limits)
     } catch {
@@ -126,6 +133,8 @@ struct RequestCheck {
   static let unitsOfPart = 2
   /// The bytes of a definition that take a unit.
   private static let bytesOfAUnit = 64
+  /// The members that take a unit: they are searched for several names.
+  private static let membersOfAUnit = 8
 
   /// The units left in this turn.
   private(set) var left = Int.max
@@ -147,10 +156,11 @@ struct RequestCheck {
   /// Lets the rest be checked at once.
   mutating func beginRest() { left = .max }
 
-  /// Counts a short part of the work, or a definition. Returns false if no more is to be done in this turn.
-  mutating func spend(definition: JSONView? = nil) -> Bool {
+  /// Counts a short part of the work, with the members of an operation that are searched, or a definition. Returns false if no more
+  /// is to be done in this turn.
+  mutating func spend(members: Int = 0, definition: JSONView? = nil) -> Bool {
     if left <= 0 { return false }
-    left -= Self.unitsOfPart &+ (definition?.text.count ?? 0) / Self.bytesOfAUnit
+    left -= Self.unitsOfPart &+ members / Self.membersOfAUnit &+ (definition?.text.count ?? 0) / Self.bytesOfAUnit
     return true
   }
 }

@@ -78,6 +78,48 @@ import Testing
     expectEqual(counts?.items.first?.int, 2)
   }
 
+  /// The number of turns until a request is answered, and its answer.
+  private func turns(_ harness: EngineHarness, _ id: ConnectionID, _ params: String) -> (count: Int, answer: String) {
+    harness.supply(id, "transaction", params)
+    var count = 0
+    while harness.halfFrame(of: id) == 0 && count < 1000 {
+      harness.turnOnce()
+      count += 1
+    }
+    return (count, harness.take(id).joined())
+  }
+
+  /// A turn scans 65,536 tokens.
+  @Test func longRequestWithVeryManyMembersIsRefusedFirst() {
+    let harness = EngineHarness()
+    let operations = Array(repeating: "{}", count: 100_000).joined(separator: ",")
+    let members = (0..<1000).map { #","m\#($0)":1"# }.joined()
+    let (count, answer) = turns(harness, harness.connect(), #"{"ops":[\#(operations)]\#(members)}"#)
+    expect(answer.contains("1,001 members"))
+    expect(count < 8, "\(count) turns")
+  }
+
+  /// A turn checks fewer operations if they have many members.
+  @Test func operationsWithManyMembersAreCheckedInParts() {
+    let harness = EngineHarness()
+    let members = Array(repeating: #""a":1"#, count: 999).joined(separator: ",")
+    let operations = Array(repeating: "{\(members)}", count: 200).joined(separator: ",")
+    let (count, answer) = turns(harness, harness.connect(), #"{"ops":[\#(operations)]}"#)
+    expect(answer.contains("ops[0]"), "\(answer)")
+    expect((12..<30).contains(count), "\(count) turns")
+  }
+
+  @Test func limitOfMembersNamesTheOperation() {
+    let harness = EngineHarness()
+    let id = harness.connect()
+    let members = Array(repeating: #""a":1"#, count: 1001).joined(separator: ",")
+    let entries = Array(repeating: "1", count: 1001).joined(separator: ",")
+    func answer(_ operation: String) -> String { harness.ask(id, "transaction", #"{"ops":[\#(operation)]}"#).joined() }
+    expect(answer("{\(members)}").contains("an operation has 1,001 members"))
+    expect(!answer("[\(entries)]").contains("members"))
+    expect(!answer(#"{"method":"insert","params":[\#(entries)]}"#).contains("1,001"))
+  }
+
   /// A refused watch is not started.
   @Test func refusedWatchIsNotStarted() {
     let harness = harness(maxFrame: 4096)
