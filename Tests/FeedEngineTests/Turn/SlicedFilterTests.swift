@@ -1,9 +1,12 @@
+import FeedJSON
 import FeedServer
+import FeedWire
 import TestSupport
 import Testing
 
 @testable import EngineTesting
 @testable import FeedEngine
+@testable import FeedModel
 @testable import ReferenceModel
 
 /// Short requests that take long, and many of them.
@@ -66,6 +69,62 @@ extension SlicedRequestTests {
     expect(Self.value(harness.take(client))?["result"] != nil)
     harness.supply(client, "update", #"{"feed":"plain","element":{"id":1,"v":2}}"#)
     expect(Self.turns(harness, until: client) { _ in } <= 2)
+  }
+
+  /// The feeds above follow each of the elements that a request names.
+  @Test("changes of some elements that some feeds list are long")
+  func someFeedsAbove() {
+    let harness = EngineHarness(slices: SlicedWork("slices", slice: 0))
+    let (client, engine) = (harness.connect(), harness.engine)
+    func mayBeLong(_ method: Method, _ params: String) -> Bool {
+      var scanner = JSONScanner()
+      return Array(params.utf8).withUnsafeBytes { text in
+        engine.mayBeLong(method, Parameters(object: try? scanner.scan(text)), bytes: text.count)
+      }
+    }
+    func list(_ count: Int) -> String { (0..<count).map { "\($0)" }.joined(separator: ",") }
+    let bins = (0..<200).map { #"{"name":"b\#($0)"}"# }.joined(separator: ",")
+    _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection","bins":[\#(bins)]}"#)
+    expect(mayBeLong(.delete, #"{"feed":"c","ids":[\#(list(1000))]}"#))
+    expect(!mayBeLong(.delete, #"{"feed":"other","ids":[\#(list(1000))]}"#))
+    for parent in 0..<5 {
+      _ = harness.ask(client, "define", #"{"feed":"p\#(parent)","kind":"composed","children":["c"]}"#)
+    }
+    expect(engine.catalog.hasFeedsShownOften)
+    expect(!mayBeLong(.delete, #"{"feed":"c","ids":[\#(list(4))]}"#))
+    expect(mayBeLong(.delete, #"{"feed":"c","ids":[\#(list(20))]}"#))
+    let update = #"{"method":"update","params":{"feed":"c","element":{"id":1}}}"#
+    for (count, isLong) in [(4, false), (20, true)] {
+      let operations = Array(repeating: update, count: count).joined(separator: ",")
+      expectEqual(mayBeLong(.transaction, #"{"ops":[\#(operations)]}"#), isLong)
+    }
+  }
+
+  /// Other feeds are looked up for each request while there is a feed that is shown often.
+  @Test("feeds are counted while they are shown often")
+  func feedsShownOften() {
+    let harness = EngineHarness()
+    let (client, catalog) = (harness.connect(), harness.engine.catalog)
+    func define(_ params: String) { _ = harness.ask(client, "define", params) }
+    let bins = { (count: Int) in (0..<count).map { #"{"name":"b\#($0)"}"# }.joined(separator: ",") }
+    define(#"{"feed":"c","kind":"collection","bins":[\#(bins(100))]}"#)
+    define(#"{"feed":"a","kind":"array"}"#)
+    for view in 0..<10 { define(#"{"feed":"v\#(view)","kind":"view","of":"a"}"#) }
+    expect(!catalog.hasFeedsShownOften)
+    for parent in 0..<10 { define(#"{"feed":"p\#(parent)","kind":"composed","children":["c"]}"#) }
+    expect(catalog.hasFeedsShownOften)
+    define(#"{"feed":"c","kind":"collection","bins":[\#(bins(90))],"replace":true}"#)
+    expect(!catalog.hasFeedsShownOften)
+    for view in 0..<60 { define(#"{"feed":"w\#(view)","kind":"view","of":"c/b0"}"#) }
+    expect(catalog.hasFeedsShownOften)
+    _ = harness.ask(client, "undefine", #"{"feed":"w3"}"#)
+    _ = harness.ask(client, "undefine", #"{"feed":"p0"}"#)
+    expect(catalog.hasFeedsShownOften)
+    for view in 4..<24 { _ = harness.ask(client, "undefine", #"{"feed":"w\#(view)"}"#) }
+    expect(catalog.hasFeedsShownOften)
+    for parent in 1..<10 { _ = harness.ask(client, "undefine", #"{"feed":"p\#(parent)"}"#) }
+    expect(!catalog.hasFeedsShownOften)
+    catalog.checkInvariants()
   }
 
   /// The views above follow each element that expires.
