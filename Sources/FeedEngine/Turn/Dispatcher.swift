@@ -417,16 +417,12 @@ struct Dispatcher: ~Copyable {
     engine.resumeLongTexts()
     if batches.storesNothing {
       looks.begin(engine.longWork)
-      // Without slices, evictions are executed at once.
-      let requests = engine.longWork.isSliced ? takeOwnRequests() : engine.ownWork.queue.takeSubmitted()
-      for request in requests { batches.open.addWaiting(request) }
+      for request in engine.ownWork.queue.takeSubmitted() { batches.open.addWaiting(request) }
     }
     guard batches.canAppend else { return }
-    for request in takeOwnRequests() { batches.open.addLogged(engine.requestForLog(request)) }
-  }
-
-  private func takeOwnRequests() -> [InternalRequest] {
-    engine.ownWork.queue.take(at: engine.now, nextExpiry: engine.catalog.nextExpiry)
+    for request in engine.ownWork.queue.take(at: engine.now, nextExpiry: engine.catalog.nextExpiry) {
+      batches.open.addLogged(engine.requestForLog(request))
+    }
   }
 
   /// Gives the open batch to the log, if it has requests to store and the log accepts one more.

@@ -90,6 +90,15 @@ extension Engine {
     return max(1, list?.count ?? 1) &* catalog.stepsOfElement(of: feed)
   }
 
+  /// Whether a request of the daemon may take longer than a slice.
+  func mayBeLong(_ request: InternalRequest) -> Bool {
+    switch request {
+    case .configure, .rows: true
+    case .evict(let name): mayEvictionBeLong(after: name)
+    case .owner: false
+    }
+  }
+
   // MARK: Whether an answer may take several turns
 
   /// The most rows of an answer to `range` that is written at once, behind a change that may make elements longer.
