@@ -55,6 +55,21 @@ import Testing
     expect(answers[0] == answers[1] && answers[0].count == 1)
   }
 
+  @Test("expressions that are read from elements are compiled in several turns")
+  func patternsOfElements() {
+    let harness = Self.harness()
+    let client = harness.connect()
+    _ = harness.ask(client, "define", #"{"feed":"list","kind":"array"}"#)
+    let elements = (0..<1000).map { #"{"t":"a","r":"[a-z]{1,50}\#($0)"}"# }.joined(separator: ",")
+    _ = harness.ask(client, "insert", #"{"feed":"list","elements":[\#(elements)],"result":"counts"}"#)
+    func turns(_ path: String) -> Int {
+      harness.supply(client, Self.query(path))
+      defer { _ = harness.take(client) }
+      return Self.turns(harness, until: client)
+    }
+    expect(turns("$[?match(@.t, @.r)]") > 2 * turns("$[?match(@.t, '[a-z]{1,50}1')]"))
+  }
+
   @Test("the nodes of many elements are reversed in parts")
   func manyNodesBackwards() {
     let harness = Self.harness()

@@ -19,9 +19,13 @@ final class QueryJob: Job {
   private static let tokensPerLook = 8 << 10
   private static let stepsPerLook = 2 << 10
   private static let bytesPerLook = 256 << 10
+  /// A step in which an expression is compiled takes about 0.2 microseconds.
+  private static let weightOfPatterns = 16
 
   private let texts: any QueryTexts
   private let path: Path
+  /// The time that a step takes, compared with others.
+  private let weight: Int
   private let limits: Limits
   private let stack: ReadStack<QueryJob>
   private let uid: UInt32
@@ -39,6 +43,7 @@ final class QueryJob: Job {
   ) {
     (self.limits, self.stack, self.uid) = (limits, stack, uid)
     nodes = QueryNodes(limits: limits, places: places)
+    weight = path.compilesPatterns ? Self.weightOfPatterns : 1
     let snapshot = feed.makeSnapshot(chargedTo: memory)
     if !isSingle, let path = path.elementwise() {
       texts = SelectedElements(path, of: snapshot)
@@ -67,7 +72,7 @@ final class QueryJob: Job {
         place = stack.append(self, of: uid)
         return false
       }
-      left -= WorkCost.reading(1, bytes: text.count) + WorkCost.steps(steps)
+      left -= WorkCost.reading(1, bytes: text.count) + WorkCost.steps(steps &* weight)
       texts.didEvaluate()
     }
     guard texts.isFinished else { return false }
@@ -79,7 +84,7 @@ final class QueryJob: Job {
     var left = LongAnswers.turnBudget
     do throws(FeedError) {
       while let text = try texts.next(&left), let steps = try evaluateLong(text) {
-        left -= WorkCost.reading(1, bytes: text.count) + WorkCost.steps(steps)
+        left -= WorkCost.reading(1, bytes: text.count) + WorkCost.steps(steps &* weight)
         texts.didEvaluate()
         if stack.isSliceOver { break }
       }
