@@ -10,6 +10,8 @@ public struct JSONPath: Sendable {
   public let isSingular: Bool
   /// The memory of the compiled path in bytes, about. Depends only on the text.
   public let size: Int
+  /// Whether the path compiles regular expressions that are read from the value. A step then takes ten times as long.
+  public let compilesPatterns: Bool
   let program: Program
   let query: Int32
   let syntax: QuerySyntax
@@ -23,6 +25,7 @@ public struct JSONPath: Sendable {
     query = try builder.add(parsed)
     size = builder.size
     if size > largest { throw .tooLarge(atMost: largest) }
+    compilesPatterns = builder.patterns.contains { !$0.isConstant }
     program = Program(builder)
     syntax = parsed
     isSingular = parsed.isSingular

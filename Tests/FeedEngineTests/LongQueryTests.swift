@@ -55,6 +55,43 @@ struct LongQueryTests {
     expect(answers[0] == answers[1] && answers[0].count == 1)
   }
 
+  @Test("expressions that are read from elements are compiled in several turns")
+  func patternsOfElements() {
+    let harness = Self.harness()
+    let client = harness.connect()
+    _ = harness.ask(client, "define", #"{"feed":"list","kind":"array"}"#)
+    let elements = (0..<1000).map { #"{"t":"a","r":"[a-z]{1,50}\#($0)"}"# }.joined(separator: ",")
+    _ = harness.ask(client, "insert", #"{"feed":"list","elements":[\#(elements)],"result":"counts"}"#)
+    func turns(_ path: String) -> Int {
+      harness.supply(client, Self.query(path))
+      defer { _ = harness.take(client) }
+      return Self.turns(harness, until: client)
+    }
+    expect(turns("$[?match(@.t, @.r)]") > 2 * turns("$[?match(@.t, '[a-z]{1,50}1')]"))
+  }
+
+  @Test("the nodes of many elements are reversed in parts")
+  func manyNodesBackwards() {
+    let harness = Self.harness()
+    let client = harness.connect()
+    let count = 20_000
+    _ = harness.ask(client, "define", #"{"feed":"list","kind":"array"}"#)
+    let elements = (0..<count).map { #"{"a":\#($0)}"# }.joined(separator: ",")
+    _ = harness.ask(client, "insert", #"{"feed":"list","elements":[\#(elements)],"result":"counts"}"#)
+    func ask(_ path: String) -> (turns: Int, answer: String) {
+      harness.supply(client, Self.query(path, places: true))
+      return (Self.turns(harness, until: client), harness.take(client).joined())
+    }
+    func answer(_ rows: some Sequence<Int>) -> String {
+      let (nodes, places) = (rows.map { "\($0)" }, rows.map { "[0,\($0)]" })
+      return #""nodes":[\#(nodes.joined(separator: ","))],"places":[\#(places.joined(separator: ","))]"#
+    }
+    let (forwards, backwards) = (ask("$[*].a"), ask("$[::-1].a"))
+    expect(forwards.answer.contains(answer(0..<count)))
+    expect(backwards.answer.contains(answer((0..<count).reversed())))
+    expect(backwards.turns > forwards.turns)
+  }
+
   @Test(arguments: ["$..[?@==3]", "$[0,1]"])
   func othersAreAnsweredDuringALongQuery(path: String) {
     let harness = Self.harness()

@@ -22,6 +22,22 @@ struct JSONNumberTests {
   @Test(arguments: 0..<UInt64(TestEffort.count(3, long: 60)))
   func randomNumbersAreOrdered(_ seed: UInt64) { Self.check(NumberSamples.random(90, seed: seed), seed) }
 
+  /// Numbers with parts of many digits, of which eight are read at a time: the first and the last digit that is not zero are
+  /// in each place of eight, before and behind the point.
+  @Test func longNumbersAreOrdered() {
+    let zeros = { (count: Int) in String(repeating: "0", count: count) }
+    var samples: [String] = []
+    for shift in 0..<9 {
+      samples += [
+        "1\(zeros(60 + shift))", "1\(zeros(50 + shift))7\(zeros(30 - shift))", "0.\(zeros(60 + shift))1\(zeros(40))",
+        "-0.\(zeros(40 + shift))12\(zeros(30))3e\(shift)", "\(shift + 1)\(zeros(50)).\(zeros(50 + shift))5",
+        "0.\(zeros(70 + shift))1e\(71 + shift)", "0.\(zeros(70 + shift))",
+      ]
+    }
+    Self.check(samples)
+    expectEqual(JSONNumber.order("0.\(zeros(99))1e100", "1"), 0)
+  }
+
   @Test func hugeExponentsAreOrdered() {
     let huge = "99999999999999999999999999999999"
     let ascending = [

@@ -43,6 +43,37 @@ import Testing
     for part in [1, 2, 3, 7, 100, 100_000] { expectEqual(outcome(bytes, part: part).outcome, whole, "\(part)") }
   }
 
+  /// Strings that take several parts, as names and as values: long ones, some of them invalid at their end.
+  @Test(
+    "long strings with escapes or other text are scanned in parts", arguments: ["\\n", "\\u00e9", "é", "😀", "a\\\"é"])
+  func longStrings(piece: String) {
+    let long = String(repeating: piece, count: 30_000 / piece.utf8.count)
+    let name = String(repeating: piece, count: 11_000 / piece.utf8.count)
+    let plain = String(repeating: "p", count: 5000)
+    let texts = [
+      "\"\(long)\"", "{\"\(long)\":\"\(long)\",\"\(long)b\":[\"\(long)\",1]}",
+      "[\"\(long)\",\"\(long)\",{\"a\":\"\(long)\"}]",
+      "[\"\(plain)\(long)\",\"\(plain)\(long)\",\"\"]", "{\"\(plain)\(long)\":\"\(plain)\(long)\"}",
+      "{\"\(plain)\":\"\(long)\",\"\(plain)\":[\"\(long)\",{\"\(plain)\":\"\(long)\"}]}",
+      "{\"\(name)\":\"\(String(repeating: long, count: 10))\"}",
+      "[\"\(long)", "[\"\(long)\\", "[\"\(long)\\x\"]", "{\"a\":\"\(long)\u{1}\"}", "{\"\(long)\" 1}",
+    ]
+    for text in texts {
+      let bytes = utf8(text)
+      let whole = outcome(bytes, part: nil).outcome
+      for part in [1, 100, 700] {
+        let (found, parts) = outcome(bytes, part: part)
+        expectEqual(found, whole, "\(part)")
+        expect(parts > 1)
+        // A part scans 16 bytes for each token, and at least 4 KiB of a string.
+        let most = max(4096, 16 * part)
+        expect(parts < bytes.count / most * 3 / 2 + 10, "\(parts) parts of \(bytes.count) bytes")
+      }
+    }
+    let invalid = utf8("[\"\(long)") + [0xC3, 0x28, UInt8(ascii: "\"")]
+    expectEqual(outcome(invalid, part: 1).outcome, outcome(invalid, part: nil).outcome)
+  }
+
   @Test("a part scans about as many tokens as it should")
   func count() {
     let text = utf8("[" + (0..<10_000).map { "\($0)" }.joined(separator: ",") + "]")

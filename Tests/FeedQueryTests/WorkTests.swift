@@ -142,6 +142,22 @@ struct WorkTests {
     }
   }
 
+  /// A new state costs up to the size of the expression, so a match also stops while it reads a short text.
+  @Test func matchOfManyStatesStops() throws {
+    let path = try JSONPath(parsing: "$[?match(@, '(.?.?){100}')]")
+    let text = "[\"" + String(repeating: "a", count: 200) + "\"]"
+    var scanner = JSONScanner()
+    try Array(text.utf8).withUnsafeBytes { bytes in
+      var (left, stops, found): (Int, Int, Int) = (1_000_000, 0, 0)
+      let pace = EvaluationPace(every: 500) {
+        stops += 1
+        return true
+      }
+      path.evaluate(try scanner.scan(bytes), steps: &left, pace: pace) { _ in found += 1 }
+      expect(found == 1 && stops >= (1_000_000 - left) / 1000 && stops > 5)
+    }
+  }
+
   @Test func filterWithoutStepsRejects() throws {
     let element =
       #"{"tags":[\#((0..<100).map(String.init).joined(separator: ","))],"text":"\#(String(repeating: "ab", count: 500))"}"#

@@ -153,7 +153,7 @@ struct AccessControl {
     defer { progress.operations = checked }
     return try checked.advance(over: operations) { place, operation throws(FeedError) in
       guard let name = operation.member("method"), let method = Method(name), method != .transaction else {
-        return progress.spend()
+        return progress.spend(members: operation.count)
       }
       let params = operation.member("params")
       do throws(FeedError) {
@@ -169,7 +169,7 @@ struct AccessControl {
     _ method: Method, _ params: JSONView?, _ rules: AccessRules, _ peer: Peer, _ catalog: Catalog,
     _ progress: inout RequestCheck
   ) throws(FeedError) -> Bool {
-    guard progress.spend() else { return false }
+    guard progress.spend(members: params?.count ?? 0) else { return false }
     if method.isLogged {
       var conditions = progress.conditionsOfOperation
       defer { progress.conditionsOfOperation = conditions }
@@ -336,7 +336,15 @@ extension Engine {
   /// - Parameter hasTurn: whether the session took its part of the turn to scan the text. Otherwise it takes it now: requests of a
   ///   JSON-RPC batch are tried many times in a turn.
   func checkPart(of text: LongText, _ message: JSONView, of session: Session, hasTurn: Bool) -> Bool {
-    guard message.kind == .object, let method = message.member("method").flatMap({ Method($0) }), method.isLogged,
+    guard message.kind == .object else { return true }
+    // First, because each part of the check looks for members.
+    do throws(FeedError) {
+      try Admission.checkMembers(of: message, nil)
+      try Admission.checkMembers(of: message, message.member("params"))
+    } catch {
+      return true
+    }
+    guard let method = message.member("method").flatMap({ Method($0) }), method.isLogged,
       access.isRestricted || method.isCheckedOnArrival
     else { return true }
     if text.rules != access.version {

@@ -16,6 +16,24 @@ enum Admission {
   /// Members of the status in some of these results.
   private static let rareStatus = ["source", "shows", "group", "log"]
 
+  /// The most members of a request, of an operation, and of its parameters: all are looked at for each one that is read.
+  private static let mostMembers = 1000
+
+  /// Throws if a request or an operation, or its parameters, have too many members. O(1).
+  static func checkMembers(
+    of request: JSONView, _ params: JSONView?, noun: StaticString = "a request"
+  ) throws(FeedError) {
+    if request.count > mostMembers && request.kind == .object {
+      throw .invalidRequest(reason: "\(noun) \(excess(of: request))")
+    }
+    guard let params, params.count > mostMembers, params.kind == .object else { return }
+    throw .invalidParams(member: "params", reason: excess(of: params))
+  }
+
+  private static func excess(of object: JSONView) -> String {
+    "has \(grouped(object.count)) members and may have \(grouped(mostMembers))"
+  }
+
   /// Throws if a definition in a request is too large or has unknown members, or if a child has a name that no feed can have.
   /// Lengths are checked before anything is decoded.
   /// - Parameter progress: where the check goes on; notes whether there is a definition.
@@ -47,12 +65,16 @@ enum Admission {
   private static func checkOperation(
     _ operation: JSONView, at place: Int, _ limits: Limits, _ progress: inout RequestCheck
   ) throws(FeedError) -> Bool {
-    guard let method = operation.member("method").flatMap({ Method($0) }), method.isCheckedOnArrival else {
-      return progress.spend()
-    }
-    let params = operation.member("params")
-    guard progress.spend(definition: method == .define ? params : nil) else { return false }
+    var params: JSONView?
     do throws(FeedError) {
+      try checkMembers(of: operation, nil, noun: "an operation")
+      params = operation.member("params")
+      try checkMembers(of: operation, params)
+      let members = operation.count &+ (params?.count ?? 0)
+      guard let method = operation.member("method").flatMap({ Method($0) }), method.isCheckedOnArrival else {
+        return progress.spend(members: members)
+      }
+      guard progress.spend(members: members, definition: method == .define ? params : nil) else { return false }
       if method == .define {
         progress.hasDefinitions = true
         try checkDefinition(params, limits)
@@ -128,6 +150,8 @@ struct RequestCheck {
   static let unitsOfPart = 2
   /// The bytes of a definition that take a unit.
   private static let bytesOfAUnit = 64
+  /// The members that take a unit: they are searched for several names.
+  private static let membersOfAUnit = 8
 
   /// The units left in this turn.
   private(set) var left = Int.max
@@ -149,10 +173,11 @@ struct RequestCheck {
   /// Lets the rest be checked at once.
   mutating func beginRest() { left = .max }
 
-  /// Counts a short part of the work, or a definition. Returns false if no more is to be done in this turn.
-  mutating func spend(definition: JSONView? = nil) -> Bool {
+  /// Counts a short part of the work, with the members of an operation that are searched, or a definition. Returns false if no more
+  /// is to be done in this turn.
+  mutating func spend(members: Int = 0, definition: JSONView? = nil) -> Bool {
     if left <= 0 { return false }
-    left -= Self.unitsOfPart &+ (definition?.text.count ?? 0) / Self.bytesOfAUnit
+    left -= Self.unitsOfPart &+ members / Self.membersOfAUnit &+ (definition?.text.count ?? 0) / Self.bytesOfAUnit
     return true
   }
 }

@@ -91,7 +91,8 @@ extension Engine {
 
   /// Completes a request of the daemon in a batch that was stored, if requests are, or that could not be stored.
   func complete(_ request: InternalRequest, failure: String?) {
-    if case .evict = request { ownWork.queue.didEvict(failedAt: failure == nil ? nil : now) }
+    // At the end: an eviction may take several turns.
+    defer { if case .evict = request { ownWork.queue.didEvict(failedAt: failure == nil ? nil : now) } }
     if let failure {
       if case .rows(let feed, let rows) = request { keepRows(of: feed, rows, failure) }
       guard request.isConfiguration else { return }

@@ -5,6 +5,8 @@ import FeedModel
 extension Engine {
   /// The maximum number of elements that one eviction deletes: about two milliseconds. In a log of a former version, of each feed.
   private static let evictionLimit = 1000
+  /// The steps of bins and of feeds above after which an eviction that is not stored ends: about two milliseconds. The next one goes on.
+  private static let stepsOfEviction = 2_000_000
   /// The maximum number of feeds of one eviction. Each has a commit of its own.
   private static let evictedFeeds = 250
   /// The maximum number of elements that are gone whose memory one turn frees.
@@ -21,7 +23,9 @@ extension Engine {
     chargeSnapshots()
     closeOverQuota()
     if longWork.isExclusive { return }
-    if !isDurable && !longWork.isUnderWay { evictExpired(after: ownWork.queue.lastEvicted) }
+    if !isDurable && !longWork.isUnderWay {
+      evictExpired(after: ownWork.queue.lastEvicted, steps: Self.stepsOfEviction)
+    }
     applyAccessRules()
     if time.nextSweep <= now {
       sweep()
@@ -49,19 +53,32 @@ extension Engine {
   }
 
   /// Evicts expired elements, a bounded number in each turn. The feeds that are due share it.
-  /// - Parameter name: the last feed of the eviction before. The feeds behind it are next, so that those of one user do not keep
-  ///   others waiting. By rules before 5, and in their logs nil, from all feeds.
-  func evictExpired(after name: String?) {
+  /// - Parameters:
+  ///   - name: the last feed of the eviction before. The feeds behind it are next, so that those of one user do not keep others
+  ///     waiting. By rules before 5, and in their logs nil, from all feeds.
+  ///   - steps: the steps of bins and of feeds above after which it ends. Not for a stored one, which replay executes.
+  func evictExpired(after name: String?, steps: Int = .max) {
     guard let expiry = catalog.nextExpiry, expiry <= time.moment else { return }
     let name = commit.rules < 5 ? nil : name
     let due = catalog.expired(at: time.moment, after: name ?? "", limit: name == nil ? .max : Self.evictedFeeds)
     let limit = name == nil ? Self.evictionLimit : Self.evictionLimit / max(1, due.count)
-    for feed in due.sorted(by: { $0.name < $1.name }) {
-      catalog.begin(at: time.moment)
-      _ = catalog.evictExpired(of: feed, limit: limit)
-      if catalog.finish(to: self) { status.counters.commits &+= 1 }
-    }
     ownWork.queue.lastEvicted = due.last?.name ?? ""
+    var steps = steps
+    for feed in due.sorted(by: { $0.name < $1.name }) {
+      let each = catalog.stepsOfElement(of: feed)
+      catalog.begin(at: time.moment)
+      steps -= catalog.evictExpired(of: feed, limit: min(limit, max(1, steps / each))) * each
+      if catalog.finish(to: self) { status.counters.commits &+= 1 }
+      if steps > 0 { continue }
+      ownWork.queue.lastEvicted = feed.name
+      break
+    }
+  }
+
+  /// Whether an eviction of the log may take longer than a slice, because many feeds follow.
+  func mayEvictionBeLong(after name: String?) -> Bool {
+    catalog.expired(at: time.moment, after: name ?? "", limit: Self.evictedFeeds)
+      .contains { catalog.stepsOfElement(of: $0) * Self.evictionLimit >= 5 * Self.stepsOfEviction }
   }
 
   /// Does the work that is checked only once a second.

@@ -19,9 +19,13 @@ final class QueryJob: Job {
   private static let tokensPerLook = 8 << 10
   private static let stepsPerLook = 2 << 10
   private static let bytesPerLook = 256 << 10
+  /// A step in which an expression is compiled takes about 0.2 microseconds.
+  private static let weightOfPatterns = 16
 
   private let texts: any QueryTexts
   private let path: Path
+  /// The time that a step takes, compared with others.
+  private let weight: Int
   private let limits: Limits
   private let stack: ReadStack<QueryJob>
   private let uid: UInt32
@@ -39,6 +43,7 @@ final class QueryJob: Job {
   ) {
     (self.limits, self.stack, self.uid) = (limits, stack, uid)
     nodes = QueryNodes(limits: limits, places: places)
+    weight = path.compilesPatterns ? Self.weightOfPatterns : 1
     let snapshot = feed.makeSnapshot(chargedTo: memory)
     if !isSingle, let path = path.elementwise() {
       texts = SelectedElements(path, of: snapshot)
@@ -67,10 +72,11 @@ final class QueryJob: Job {
         place = stack.append(self, of: uid)
         return false
       }
-      left -= WorkCost.reading(1, bytes: text.count) + WorkCost.steps(steps)
+      left -= WorkCost.reading(1, bytes: text.count) + WorkCost.steps(steps &* weight)
       texts.didEvaluate()
     }
-    return texts.isFinished
+    guard texts.isFinished else { return false }
+    return !texts.areBackwards || nodes.reverse(budget: &left)
   }
 
   /// Evaluates the next texts on the stack, until the slice of a turn is used up between two of them.
@@ -78,7 +84,7 @@ final class QueryJob: Job {
     var left = LongAnswers.turnBudget
     do throws(FeedError) {
       while let text = try texts.next(&left), let steps = try evaluateLong(text) {
-        left -= WorkCost.reading(1, bytes: text.count) + WorkCost.steps(steps)
+        left -= WorkCost.reading(1, bytes: text.count) + WorkCost.steps(steps &* weight)
         texts.didEvaluate()
         if stack.isSliceOver { break }
       }
@@ -142,96 +148,105 @@ final class QueryJob: Job {
   }
 
   func appendResult(to out: inout ByteBuffer) {
-    nodes.appendResult(to: &out, revision: texts.revision, backwards: texts.areBackwards)
+    nodes.appendResult(to: &out, revision: texts.revision)
   }
 }
 
-/// The nodes that a query found, as JSON text.
+/// The nodes that a query found, and their places if these are requested, as JSON text.
 ///
 /// Nodes are grouped by element, so that the groups can be written in reverse order.
 struct QueryNodes: ~Copyable {
   private let limits: Limits
-  private var bytes = ByteBuffer()
-  /// The place of the element of each node, nil for a node outside the elements; nil if places are not requested.
-  private var places: [IndexPath?]?
-  /// The start of each group: the offset in the bytes, and the index of the first node.
-  private var groups: [(bytes: Int, nodes: Int)] = []
+  private let withPlaces: Bool
+  /// The nodes, separated by commas, and the same of the places of their elements: null for a node outside the elements.
+  private var nodes = ByteBuffer()
+  private var places = ByteBuffer()
+  /// The end of what precedes each group.
+  private var groups: [(nodes: Int, places: Int)] = []
+  /// The groups that were put in reverse order.
+  private var reversedNodes = ByteBuffer()
+  private var reversedPlaces = ByteBuffer()
 
-  init(limits: Limits, places: Bool) {
-    self.limits = limits
-    self.places = places ? [] : nil
-  }
+  init(limits: Limits, places: Bool) { (self.limits, withPlaces) = (limits, places) }
 
   /// The memory in bytes.
-  var memory: Int { bytes.capacity + groups.count * 16 + (places?.capacity ?? 0) * 16 }
+  var memory: Int {
+    nodes.capacity + places.capacity + groups.count * 16 + reversedNodes.capacity + reversedPlaces.capacity
+  }
 
-  var size: Int { bytes.count }
+  var size: Int { nodes.count + places.count }
 
   /// A position between two nodes.
   struct Position {
-    fileprivate let bytes: Int
     fileprivate let nodes: Int
+    fileprivate let places: Int
     fileprivate let groups: Int
   }
 
   /// The position after the last node.
-  var end: Position { Position(bytes: bytes.count, nodes: places?.count ?? 0, groups: groups.count) }
+  var end: Position { Position(nodes: nodes.count, places: places.count, groups: groups.count) }
 
   /// Discards the nodes after a position.
   mutating func truncate(to end: Position) {
-    bytes.truncate(to: end.bytes)
-    if let count = places?.count { places?.removeLast(count - end.nodes) }
+    nodes.truncate(to: end.nodes)
+    places.truncate(to: end.places)
     groups.removeLast(groups.count - end.groups)
   }
 
   mutating func beginGroup() {
-    if groups.last?.bytes != bytes.count { groups.append((bytes.count, places?.count ?? 0)) }
+    if groups.last?.nodes != nodes.count { groups.append((nodes.count, places.count)) }
   }
 
   mutating func append(_ node: JSONView, at place: IndexPath?) {
-    if bytes.count > limits.maxFrame { return }
-    if bytes.count > (groups.last?.bytes ?? 0) { bytes.append(UInt8(ascii: ",")) }
-    bytes.append(compact: node)
-    places?.append(place)
+    if size > limits.maxFrame { return }
+    let isFirst = nodes.isEmpty
+    if !isFirst { nodes.append(UInt8(ascii: ",")) }
+    nodes.append(compact: node)
+    guard withPlaces else { return }
+    if !isFirst { places.append(UInt8(ascii: ",")) }
+    if let place { places.append(place) } else { places.append("null") }
   }
 
   /// Throws if the nodes do not fit in an answer, or if the query took too many steps.
   /// - Parameter steps: the number of steps left; negative if there were too many.
   func check(steps: Int) throws(FeedError) {
     if steps < 0 { throw Self.tooLarge(\.maxQuerySteps, limits) }
-    if bytes.count > limits.maxFrame { throw Self.tooLarge(\.maxFrame, limits) }
+    if size > limits.maxFrame { throw Self.tooLarge(\.maxFrame, limits) }
   }
 
   static func tooLarge(_ limit: WritableKeyPath<Limits, Int>, _ limits: Limits) -> FeedError {
     limits.exceeded(limit, "narrow the path, watch the feed and query your copy")
   }
 
-  func appendResult(to out: inout ByteBuffer, revision: UInt64, backwards: Bool) {
-    out.append("\"nodes\":[")
-    var isFirst = true
-    let order = backwards ? Array(groups.indices.reversed()) : Array(groups.indices)
-    for group in order {
-      let end = group + 1 < groups.count ? groups[group + 1].bytes : bytes.count
-      let start = groups[group].bytes
-      if start == end { continue }
-      if !isFirst { out.append(UInt8(ascii: ",")) }
-      isFirst = false
-      out.append(UnsafeRawBufferPointer(rebasing: bytes.bytes[start..<end]))
+  /// Puts the groups in reverse order, some in each call. Returns whether all are.
+  mutating func reverse(budget left: inout Int) -> Bool {
+    while left > 0, let group = groups.popLast() {
+      Self.move(nodes, from: group.nodes, to: &reversedNodes)
+      left -= WorkCost.reading(1, bytes: nodes.count - group.nodes)
+      nodes.truncate(to: group.nodes)
+      Self.move(places, from: group.places, to: &reversedPlaces)
+      places.truncate(to: group.places)
     }
-    appendPlaces(order, to: &out)
-    out.append("],\"revision\":", integer: revision)
+    guard groups.isEmpty else { return false }
+    swap(&nodes, &reversedNodes)
+    swap(&places, &reversedPlaces)
+    return true
   }
 
-  private func appendPlaces(_ order: [Int], to out: inout ByteBuffer) {
-    guard let places else { return }
-    out.append("],\"places\":[")
-    var isFirst = true
-    for group in order {
-      let end = group + 1 < groups.count ? groups[group + 1].nodes : places.count
-      for place in places[groups[group].nodes..<end] {
-        if isFirst { isFirst = false } else { out.append(UInt8(ascii: ",")) }
-        if let place { out.append(place) } else { out.append("null") }
-      }
+  /// Appends the last group of a list, which begins with a comma unless it is the first one.
+  private static func move(_ list: borrowing ByteBuffer, from start: Int, to out: inout ByteBuffer) {
+    if start == list.count { return }
+    if !out.isEmpty { out.append(UInt8(ascii: ",")) }
+    out.append(UnsafeRawBufferPointer(rebasing: list.bytes[(start > 0 ? start + 1 : 0)...]))
+  }
+
+  func appendResult(to out: inout ByteBuffer, revision: UInt64) {
+    out.append("\"nodes\":[")
+    out.append(nodes.bytes)
+    if withPlaces {
+      out.append("],\"places\":[")
+      out.append(places.bytes)
     }
+    out.append("],\"revision\":", integer: revision)
   }
 }

@@ -242,7 +242,7 @@ struct Completion: ~Copyable {
   ) -> Bool {
     if entry.kind == .internal {
       let (engine, request) = (engine, batch.internalRequest(entry))
-      if failure == nil, request.mayBeLong {
+      if failure == nil, engine.mayBeLong(request) {
         return engine.longWork.run(steps: 0) { engine.complete(request, failure: nil) }
       }
       engine.complete(request, failure: failure)

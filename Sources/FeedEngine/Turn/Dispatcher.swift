@@ -179,6 +179,7 @@ struct Dispatcher: ~Copyable {
         (method, request, id) = (.update, update, update.id)
       } else {
         (method, request) = try engine.decode(message, id: &id)
+        try Admission.checkMembers(of: message, request.params)
         if method == .update { session.last.form.follow(message, request) }
       }
       if engine.longWork.isExclusive, engine.mustWait(method, request, of: session) { return postpone(session) }

@@ -81,7 +81,7 @@ final class ReceivedBatch {
     let limits = engine.limits.applied(by: engine.commit.rules)
     do { request = try InternalRequest(message, limits: limits) } catch { throw .damaged(offset: offset) }
     if let request {
-      if request.mayBeLong {
+      if engine.mayBeLong(request) {
         return engine.longWork.run(steps: 0) { engine.execute(request, isLogged: true, isOwn: isOwn) }
       }
       engine.execute(request, isLogged: true, isOwn: isOwn)

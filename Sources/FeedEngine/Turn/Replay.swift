@@ -93,7 +93,7 @@ extension Parameters {
 /// A request of the daemon itself, which is stored in the journal. Its method name begins with `$`, so no client can
 /// call it.
 enum InternalRequest: Equatable {
-  /// Evicts elements that have expired at the time of the batch; see ``Engine/evictExpired(after:)``.
+  /// Evicts elements that have expired at the time of the batch; see ``Engine/evictExpired(after:steps:)``.
   case evict(after: String?)
   /// Applies definitions of the configuration, and removes managed feeds that it no longer defines.
   case configure(define: [FeedDefinition], undefine: [String])
@@ -110,14 +110,6 @@ enum InternalRequest: Equatable {
 
   var isConfiguration: Bool {
     if case .configure = self { true } else { false }
-  }
-
-  /// Whether it may take several turns.
-  var mayBeLong: Bool {
-    switch self {
-    case .configure, .rows: true
-    case .evict, .owner: false
-    }
   }
 
   /// Appends the request as JSON.

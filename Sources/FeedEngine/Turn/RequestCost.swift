@@ -17,6 +17,11 @@ extension Engine {
   private static let longElement = 256 << 10
   /// The bytes of a transaction whose operations are looked at. A longer one names many elements.
   private static let shortTransaction = 64 << 10
+  /// The bytes of a request that may name more than a hundred elements, and of an update with so many.
+  private static let manyNames = 256
+  private static let manyElements = 2 << 10
+  /// The steps of bins and of feeds above that take about a millisecond.
+  private static let longSteps = 1_000_000
   /// The rows of a feed that a request may read or replace quickly.
   private static let manyRows = 4096
 
@@ -25,7 +30,9 @@ extension Engine {
   func mayBeLong(_ method: Method, _ parameters: @autoclosure () -> Parameters, bytes: Int) -> Bool {
     guard longWork.isSliced, method.isLogged else { return false }
     if longWork.isEager { return true }
-    if hasSlowFilters(parameters(), bytes: bytes) { return true }
+    if hasSlowFilters(parameters(), bytes: bytes) || isFollowedForLong(method, parameters(), bytes: bytes) {
+      return true
+    }
     if method == .update { return mayBeLongUpdate(parameters(), bytes: bytes) }
     if bytes >= Self.longRequest { return true }
     switch method {
@@ -60,6 +67,36 @@ extension Engine {
     guard catalog.mayHaveSlowViews || catalog.mayHaveSlowFilters(for: bytes) else { return false }
     guard let feed = feed(parameters()) else { return false }
     return feed.hasSlowFilters(for: bytes) || catalog.hasSlowViews(above: feed)
+  }
+
+  /// Whether bins and feeds above may take longer than a slice to follow the elements that a request names. O(1) for a short request
+  /// while no feed is shown often, otherwise O(ops).
+  private func isFollowedForLong(_ method: Method, _ parameters: @autoclosure () -> Parameters, bytes: Int) -> Bool {
+    let isLonger = bytes >= (method == .update ? Self.manyElements : Self.manyNames)
+    guard isLonger || catalog.hasFeedsShownOften, method.isLogged else { return false }
+    if method == .transaction && bytes >= Self.shortTransaction { return false }
+    return stepsOfElements(method, parameters()) >= Self.longSteps
+  }
+
+  /// The steps of bins and of feeds above for the elements that a request, or its operations, name.
+  private func stepsOfElements(_ method: Method, _ parameters: Parameters) -> Int {
+    if method == .transaction {
+      return parameters.operations.reduce(0) { sum, operation in
+        operation.method == .transaction ? sum : sum &+ stepsOfElements(operation.method, operation.parameters)
+      }
+    }
+    guard let feed = feed(parameters) else { return 0 }
+    let list = parameters.member("elements") ?? parameters.member("ids")
+    return max(1, list?.count ?? 1) &* catalog.stepsOfElement(of: feed)
+  }
+
+  /// Whether a request of the daemon may take longer than a slice.
+  func mayBeLong(_ request: InternalRequest) -> Bool {
+    switch request {
+    case .configure, .rows: true
+    case .evict(let name): mayEvictionBeLong(after: name)
+    case .owner: false
+    }
   }
 
   // MARK: Whether an answer may take several turns
@@ -123,7 +160,9 @@ extension Engine {
     let work = WorkCost.answering(bytes: bytes)
     // Feeds that are half changed are not looked at.
     if longWork.isExclusive { return work &+ (Self.mayJudgeRows(method) ? Self.slowWork : 0) }
-    if hasSlowFilters(parameters(), bytes: bytes) { return work &+ Self.slowWork }
+    if hasSlowFilters(parameters(), bytes: bytes) || isFollowedForLong(method, parameters(), bytes: bytes) {
+      return work &+ Self.slowWork
+    }
     switch method {
     case .set: return work &+ rows(parameters().member("feed"))
     case .delete: return parameters().judgesAllElements ? work &+ rows(parameters().member("feed")) : work

@@ -13,6 +13,8 @@ public struct JSONNumber {
   let firstDigit: UnsafePointer<UInt8>
 
   private static let exponentLimit = 1 << 62
+  /// The bytes of a part of which eight digits are read at a time.
+  private static let longPart = 32
 
   /// - Parameter text: a number of RFC 8259. For other text the value is unspecified, but nothing outside it is read.
   public init(_ text: UnsafeRawBufferPointer) { self = text.withMemoryRebound(to: UInt8.self) { JSONNumber($0) } }
@@ -29,6 +31,19 @@ public struct JSONNumber {
     var (digits, integerDigits) = (0, -1)
     var (first, firstIndex, lastIndex) = (p, -1, -1)
     while p < end {
+      while end - p >= Self.longPart {
+        let word = Words.load(p)
+        guard Words.nonDigits(word) == 0 else { break }
+        // The first digit is in the lowest byte.
+        let nonZero = word ^ (Words.ones &* 0x30)
+        if nonZero != 0 {
+          let place = nonZero.trailingZeroBitCount / 8
+          if firstIndex < 0 { (first, firstIndex) = (p + place, digits + place) }
+          lastIndex = digits + 7 - nonZero.leadingZeroBitCount / 8
+        }
+        digits &+= 8
+        p += 8
+      }
       let byte = p.pointee
       if byte == UInt8(ascii: ".") {
         integerDigits = digits

@@ -24,6 +24,9 @@ struct ScanPass {
   /// Whether the pass stopped before a value, to be continued.
   private(set) var isPaused = false
   fileprivate(set) var nesting = Nesting()
+  /// The bytes of strings with escapes or non-ASCII text after which the pass pauses: they take ten times as long as others.
+  private var slowBytes = Int.max
+  fileprivate var strings = KnownStrings()
 
   struct Nesting {
     var depth = 0
@@ -73,7 +76,10 @@ struct ScanPass {
       if nesting.inObject { guard _fastPath(name()) else { return false } }
       let byte = p.pointee
       if byte == UInt8(ascii: "\"") {
-        guard _fastPath(string()) else { return false }
+        guard _fastPath(string()) else {
+          if isPaused && nesting.inObject { returnToName() }
+          return false
+        }
       } else if byte <= UInt8(ascii: "9") {
         guard _fastPath(number()) else { return false }
       } else if byte | 0x20 == UInt8(ascii: "{") {
@@ -216,7 +222,7 @@ extension ScanPass {
       if _slowPath(stops == 0) {
         p += 8
         // Short strings have ended by now.
-        if p - start > 16 { p = Words.skipPlain(p, end) }
+        if p - start > 16 { p = Words.skipPlain(slowBytes < Int.max ? knownPlain(from: start) : p, end) }
         continue
       }
       p += Words.firstIndex(stops)
@@ -235,10 +241,51 @@ extension ScanPass {
         return true
       }
     }
-    let tail = StringTail.scan(p, end)
+    let tail = slowBytes < Int.max ? tailInParts(from: start) : StringTail.scan(p, end)
+    if tail.isPaused {
+      isPaused = true
+      p = start
+      return false
+    }
     p = tail.end
     append(from: start, info: UInt32(JSONKind.string.rawValue) | tail.flags)
     return !tail.isWrong || refuse(tail.fault)
+  }
+
+  /// Scans a part of the tail at `p` of a string, or the rest of what an earlier part left. Pauses before the next value if the pass
+  /// has scanned enough.
+  @inline(__always)
+  private mutating func tailInParts(from start: UnsafePointer<UInt8>) -> StringTail {
+    let known = strings.known(at: start - base)
+    let from = known.map { base + $0.end } ?? p
+    if let known, known.isWhole { return StringTail.scan(from - 1, end, flags: known.flags) }
+    let tail = StringTail.scan(from, end, flags: known?.flags ?? 0, most: max(slowBytes, Self.fewBytes))
+    slowBytes &-= tail.end - from
+    // Also a name for which the rest of the turn suffices: the pass may pause in its value many times.
+    strings.note(
+      .init(start: start - base, tail: p - base, end: tail.end - base, flags: tail.flags, isWhole: !tail.isPaused))
+    if slowBytes <= 0 {
+      most = min(most, next - tape.start)
+      last = min(last, tape.start + (most &- 1))
+    }
+    return tail
+  }
+
+  /// The end of what is known to be plain at the beginning of the string at `start`; `p` if an earlier part did not scan it.
+  @inline(never)
+  private func knownPlain(from start: UnsafePointer<UInt8>) -> UnsafePointer<UInt8> {
+    strings.known(at: start - base).map { max(p, base + $0.tail) } ?? p
+  }
+
+  /// The bytes of a string that are scanned even if the pass has scanned enough.
+  private static var fewBytes: Int { 4096 }
+
+  /// Returns to the name of the member whose value is scanned.
+  @inline(__always)
+  private mutating func returnToName() {
+    next -= 1
+    p = base + Int(next.pointee.offset)
+    strings.noteName(at: p - base, end: p - base + Int(next.pointee.length))
   }
 
   /// Scans the number at `p`. Only plain integers followed by more text are scanned here, the others by `NumberTail`.
@@ -345,12 +392,14 @@ struct ScanPause {
   private let lastSpace: Int
   private let tokens: Int
   private let nesting: ScanPass.Nesting
+  private let strings: KnownStrings
 
   fileprivate init(_ pass: ScanPass) {
     offset = pass.p - pass.base
     lastSpace = pass.lastSpace - pass.base
     tokens = pass.next - pass.tape.start
     nesting = pass.nesting
+    strings = pass.strings
   }
 
   fileprivate func apply(to pass: inout ScanPass) {
@@ -358,6 +407,34 @@ struct ScanPause {
     pass.lastSpace = pass.base + lastSpace
     pass.next = pass.tape.start + tokens
     pass.nesting = nesting
+    pass.strings = strings
+  }
+}
+
+/// The long strings of the member at which a pass was paused: its name, and the part of its value that was scanned.
+struct KnownStrings {
+  struct Entry {
+    /// The offsets of the string, of its first byte that is not plain, and of the end of what was scanned of it.
+    var start = -1
+    var tail = 0
+    var end = 0
+    var flags: UInt32 = 0
+    var isWhole = false
+  }
+
+  private var former = Entry()
+  private var last = Entry()
+
+  func known(at start: Int) -> Entry? { last.start == start ? last : former.start == start ? former : nil }
+
+  mutating func note(_ entry: Entry) {
+    if last.start != entry.start { former = last }
+    last = entry
+  }
+
+  /// Records the name of the member whose value was noted last. Plain names are not known.
+  mutating func noteName(at start: Int, end: Int) {
+    if former.start != start { former = Entry(start: start, tail: end - 1, end: end, isWhole: true) }
   }
 }
 
@@ -365,11 +442,15 @@ extension ScanPass {
   /// Where the pass was paused; nil if it has ended.
   var pause: ScanPause? { isPaused ? ScanPause(self) : nil }
 
+  /// The bytes of a string with escapes or non-ASCII text that take as long as a token.
+  private static var slowBytesOfAToken: Int { 16 }
+
   /// Scans about `count` tokens of the text: its beginning, or what follows a pause.
   @inline(never)
   mutating func run(after pause: ScanPause?, tokens count: Int) -> Bool {
     pause?.apply(to: &self)
     most = (next - tape.start) &+ max(count, 1)
+    slowBytes = max(count, 1) &* Self.slowBytesOfAToken
     last = min(last, tape.start + (most &- 1))
     return pause == nil ? run() : scanValues()
   }

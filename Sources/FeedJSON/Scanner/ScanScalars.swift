@@ -66,11 +66,20 @@ struct StringTail {
   private(set) var flags: UInt32 = 0
   private(set) var isWrong = false
   private(set) var fault = JSONError.Kind.truncated
+  /// Whether the rest of the string is left.
+  private(set) var isPaused = false
 
+  /// - Parameters:
+  ///   - flags: those of the tail before `start`.
+  ///   - most: about the bytes after which the scan pauses.
   @inline(never)
-  static func scan(_ start: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>) -> StringTail {
+  static func scan(
+    _ start: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>, flags: UInt32 = 0, most: Int = .max
+  ) -> StringTail {
     var tail = StringTail(end: start)
-    while tail.end < end {
+    tail.flags = flags
+    let stop = end - start > most ? start + most : end
+    while tail.end < stop {
       if end - tail.end >= 8 {
         let stops = Words.stringStops(Words.load(tail.end))
         if stops == 0 {
@@ -81,7 +90,7 @@ struct StringTail {
       }
       let byte = tail.end.pointee
       if byte >= 0x80 {
-        guard tail.skipMultibyte(end) else { return tail }
+        guard tail.skipMultibyte(end, until: stop) else { return tail }
       } else if byte == UInt8(ascii: "\"") {
         tail.end += 1
         return tail
@@ -94,7 +103,8 @@ struct StringTail {
         tail.end += 1
       }
     }
-    _ = tail.refuse(.truncated)
+    tail.isPaused = stop < end
+    if !tail.isPaused { _ = tail.refuse(.truncated) }
     return tail
   }
 
@@ -104,14 +114,14 @@ struct StringTail {
     return false
   }
 
-  /// Skips a run of multi-byte sequences.
+  /// Skips a run of multi-byte sequences that begin before `stop`.
   @inline(__always)
-  private mutating func skipMultibyte(_ limit: UnsafePointer<UInt8>) -> Bool {
+  private mutating func skipMultibyte(_ limit: UnsafePointer<UInt8>, until stop: UnsafePointer<UInt8>) -> Bool {
     repeat {
       let length = UTF8Check.sequenceLength(end, limit)
       guard length > 0 else { return refuse(.invalidUTF8) }
       end += length
-    } while end < limit && end.pointee >= 0x80
+    } while end < stop && end.pointee >= 0x80
     return true
   }
 

@@ -193,7 +193,14 @@ public final class Catalog {
   public var mayHaveSlowViews: Bool { commit.graph.slowViews > 0 }
 
   /// Whether views with slow filters may take many steps for the change of one row of a feed. O(bins).
-  public func hasSlowViews(above feed: Feed) -> Bool { stepsAbove(feed) >= Self.manySteps }
+  public func hasSlowViews(above feed: Feed) -> Bool { mayHaveSlowViews && stepsAbove(feed) >= Self.manySteps }
+
+  /// Whether the changes of some elements of a feed may take longer than a slice, because many feeds show it. O(1).
+  public var hasFeedsShownOften: Bool { commit.graph.feedsShownOften > 0 }
+
+  /// The steps that the bins of a feed and all feeds above may take for the change of one element. A million takes about a millisecond,
+  /// unless filters are slow. O(1).
+  public func stepsOfElement(of feed: Feed) -> Int { commit.graph.stepsOfElement(of: feed.number) }
 
   /// The most bins and views that look at the members of an element of a feed. O(bins).
   public func readers(of feed: Feed) -> Int { max(1, feed.kind.bins.count) + stepsAbove(feed) / Self.leastStepsOfView }

@@ -4,7 +4,8 @@ import FeedChange
 ///
 /// Invariant: the parents mirror the sources of every linked feed; there is no cycle; the rank of a feed exceeds those
 /// of its sources; its repeats are the sum of theirs; its steps are the sum of those of its parents, with what these
-/// take themselves; its sources with managed rows are counted; a cached route of the current version is valid.
+/// take themselves; the steps above its bins and its sources with managed rows are counted; a cached route of the current
+/// version is valid.
 final class FeedGraph {
   /// A feed that shows the rows of another feed, and the place of that feed among its sources.
   struct Parent: Equatable {
@@ -23,6 +24,12 @@ final class FeedGraph {
     private(set) var unretainedRoute: Unmanaged<Route>?
     /// The steps that all feeds above may take for the change of one row.
     var steps = 0
+    /// The collection of a bin; the number of bins of a collection, and the steps of all feeds above these.
+    var collection: FeedNumber?
+    var bins = 0
+    var stepsOfBins = 0
+    /// The steps that all feeds above may take for the change of one element, which may have a row in each bin.
+    var stepsOfElement: Int { steps &* max(1, bins) &+ stepsOfBins }
     /// The feeds above that derive changes of their own; nil if not known.
     var derivations: Derivations?
     /// See ``FeedGraph/copyCount(of:)``, for a version of the graph.
@@ -40,6 +47,8 @@ final class FeedGraph {
   private(set) var slowViews = 0
   /// The number of linked views that keep the rows of their sources in an index.
   private(set) var indexedViews = 0
+  /// The number of feeds for which all feeds above may take ``manyStepsOfElement`` for the change of one element.
+  private(set) var feedsShownOften = 0
   /// The feeds that evict elements by time, and changed since ``Commit/updateTimed(_:)``.
   var timed: Set<FeedNumber> = []
   /// Whether the log stores the rows of managed feeds, as in a group.
@@ -74,7 +83,7 @@ final class FeedGraph {
     let feed = table.makeFeed(name: name, revision: revision, kind)
     while nodes.count <= feed.number { nodes.append(Node()) }
     assert(nodes[feed.number].parents.isEmpty, "the feed that had this number before still has parents")
-    nodes[feed.number] = Node(rank: rank)
+    nodes[feed.number] = Node(rank: rank, bins: feed.kind.bins.count)
     if feed.kind is ManagedKind { nodes[feed.number].managedSources = 1 }
     return feed
   }
@@ -87,6 +96,27 @@ final class FeedGraph {
 
   /// The steps that all feeds above may take for the change of one row. O(1).
   func stepsAbove(_ feed: FeedNumber) -> Int { nodes[feed].steps }
+
+  /// The steps that the bins of a feed and all feeds above may take for the change of one element. O(1).
+  func stepsOfElement(of feed: FeedNumber) -> Int {
+    nodes[feed].stepsOfElement &+ max(1, nodes[feed].bins) &* Self.stepsOfBin
+  }
+
+  /// The steps of a bin for the change of one row.
+  private static let stepsOfBin = 100
+  /// The steps that take about a tenth of a millisecond.
+  private static let manyStepsOfElement = 100_000
+
+  /// Records the collection of a new bin, above which there are no feeds.
+  func setCollection(_ collection: FeedNumber, of bin: Feed) { nodes[bin.number].collection = collection }
+
+  /// Changes the steps or the bins of a feed.
+  private func changeSteps(of feed: FeedNumber, _ change: (inout Node) -> Void) {
+    let wasOften = nodes[feed].stepsOfElement >= Self.manyStepsOfElement
+    change(&nodes[feed])
+    let isOften = nodes[feed].stepsOfElement >= Self.manyStepsOfElement
+    if isOften != wasOften { feedsShownOften += isOften ? 1 : -1 }
+  }
 
   /// The feeds above that derive changes of their own. O(1) until the structure changes, then O(feeds above).
   func derivations(above feed: FeedNumber) -> Derivations {
@@ -220,7 +250,8 @@ final class FeedGraph {
 
   /// Adds steps of feeds above to a feed, and to those below it once for each path.
   private func addSteps(_ steps: Int, to feed: Feed) {
-    nodes[feed.number].steps += steps
+    changeSteps(of: feed.number) { $0.steps += steps }
+    if let collection = nodes[feed.number].collection { changeSteps(of: collection) { $0.stepsOfBins += steps } }
     assert(nodes[feed.number].steps >= 0, "more steps were removed than were added")
     guard let derived = feed.derived else { return }
     for (_, source) in derived.sources { addSteps(steps, to: source) }
@@ -234,6 +265,7 @@ final class FeedGraph {
 
   /// Updates the feeds that show `feed`, after sections of `feed` may have been added or removed.
   func sectionsDidChange(of feed: Feed) {
+    changeSteps(of: feed.number) { $0.bins = feed.kind.bins.count }
     for parent in nodes[feed.number].parents {
       let parent = table[parent.feed]
       if parent.derived?.sourceSectionsDidChange() == true { sectionsDidChange(of: parent) }
@@ -373,6 +405,9 @@ final class RowCounts {
 extension FeedGraph {
   /// O(feeds · sources).
   func checkInvariants() {
+    precondition(
+      feedsShownOften == nodes.count { $0.stepsOfElement >= Self.manyStepsOfElement },
+      "the number of feeds that are shown often is wrong")
     for feed in table.byName.values {
       for (place, source) in feed.derived?.sources ?? [] {
         precondition(
@@ -390,6 +425,11 @@ extension FeedGraph {
         $0 + nodes[$1.feed].steps + (table[$1.feed].derived?.stepsPerRow ?? 0)
       }
       precondition(nodes[feed.number].steps == steps, "the steps above a feed are wrong")
+      let bins = feed.kind.bins
+      precondition(
+        nodes[feed.number].bins == bins.count
+          && nodes[feed.number].stepsOfBins == bins.reduce(0) { $0 + stepsAbove($1.number) },
+        "the steps above the bins of a feed are wrong")
       let managed = (feed.derived?.sources ?? []).count { hasManagedRows($0.feed.number) }
       precondition(
         nodes[feed.number].managedSources == managed + (feed.kind is ManagedKind ? 1 : 0),

@@ -20,19 +20,21 @@ public final class CollectionKind: FeedKind {
     unretainedState = .passUnretained(state)
     state.keyed?.bind(number, graph)
     if state.keyed == nil {
-      bins = state.bins.indices.map { Self.makeBin(state, $0, graph, revision: revision, isPublished: true) }
+      bins = state.bins.indices.map { makeBin(state, $0, graph, revision: revision, isPublished: true) }
     }
   }
 
   /// Whether there are bins, or the open commit removes some.
   var hasBins: Bool { !bins.isEmpty || !goneBins.isEmpty }
 
-  private static func makeBin(
+  private func makeBin(
     _ state: CollectionState, _ index: Int, _ graph: FeedGraph, revision: UInt64, isPublished: Bool
   ) -> Feed {
-    graph.makeFeed(name: state.bins[index].section.name, rank: 1, revision: revision) { _ in
+    let bin = graph.makeFeed(name: state.bins[index].section.name, rank: 1, revision: revision) { _ in
       BinKind(state, index: index, isPublished: isPublished)
     }
+    graph.setCollection(number, of: bin)
+    return bin
   }
 
   public var content: CollectionDefinition { state.definition }
@@ -228,7 +230,7 @@ public final class CollectionKind: FeedKind {
     bins = state.definition.feeds.enumerated().map { index, bin in
       guard let feed = known[bin.name] else {
         let revision = catalog.revision &+ 1
-        return Self.makeBin(state, index, catalog.graph, revision: revision, isPublished: false)
+        return makeBin(state, index, catalog.graph, revision: revision, isPublished: false)
       }
       (feed.kind as? BinKind)?.show(state, index: index)
       return feed

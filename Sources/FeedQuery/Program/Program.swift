@@ -147,7 +147,7 @@ final class Pattern: Sendable {
   /// The compiled literal; nil if it is not an I-Regexp or `isConstant` is false.
   private let constant: RegexpMatcher?
   /// Whether the pattern is a literal of the query.
-  private let isConstant: Bool
+  let isConstant: Bool
   /// The pattern of the last evaluation, if it is read from the value.
   private let last = Mutex<Last?>(nil)
 

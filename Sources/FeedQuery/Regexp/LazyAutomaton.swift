@@ -75,7 +75,7 @@ final class LazyAutomaton {
     capacity = 1
   }
 
-  /// The bytes that are matched between two stops.
+  /// The bytes that are matched between two stops, by known transitions.
   private static let bytesPerStop = 64 << 10
 
   /// Matches UTF-8. Returns nil if `work` runs out.
@@ -96,9 +96,11 @@ final class LazyAutomaton {
           var next = table[Int(state) &* width &+ number]
           if next >= Self.final {
             if next == Self.unknown {
+              let before = work
               next = step(from: state, over: number, work: &work)
               table = transitions
               guard work >= 0 else { return nil }
+              pace?._withUnsafeGuaranteedRef { $0.spend(before &- work) }
             }
             if next & Self.final != 0 { return states[Int(next & ~Self.final)].accepts }
           }

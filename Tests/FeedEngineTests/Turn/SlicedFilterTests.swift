@@ -1,9 +1,12 @@
+import FeedJSON
 import FeedServer
+import FeedWire
 import TestSupport
 import Testing
 
 @testable import EngineTesting
 @testable import FeedEngine
+@testable import FeedModel
 @testable import ReferenceModel
 
 /// Short requests that take long, and many of them.
@@ -40,6 +43,123 @@ extension SlicedRequestTests {
     // Short elements are judged at once.
     harness.supply(client, "update", #"{"feed":"slow","element":{"id":2,"a":[1]}}"#)
     expect(Self.turns(harness, until: client) { _ in } <= 2)
+  }
+
+  /// One element has a row in each bin, and each feed above the collection lists all of them.
+  @Test(
+    "changes of one element that many feeds list are sliced", arguments: Log.allCases,
+    [
+      ("update", #"{"feed":"c","element":{"id":1,"v":2}}"#), ("patch", #"{"feed":"c","id":1,"patch":{"v":1}}"#),
+      ("delete", #"{"feed":"c","id":1}"#),
+      ("transaction", #"{"ops":[{"method":"update","params":{"feed":"c","element":{"id":1,"v":3}}}]}"#),
+    ])
+  func manyFeedsAbove(_ log: Log, _ request: (method: String, params: String)) {
+    let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
+    let (client, watcher) = (harness.connect(), harness.connect())
+    let bins = (0..<200).map { #"{"name":"b\#($0)"}"# }.joined(separator: ",")
+    _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection","bins":[\#(bins)]}"#)
+    _ = harness.ask(client, "define", #"{"feed":"plain","kind":"collection"}"#)
+    for parent in 0..<60 {
+      _ = harness.ask(client, "define", #"{"feed":"p\#(parent)","kind":"composed","children":["c","plain"]}"#)
+      _ = harness.ask(watcher, "watch", #"{"feed":"p\#(parent)","initial":false}"#)
+    }
+    for feed in ["c", "plain"] { _ = harness.ask(client, "update", #"{"feed":"\#(feed)","element":{"id":1}}"#) }
+    harness.supply(client, request.method, request.params)
+    expect(Self.turns(harness, until: client) { _ in } > 5)
+    expect(Self.value(harness.take(client))?["result"] != nil)
+    harness.supply(client, "update", #"{"feed":"plain","element":{"id":1,"v":2}}"#)
+    expect(Self.turns(harness, until: client) { _ in } <= 2)
+  }
+
+  /// The feeds above follow each of the elements that a request names.
+  @Test("changes of some elements that some feeds list are long")
+  func someFeedsAbove() {
+    let harness = EngineHarness(slices: SlicedWork("slices", slice: 0))
+    let (client, engine) = (harness.connect(), harness.engine)
+    func mayBeLong(_ method: Method, _ params: String) -> Bool {
+      var scanner = JSONScanner()
+      return Array(params.utf8).withUnsafeBytes { text in
+        engine.mayBeLong(method, Parameters(object: try? scanner.scan(text)), bytes: text.count)
+      }
+    }
+    func list(_ count: Int) -> String { (0..<count).map { "\($0)" }.joined(separator: ",") }
+    let bins = (0..<200).map { #"{"name":"b\#($0)"}"# }.joined(separator: ",")
+    _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection","bins":[\#(bins)]}"#)
+    expect(mayBeLong(.delete, #"{"feed":"c","ids":[\#(list(1000))]}"#))
+    expect(!mayBeLong(.delete, #"{"feed":"other","ids":[\#(list(1000))]}"#))
+    for parent in 0..<5 {
+      _ = harness.ask(client, "define", #"{"feed":"p\#(parent)","kind":"composed","children":["c"]}"#)
+    }
+    expect(engine.catalog.hasFeedsShownOften)
+    expect(!mayBeLong(.delete, #"{"feed":"c","ids":[\#(list(4))]}"#))
+    expect(mayBeLong(.delete, #"{"feed":"c","ids":[\#(list(20))]}"#))
+    let update = #"{"method":"update","params":{"feed":"c","element":{"id":1}}}"#
+    for (count, isLong) in [(4, false), (20, true)] {
+      let operations = Array(repeating: update, count: count).joined(separator: ",")
+      expectEqual(mayBeLong(.transaction, #"{"ops":[\#(operations)]}"#), isLong)
+    }
+  }
+
+  /// Other feeds are looked up for each request while there is a feed that is shown often.
+  @Test("feeds are counted while they are shown often")
+  func feedsShownOften() {
+    let harness = EngineHarness()
+    let (client, catalog) = (harness.connect(), harness.engine.catalog)
+    func define(_ params: String) { _ = harness.ask(client, "define", params) }
+    let bins = { (count: Int) in (0..<count).map { #"{"name":"b\#($0)"}"# }.joined(separator: ",") }
+    define(#"{"feed":"c","kind":"collection","bins":[\#(bins(100))]}"#)
+    define(#"{"feed":"a","kind":"array"}"#)
+    for view in 0..<10 { define(#"{"feed":"v\#(view)","kind":"view","of":"a"}"#) }
+    expect(!catalog.hasFeedsShownOften)
+    for parent in 0..<10 { define(#"{"feed":"p\#(parent)","kind":"composed","children":["c"]}"#) }
+    expect(catalog.hasFeedsShownOften)
+    define(#"{"feed":"c","kind":"collection","bins":[\#(bins(90))],"replace":true}"#)
+    expect(!catalog.hasFeedsShownOften)
+    for view in 0..<60 { define(#"{"feed":"w\#(view)","kind":"view","of":"c/b0"}"#) }
+    expect(catalog.hasFeedsShownOften)
+    _ = harness.ask(client, "undefine", #"{"feed":"w3"}"#)
+    _ = harness.ask(client, "undefine", #"{"feed":"p0"}"#)
+    expect(catalog.hasFeedsShownOften)
+    for view in 4..<24 { _ = harness.ask(client, "undefine", #"{"feed":"w\#(view)"}"#) }
+    expect(catalog.hasFeedsShownOften)
+    for parent in 1..<10 { _ = harness.ask(client, "undefine", #"{"feed":"p\#(parent)"}"#) }
+    expect(!catalog.hasFeedsShownOften)
+    catalog.checkInvariants()
+  }
+
+  /// Changes in the same turn need not wait for it.
+  @Test("an eviction that few feeds follow is executed at once")
+  func fewFeedsFollowAnEviction() {
+    let harness = EngineHarness(slices: SlicedWork("slices", slice: 0))
+    let client = harness.connect()
+    _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection","retain":{"until":"$.t"}}"#)
+    _ = harness.ask(client, "update", #"{"feed":"c","element":{"id":1,"t":5}}"#)
+    harness.turnOnce(after: 10)
+    expectEqual(harness.engine.catalog.feeds["c"]?.count, 0)
+    expect(!harness.hasWork)
+  }
+
+  /// The views above follow each element that expires.
+  @Test("an eviction that many feeds follow takes several turns", arguments: Log.allCases)
+  func evictions(_ log: Log) {
+    let harness = EngineHarness(isDurable: log == .array, slices: SlicedWork("slices", slice: 0))
+    let client = harness.connect()
+    _ = harness.ask(client, "define", #"{"feed":"c","kind":"collection","retain":{"until":"$.t"}}"#)
+    for view in 0..<40 {
+      _ = harness.ask(client, "define", #"{"feed":"v\#(view)","kind":"view","of":"c","sort":[{"by":"$.id"}]}"#)
+    }
+    let elements = (0..<150).map { #"{"id":\#($0),"t":5}"# }.joined(separator: ",")
+    harness.supply(client, "update", #"{"feed":"c","elements":[\#(elements)],"result":"counts"}"#)
+    _ = Self.turns(harness, until: client) { _ in }
+    harness.turnOnce(after: 10)
+    var turns = 0
+    while harness.hasWork || harness.engine.catalog.feeds["c"]?.count != 0, turns < 10_000 {
+      harness.turnOnce()
+      turns += 1
+    }
+    expect((3..<10_000).contains(turns))
+    expectEqual(harness.engine.catalog.feeds["c"]?.count, 0)
+    expectEqual(harness.engine.catalog.feeds["v0"]?.count, 0)
   }
 
   /// A view that nobody watches runs its filter when a feed above counts its rows, and stops for others, who may ask for the same.
