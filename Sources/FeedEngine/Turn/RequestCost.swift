@@ -85,8 +85,8 @@ extension Engine {
         operation.method == .transaction ? sum : sum &+ stepsOfElements(operation.method, operation.parameters)
       }
     }
-    guard let feed = feed(parameters) else { return 0 }
     let list = parameters.member("elements") ?? parameters.member("ids")
+    guard list != nil || catalog.hasFeedsShownOften, let feed = feed(parameters) else { return 0 }
     return max(1, list?.count ?? 1) &* catalog.stepsOfElement(of: feed)
   }
 
