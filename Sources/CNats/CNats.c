@@ -22,6 +22,7 @@ enum {
   STATUS_NO_SERVER = 6,
   STATUS_STALE_CONNECTION = 7,
   STATUS_DISCONNECTED = 10,
+  STATUS_REFUSED = 11,
   STATUS_TIMEOUT = 26,
   CONNECTION_CONNECTED = 2,
 };
@@ -191,6 +192,9 @@ cnats_connection *cnats_connect(
   int status = nats.natsOptions_Create(&options);
   if (status == STATUS_OK) status = set(options, settings, self);
   if (status == STATUS_OK) status = nats.natsConnection_Connect(&self->connection, options);
+  // libnats 3.4 signs about one nonce in 256 wrongly. Wrong credentials are refused with any nonce.
+  for (int tries = 0; status == STATUS_REFUSED && settings->credentials && tries < 2; tries++)
+    status = nats.natsConnection_Connect(&self->connection, options);
   // A server that ends, or a proxy without one, closes the connection without a word.
   *is_refused = status != STATUS_IO_ERROR && status != STATUS_CLOSED && status != STATUS_NO_SERVER &&
                 status != STATUS_STALE_CONNECTION && status != STATUS_DISCONNECTED && status != STATUS_TIMEOUT;
