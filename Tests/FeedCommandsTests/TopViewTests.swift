@@ -4,12 +4,14 @@ import Testing
 @testable import FeedCommands
 
 @Suite("the screen of top") struct TopViewTests {
-  private func sample(_ seconds: UInt64, requests: Int, clients: [(name: String, requests: Int)]) throws -> TopSample {
+  private func sample(_ seconds: UInt64, requests: Int, clients: [(name: String, requests: Int)], pid: Int? = nil)
+    throws -> TopSample
+  {
     let stats = "{\"revision\":1234,\"uptime\":3720,\"requests\":\(requests),\"queuedBytes\":2048,\"feeds\":3}"
     var sample = try withJSON(stats) { TopSample(time: seconds * 1_000_000_000, stats: $0) }
     let rows = clients.enumerated().map { place, client in
-      "{\"name\":\"\(client.name)\",\"uid\":0,\"pid\":\(place + 1),\"queued\":0,\"held\":0,\"lag\":0,\"resets\":0,"
-        + "\"requests\":\(client.requests),\"watches\":[\"f\"]}"
+      "{\"connection\":\(place + 7),\"name\":\"\(client.name)\",\"uid\":0,\"pid\":\(pid ?? place + 1),"
+        + "\"queued\":0,\"held\":0,\"lag\":0,\"resets\":0,\"requests\":\(client.requests),\"watches\":[\"f\"]}"
     }
     try withJSON("{\"clients\":[\(rows.joined(separator: ","))]}") { sample.take(clients: $0) }
     return sample
@@ -30,6 +32,14 @@ import Testing
     let rows = lines.suffix(2).map { $0.split(separator: " ").map(String.init) }
     expectEqual(rows.map { $0[0] }, ["fast", "slow"])
     expectEqual(rows.map { $0[3] }, ["1,000", "1"])
+  }
+
+  @Test("connections of one process with one name have rates of their own") func connectionsOfOneProcess() throws {
+    var view = TopView(palette: Palette(isOn: false))
+    view.add(try sample(1, requests: 0, clients: [("app", 10), ("app", 5_000)], pid: 9))
+    view.add(try sample(2, requests: 0, clients: [("app", 12), ("app", 5_007)], pid: 9))
+    let rows = view.lines(width: 80, height: 24).suffix(2).map { $0.split(separator: " ").map(String.init) }
+    expectEqual(rows.map { $0[3] }, ["7", "2"])
   }
 
   @Test("counters of a hostile daemon do not stop the program") func extremes() throws {

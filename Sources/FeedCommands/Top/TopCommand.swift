@@ -108,6 +108,7 @@ private final class TopRun {
 struct TopSample: Equatable {
   /// One connection.
   struct Client: Equatable {
+    var connection: Int
     var name: String
     var uid: Int
     var pid: Int
@@ -116,6 +117,8 @@ struct TopSample: Equatable {
     var lag: Int
     var resets: Int
     var requests: Int
+    /// The requests per second since the sample before, which ``TopView`` computes.
+    var rate = 0
     var watches: Int
   }
 
@@ -141,9 +144,9 @@ struct TopSample: Equatable {
     clients = list.elements.map { row in
       func number(_ name: StaticString) -> Int { row.member(name)?.int ?? 0 }
       return Client(
-        name: row.member("name")?.string ?? "", uid: number("uid"), pid: number("pid"), queued: number("queued"),
-        held: number("held"), lag: number("lag"), resets: number("resets"), requests: number("requests"),
-        watches: row.member("watches")?.count ?? 0)
+        connection: number("connection"), name: row.member("name")?.string ?? "", uid: number("uid"),
+        pid: number("pid"), queued: number("queued"), held: number("held"), lag: number("lag"),
+        resets: number("resets"), requests: number("requests"), watches: row.member("watches")?.count ?? 0)
     }
   }
 }

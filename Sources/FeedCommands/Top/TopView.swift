@@ -46,6 +46,16 @@ struct TopView {
   /// Adds a sample, unless the view is paused.
   mutating func add(_ sample: TopSample) {
     if isPaused { return }
+    var sample = sample
+    if let before = samples.last {
+      // A process may have several connections with one name.
+      let requests = Dictionary(before.clients.map { ($0.connection, $0.requests) }) { first, _ in first }
+      for place in sample.clients.indices {
+        let client = sample.clients[place]
+        sample.clients[place].rate = Self.rate(
+          requests[client.connection] ?? 0, client.requests, sample.time &- before.time)
+      }
+    }
     samples.append(sample)
     if samples.count > 61 { samples.removeFirst(samples.count - 61) }
   }
@@ -98,7 +108,7 @@ struct TopView {
     var lines = [title(last, width)] + summary(last, width, room: max(room, 0))
     if isTall { lines.append("") }
     let rows = clients.prefix(max(height - lines.count - 1, 0))
-    lines += table(Array(rows), last, width)
+    lines += table(Array(rows), width)
     return Array(lines.prefix(height))
   }
 
@@ -189,13 +199,6 @@ struct TopView {
     return Int(min(rate, 1e15))
   }
 
-  private func rate(of client: TopSample.Client, _ sample: TopSample) -> Int {
-    guard samples.count > 1 else { return 0 }
-    let earlier = samples[samples.count - 2]
-    let before = earlier.clients.first { $0.pid == client.pid && $0.name == client.name }
-    return Self.rate(before?.requests ?? 0, client.requests, sample.time &- earlier.time)
-  }
-
   private func clients(_ sample: TopSample) -> [TopSample.Client] {
     let wanted = filter.lowercased()
     let shown = sample.clients.filter { client in
@@ -203,19 +206,19 @@ struct TopView {
     }
     let sorted: [TopSample.Client]
     if sort == .client {
-      sorted = shown.sorted { ($0.name, $0.pid) < ($1.name, $1.pid) }
+      sorted = shown.sorted { ($0.name, $0.connection) < ($1.name, $1.connection) }
     } else {
-      sorted = shown.sorted { (number(sort, $1, sample), $0.pid) < (number(sort, $0, sample), $1.pid) }
+      sorted = shown.sorted { (number(sort, $1), $0.connection) < (number(sort, $0), $1.connection) }
     }
     return isReversed ? sorted.reversed() : sorted
   }
 
-  private func number(_ column: Column, _ client: TopSample.Client, _ sample: TopSample) -> Int {
+  private func number(_ column: Column, _ client: TopSample.Client) -> Int {
     switch column {
     case .client: 0
     case .uid: client.uid
     case .pid: client.pid
-    case .rate: rate(of: client, sample)
+    case .rate: client.rate
     case .queued: client.queued
     case .held: client.held
     case .lag: client.lag
@@ -225,10 +228,10 @@ struct TopView {
   }
 
   /// Returns the table of connections with its heading.
-  private func table(_ clients: [TopSample.Client], _ sample: TopSample, _ width: Int) -> [String] {
+  private func table(_ clients: [TopSample.Client], _ width: Int) -> [String] {
     let numbers = Column.allCases.filter { $0 != .client }
     let cells = clients.map { client in
-      Dictionary(uniqueKeysWithValues: numbers.map { ($0, cell($0, number($0, client, sample))) })
+      Dictionary(uniqueKeysWithValues: numbers.map { ($0, cell($0, number($0, client))) })
     }
     let widths = Dictionary(
       uniqueKeysWithValues: numbers.map { column in
@@ -245,7 +248,7 @@ struct TopView {
     }
     let names = clients.map { DisplayWidth.columns(of: shown($0.name)) }.max() ?? 0
     // The sorted column and non-empty columns come first.
-    let filled = numbers.filter { column in clients.contains { number(column, $0, sample) != 0 } }
+    let filled = numbers.filter { column in clients.contains { number(column, $0) != 0 } }
     let wanted = [sort] + Self.importance.filter(filled.contains) + Self.importance.filter { !filled.contains($0) }
     var kept: Set<Column> = []
     var left = width - 1 - min(max(names, 8), 13)
@@ -265,7 +268,7 @@ struct TopView {
       for column in columns {
         let text = cells[column] ?? ""
         line.pad(to: line.columns + (widths[column] ?? 0) - text.count)
-        line.add(text, number(column, client, sample) > 0 ? .number : .dim)
+        line.add(text, number(column, client) > 0 ? .number : .dim)
       }
       lines.append(line.text)
     }
