@@ -138,9 +138,10 @@ public final class NoLog: CommitLog {
 /// - 6: rows of managed feeds do not count, because replay does not have them (``FeedGraph/countsAll(of:)``). Equal `contents` of slots may
 ///   have any order, a definition of the configuration that a feed has already is its latest one, and the ranges of character classes in
 ///   filters are bounded.
+/// - 7: `where` has no lone surrogates.
 public enum ExecutionRules {
   /// Incremented when a change of the daemon makes a request that was accepted before lead to another state or revision.
-  public static let current = 6
+  public static let current = 7
   /// The versions by which a log can be executed. A request that means something else now is refused.
   public static let known = 1...current
 }

@@ -274,6 +274,9 @@ extension Engine {
 
   func filter(_ parameters: Parameters) throws(FeedError) -> Filter {
     let text = try expression(parameters, "where", "a filter such as \"@.done == true\"")
+    if commit.rules >= 7, parameters.member("where")?.hasLoneSurrogate == true {
+      throw Parameters.refuse("where", KnownMembers.loneSurrogate)
+    }
     do throws(QueryError) {
       let ranges = limits.applied(by: commit.rules).filterRanges
       return try Filter(parsing: text, atMost: limits.maxFilterBytes, ranges: ranges)

@@ -177,6 +177,27 @@ struct CanonicalEquivalenceTests {
     expectEqual(answer?.errorData?["member"]?.string, "path")
   }
 
+  @Test(arguments: [
+    ("delete", #""where":"@.id == '\ud800'""#), ("delete", #""id":"\ufffd","where":"@.id == '\ud800'""#),
+    ("update", #""element":{"id":"\ufffd","n":1},"where":"@.id == '\ud800'""#),
+    ("patch", #""id":"\ufffd","patch":{"n":1},"where":"@.id == '\ud800'""#),
+  ])
+  func whereWithALoneSurrogateIsRefused(_ method: String, _ params: String) throws {
+    let harness = EngineHarness(isDurable: true)
+    let id = harness.connect()
+    _ = harness.ask(id, "define", #"{"feed":"c","kind":"collection"}"#)
+    _ = harness.ask(id, "update", #"{"feed":"c","element":{"id":"\ufffd"}}"#)
+    let answer = harness.ask(id, method, #"{"feed":"c",\#(params)}"#).compactMap(\.json).last
+    expectEqual(answer?.errorCode, -32602)
+    expectEqual(answer?.errorData?["member"]?.string, "where")
+    // A log of earlier rules has requests that were executed.
+    for (rules, revision) in [(6, 3), (ExecutionRules.current, 2)] {
+      let again = EngineHarness(isDurable: true)
+      for batch in harness.stored { try again.engine.replay(batch, rules: rules) }
+      expectEqual(again.engine.catalog.revision, UInt64(revision), "rules \(rules)")
+    }
+  }
+
   /// Different lone surrogates would become the same text.
   @Test(arguments: [
     (#""contents":{"\ud800":"a"},"pattern":[]"#, "contents"),
