@@ -19,8 +19,7 @@ public struct JSONNumber {
   /// - Parameter text: a number of RFC 8259. For other text the value is unspecified, but nothing outside it is read.
   public init(_ text: UnsafeRawBufferPointer) { self = text.withMemoryRebound(to: UInt8.self) { JSONNumber($0) } }
 
-  /// - Parameter exponentLimit: as what a greater written exponent counts.
-  init(_ text: UnsafeBufferPointer<UInt8>, exponentLimit: Int = Self.exponentLimit) {
+  init(_ text: UnsafeBufferPointer<UInt8>) {
     guard var p = text.baseAddress else {
       firstDigit = Self.zero.utf8Start
       return
@@ -63,11 +62,11 @@ public struct JSONNumber {
     isNegative = negative
     digitCount = lastIndex &- firstIndex &+ 1
     let shift = (integerDigits < 0 ? digits : integerDigits) &- firstIndex
-    exponent = shift &+ Self.power(p, end, limit: exponentLimit)
+    exponent = shift &+ Self.power(p, end)
   }
 
-  /// The value of the exponent part at `start`, at most ±`limit`; 0 if there is none.
-  private static func power(_ start: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>, limit: Int) -> Int {
+  /// The value of the exponent part at `start`, at most ±``exponentLimit``; 0 if there is none.
+  private static func power(_ start: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>) -> Int {
     var p = start
     guard p < end, p.pointee | 0x20 == UInt8(ascii: "e") else { return 0 }
     p += 1
@@ -77,7 +76,7 @@ public struct JSONNumber {
     var value = 0
     while p < end, NumberTail.isDigit(p.pointee) {
       let digit = Int(p.pointee &- UInt8(ascii: "0"))
-      value = value <= limit / 10 ? min(value &* 10 &+ digit, limit) : limit
+      value = value <= exponentLimit / 10 ? min(value &* 10 &+ digit, exponentLimit) : exponentLimit
       p += 1
     }
     return negative ? -value : value
@@ -210,19 +209,14 @@ extension JSONNumber {
   }
 
   /// The value as text, the same for equal values: with all digits as a decimal fraction if it is from 10⁻⁶ to below 10²¹,
-  /// otherwise as `1.5e300`.
+  /// otherwise as `1.5e300`, with an exponent of at most ±2⁶²: `10e4611686018427387904`.
   public var canonicalText: String { ByteBuffer.text { appendCanonicalText(to: &$0) } }
 
   /// Whether bytes are the ``canonicalText`` of a number. O(bytes), without allocation for most other texts.
   public static func isCanonical(_ text: UnsafeRawBufferPointer) -> Bool {
     guard isNumber(text) else { return false }
-    // The digits of a number may take the exponent of its text beyond what a written one counts as: `10e4611686018427387904` is
-    // `1e4611686018427387905`.
-    let number = text.withMemoryRebound(to: UInt8.self) {
-      JSONNumber($0, exponentLimit: exponentLimit + Int(UInt32.max))
-    }
     var canonical = ByteBuffer()
-    number.appendCanonicalText(to: &canonical)
+    JSONNumber(text).appendCanonicalText(to: &canonical)
     return canonical.bytes.elementsEqual(text)
   }
 
@@ -246,27 +240,26 @@ extension JSONNumber {
   ) {
     guard count > 0 else { return buffer.append(UInt8(ascii: "0")) }
     if isNegative { buffer.append(UInt8(ascii: "-")) }
-    let isFraction = (-5...0).contains(exponent)
-    let isScientific = !isFraction && !(1...21).contains(exponent)
-    if isFraction {
+    let power = (-5...21).contains(exponent) ? 0 : min(max(exponent &- 1, -exponentLimit), exponentLimit)
+    // The digits before the decimal point; if below 1, the zeros behind it.
+    let point = exponent &- power
+    if point < 1 {
       buffer.append("0.")
-      for _ in exponent..<0 { buffer.append(UInt8(ascii: "0")) }
+      for _ in point..<0 { buffer.append(UInt8(ascii: "0")) }
     }
-    var left = isFraction ? -1 : isScientific ? 1 : exponent
+    var left = point < 1 ? -1 : point
     for digit in digits {
       if left == 0 { buffer.append(UInt8(ascii: ".")) }
       buffer.append(digit &+ UInt8(ascii: "0"))
       left &-= 1
     }
-    if isScientific {
-      buffer.append(UInt8(ascii: "e"))
-      buffer.append(integer: exponent &- 1)
-    } else if !isFraction {
-      while left > 0 {
-        buffer.append(UInt8(ascii: "0"))
-        left &-= 1
-      }
+    while left > 0 {
+      buffer.append(UInt8(ascii: "0"))
+      left &-= 1
     }
+    guard power != 0 else { return }
+    buffer.append(UInt8(ascii: "e"))
+    buffer.append(integer: power)
   }
 
   /// Compares two numbers of RFC 8259 by exact value: -1, 0 or 1. O(digits).
