@@ -266,10 +266,14 @@ final class Publisher {
       publishedChanges &+= 1
       // The observer lets go of a feed that ends.
       let hasChannel = feed.hasChannel
+      // A feed that no longer shows rows of managed feeds, which replay does not know, always gets the revision of the commit. No
+      // watch can resume across it, and nothing is selected, which is told once: not also where the change moved the selected rows.
+      let wasSelected = isSettled && feed.deselectAll()
       announce(
         feed, changes.change(origin.slot), hint: changes[slot].pointee.hint, shift: origin.shift, updated: nil,
         to: observer)
-      if isSettled { forgetPast(of: feed, observer) }
+      if isSettled { feed.forgetPast(at: revision) }
+      if wasSelected { observer?.didCarrySelection(of: feed) }
       if feed.isGone {
         if feed.hasHistory, let successor = graph.table.find(feed.name) { successors.append(successor) }
         observer?.didEnd(feed)
@@ -277,14 +281,6 @@ final class Publisher {
       log.pace.spend(hasChannel ? Self.unitsOfADelta : 1)
     }
     for feed in successors { feed.beginPast(after: revision) }
-  }
-
-  /// Ends the past of a feed that no longer shows rows of managed feeds, which replay does not know: the feed always
-  /// gets the revision of the commit, no watch can resume across it, and nothing is selected.
-  private func forgetPast(of feed: Feed, _ observer: (any CommitObserver)?) {
-    let wasSelected = !feed.selection.isEmpty
-    feed.forgetPast(at: revision)
-    if wasSelected { observer?.didCarrySelection(of: feed) }
   }
 
   /// The units of work to tell the change of a watched feed, whose length is not known: enough to look at the clock.

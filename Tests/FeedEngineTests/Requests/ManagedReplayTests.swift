@@ -71,6 +71,21 @@ import Testing
     try expectSameAfterReplay(daemon)
   }
 
+  @Test("a feed that no longer shows managed rows tells once that nothing is selected")
+  func selection() throws {
+    let daemon = make()
+    try setRows(daemon)
+    expectEqual(daemon.define(daemon.ann, "a"), nil)
+    expectEqual(daemon.limit(daemon.ann, "insert", #"{"feed":"a","element":1}"#), nil)
+    expectEqual(daemon.define(daemon.ann, "p", children: ["m", "a"]), nil)
+    expectEqual(daemon.limit(daemon.ann, "select", #"{"feed":"p","at":[6,0]}"#), nil)
+    _ = daemon.harness.ask(daemon.bob, "watch", #"{"feed":"p","initial":false}"#)
+    expectEqual(daemon.limit(daemon.ann, "removeChild", #"{"feed":"p","child":"m"}"#), nil)
+    let told = daemon.harness.take(daemon.bob).compactMap(\.json)
+    expectEqual(told.map { $0["method"]?.string }, ["delta", "selection"])
+    expectEqual(told.last?["params"]?["selected"]?.text, "[]")
+  }
+
   @Test("rows of managed feeds count neither as rows nor with the steps of filters, others beside them do")
   func rowsAndSteps() throws {
     let daemon = make()
