@@ -206,7 +206,7 @@ public enum KnownMembers {
     }
   }
 
-  /// Checks the names of types in a definition of slots.
+  /// Checks the names of types in a definition of slots, and that positions are written alike: "01" and "1" would be the same one.
   private static func checkTypes(of slots: JSONView) throws(Refusal) {
     func check(_ type: JSONView, _ path: @autoclosure () -> String) throws(Refusal) {
       if type.hasLoneSurrogate { throw Refusal(offset: type.byteOffset, path: path(), fault: loneSurrogate) }
@@ -219,7 +219,13 @@ public enum KnownMembers {
       for member in contents.members { try check(member.key, "contents") }
     }
     if let fixed = slots.member("fixed"), fixed.kind == .object {
-      for member in fixed.members { try check(member.value, "fixed.\(member.key.string(atMost: 64) ?? "")") }
+      for member in fixed.members {
+        let key = member.key.string(atMost: 64) ?? ""
+        try check(member.value, "fixed.\(key)")
+        guard let position = Int(key), "\(position)" != key else { continue }
+        let fault = "must be a position without \"+\" and leading zeros: \"\(position)\""
+        throw Refusal(offset: member.key.byteOffset, path: "fixed.\(key)", fault: fault)
+      }
     }
   }
 

@@ -198,6 +198,20 @@ struct CanonicalEquivalenceTests {
     }
   }
 
+  /// A position that is written in two ways would name two types.
+  @Test(arguments: ["01", "+1", "-0", "-01", "00"]) func positionsAreWrittenAlike(_ position: String) {
+    func define(_ position: String) -> Value? {
+      ask("define", #"{"feed":"s","kind":"slots","contents":{},"pattern":[],"fixed":{"\#(position)":"t"}}"#)
+    }
+    let answer = define(position)
+    expectEqual(answer?.errorCode, -32602)
+    expectEqual(answer?.errorData?["member"]?.string, "fixed.\(position)")
+    for plain in ["0", "1", "-1", "10"] {
+      expect(define(plain)?["result"] != nil)
+      _ = ask("undefine", #"{"feed":"s"}"#)
+    }
+  }
+
   /// Different lone surrogates would become the same text.
   @Test(arguments: [
     (#""contents":{"\ud800":"a"},"pattern":[]"#, "contents"),
