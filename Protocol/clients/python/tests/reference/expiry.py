@@ -14,7 +14,7 @@ def seconds(node):
     """Seconds since the beginning of 1970 as a Decimal; None for a value that is no time."""
     if node.kind == "number":
         return node.number
-    found = _DATE_TIME.fullmatch(node.value) if node.kind == "string" else None
+    found = _DATE_TIME.fullmatch(node.value) if node.kind == "string" and len(node.value) <= 128 else None
     if not found:
         return None
     *numbers, fraction, zone = found.groups()
