@@ -57,7 +57,15 @@ public final class CollectionKind: FeedKind {
   public func path(ofFlat index: Int) -> IndexPath { state.keyed?.path(ofFlat: index) ?? state.path(ofFlat: index) }
   public func makeSnapshots() -> [SectionsSnapshot] {
     if let keyed = state.keyed { return [keyed.makeSnapshot()] }
-    return state.bins.map { SectionsSnapshot($0.section.makeSnapshot()) }
+    // Bins without rows have none of their own: feeds above may show tens of thousands.
+    var (snapshots, counts): ([SectionsSnapshot], [UInt32]) = ([], [])
+    for (index, bin) in state.bins.enumerated() {
+      counts.append(UInt32(bin.section.count))
+      if bin.section.count == 0 && index + 1 < state.bins.count { continue }
+      snapshots.append(SectionsSnapshot(bin.section.makeSnapshot(), counts: counts))
+      counts.removeAll()
+    }
+    return snapshots
   }
   public func type(at path: IndexPath) -> UnsafeRawBufferPointer { element(at: path).type }
   public var hasTypes: Bool { content.type != nil }
