@@ -234,6 +234,19 @@ struct CommitCostTests {
     expectEqual(sample.catalog.graph.copyCount(of: list), 0)
   }
 
+  @Test func binsWithoutRowsHaveNoSnapshots() throws {
+    let bins = (0..<256).map { #"{"name":"b\#($0)","filter":"@.n == \#($0)"}"# }.joined(separator: ",")
+    let sample = try CatalogSample(#"{"feed":"a","kind":"collection","bins":[\#(bins)]}"#)
+    try sample.commit { for n in [3, 200] { try sample.update("a", #"{"id":\#(n),"n":\#(n)}"#) } }
+    let feed = try sample.feed("a")
+    // The last bin has one, which counts those before it.
+    expectEqual(feed.kind.makeSnapshots().map(\.counts.count), [4, 197, 55])
+    let snapshot = feed.makeSnapshot()
+    var places: [IndexPath] = []
+    repeat { places.append(snapshot.place) } while snapshot.next(max: 10, { _ in }) > 0
+    expectEqual(places, [IndexPath(3, 0), IndexPath(200, 0), IndexPath(0, 0)])
+  }
+
   @Test func changesKeepBoundedMemory() {
     var table = ChangeTable()
     let rows = (0..<10_000).map { IndexPath(0, $0) }
