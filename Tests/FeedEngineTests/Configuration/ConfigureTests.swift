@@ -203,7 +203,23 @@ struct ConfigureTests {
       try harness.configure(#"{"feeds": [\#(Self.people)]}"#)
       let again = try harness.engine.configure(empty, keeping: ["people"], former: former, now: harness.now)
       expectEqual(again.undefined, [])
-      try expectEqual(harness.engine.configure(empty, former: former, now: harness.now).undefined, [])
+      try expectEqual(harness.engine.configure(empty, now: harness.now).undefined, [])
+    }
+  }
+
+  @Test("a start does not report that a configuration of its log could not be applied: another host may have read it")
+  func failedInReplay() throws {
+    let (there, here) = (EngineHarness(isDurable: true), EngineHarness(isDurable: true))
+    there.log?.isHeld = true
+    let client = there.connect()
+    there.deliver(client, "define", #"{"feed":"a","kind":"collection"}"#)
+    try there.configure(#"{"feeds": [{"feed": "a", "kind": "array"}]}"#)
+    there.log?.isHeld = false
+    there.log?.store()
+    for _ in 0..<3 { there.turn() }
+    for batch in there.stored { try here.engine.replay(batch) }
+    func failures(_ harness: EngineHarness) -> Int {
+      harness.events.count { $0.message.contains("the configuration could not be applied") }
     }
   }
 
