@@ -50,6 +50,24 @@ struct ConfigureTests {
     expect(harness.events.contains { $0.message.contains("managed feed people: gone") })
   }
 
+  @Test("rows that were read before an error do not hide it when the log has them", arguments: [false, true])
+  func errorWhileRowsWait(keepsRows: Bool) throws {
+    let harness = EngineHarness(isDurable: true)
+    harness.engine.catalog.keepsManagedRows = keepsRows
+    try harness.configure(#"{"feeds": [\#(Self.people)]}"#)
+    harness.log?.isHeld = true
+    harness.engine.setManaged("people", rows(2), SourceStatus(.ok, since: "T1"), now: harness.now)
+    harness.turn()
+    harness.engine.failManaged("people", SourceStatus(.error, message: "gone", since: "T2"))
+    harness.log?.isHeld = false
+    harness.log?.store()
+    harness.turn()
+    harness.turn()
+    let described = harness.ask(harness.connect(), "describe", #"{"feed":"people"}"#).first?.json?["result"]
+    expectEqual(described?["count"]?.int, 2)
+    expectEqual(described?["source"]?.text, #"{"status":"error","error":"gone","reason":"gone","since":"T2"}"#)
+  }
+
   @Test func reloadingAppliesOnlyTheDifferences() throws {
     let harness = EngineHarness()
     let list = #"{"feed": "list", "kind": "array"}"#
