@@ -178,6 +178,7 @@ public enum Daemon {
     if let member {
       engine.catalog.keepsManagedRows = true
       engine.catalog.commit.rules = member.log.rules
+      engine.useFormerFeeds(member.log.formerFeeds)
       engine.status.sharedLog = { member.shared }
       engine.status.groupAction = { member.perform($0) }
     }

@@ -185,7 +185,7 @@ extension Daemon {
     var options = options
     options.limits = file.limits(configuration)
     let engine = try makeEngine(options, nil, nil, Log(threshold: .error, style: .timestamps))
-    _ = try file.apply(configuration, to: engine, keeping: [], former: [], now: ServerClock(after: 0).now)
+    _ = try file.apply(configuration, to: engine, keeping: [], now: ServerClock(after: 0).now)
     return configuration
   }
 }

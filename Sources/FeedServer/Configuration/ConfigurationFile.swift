@@ -54,10 +54,10 @@ struct ConfigurationFile {
   /// Applies a configuration that was read.
   /// - Parameter others: the feeds that other hosts configure.
   func apply(
-    _ configuration: Configuration, to engine: Engine, keeping others: Set<String>, former: Set<String>, now: Instant
+    _ configuration: Configuration, to engine: Engine, keeping others: Set<String>, now: Instant
   ) throws(ConfigurationFileError) -> ConfigurationChanges {
     do {
-      return try engine.configure(configuration, keeping: others, former: former, now: now)
+      return try engine.configure(configuration, keeping: others, now: now)
     } catch {
       throw .refused(path, error)
     }

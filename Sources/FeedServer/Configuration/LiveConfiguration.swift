@@ -174,7 +174,7 @@ struct LiveConfiguration {
     hasReplacedAccess: Bool = false, now: Instant
   ) throws(ConfigurationFileError) -> ConfigurationReport {
     var changes = try file.apply(
-      configuration, to: engine, keeping: group?.configuredByOthers ?? [], former: group?.formerFeeds ?? [], now: now)
+      configuration, to: engine, keeping: group?.configuredByOthers ?? [], now: now)
     changes.access = changes.access || hasReplacedAccess
     allowConnections(besideManagedFeeds: configuration.managedFeedCount, engine)
     return ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, restart: restart)

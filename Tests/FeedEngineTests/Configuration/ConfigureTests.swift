@@ -212,14 +212,17 @@ struct ConfigureTests {
         harness.log!.receive(batch)
         harness.turn()
       }
+      harness.engine.useFormerFeeds(former)
+      // A first file that is refused changes nothing.
+      try harness.engine.keepGivenFeeds(of: Configuration(text: #"{"feeds": [{"feed": "people"}]}"#))
       let empty = try Configuration(text: "{}")
-      let changes = try harness.engine.configure(empty, keeping: others, former: former, now: harness.now)
+      let changes = try harness.engine.configure(empty, keeping: others, now: harness.now)
       harness.turn()
       expectEqual(changes.undefined, isKept ? [] : ["people"])
       expectEqual(harness.engine.catalog.feeds["people"] != nil, isKept)
       // Later, another member may have defined it.
       try harness.configure(#"{"feeds": [\#(Self.people)]}"#)
-      let again = try harness.engine.configure(empty, keeping: ["people"], former: former, now: harness.now)
+      let again = try harness.engine.configure(empty, keeping: ["people"], now: harness.now)
       expectEqual(again.undefined, [])
       try expectEqual(harness.engine.configure(empty, now: harness.now).undefined, [])
     }
@@ -239,6 +242,8 @@ struct ConfigureTests {
     func failures(_ harness: EngineHarness) -> Int {
       harness.events.count { $0.message.contains("the configuration could not be applied") }
     }
+    expectEqual([there, here].map(failures), [1, 0])
+    expectEqual(here.engine.catalog.revision, there.engine.catalog.revision)
   }
 
   @Test("a report tells what became of the last configuration, not of one before it that could not be stored")
