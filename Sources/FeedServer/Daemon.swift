@@ -74,7 +74,7 @@ public enum Daemon {
     SignalQueue.endOnCrash()
     let signals = try Signals()
     let file = ConfigurationFile(options)
-    let configuration = try file?.read()
+    let configuration = try file?.read(forgiving: log)
     var options = options
     if let file, let configuration {
       options.limits = file.limits(configuration)
