@@ -18,7 +18,7 @@ struct ConfiguredFeeds {
   /// Nil before the first configuration.
   private var applied: Definitions?
   /// The feeds that this member of a group configured before its start, until a configuration is applied.
-  var former: Set<String> = []
+  fileprivate var former: Set<String> = []
   /// Those of configurations that were submitted and are not executed yet, in order.
   private var submitted: [Submission] = []
   /// The number of submitted configurations that failed.
