@@ -33,6 +33,8 @@ struct MemberTable: Equatable {
     var position: UInt64
     /// The first message that is needed besides it, or besides another image of its name.
     var from: UInt64
+    /// The member that published it; empty in a table of an older version.
+    var member: String
     var host: String
     var bytes: Int
     var moment: UInt64
@@ -70,10 +72,10 @@ struct MemberTable: Equatable {
 
     func value(of member: String) -> String? { entries.first { $0.member == member }?.value }
 
-    /// Whether an image was made behind `mark`, by a host that has the digest of most members.
+    /// Whether an image was made behind `mark`, by a member that has the digest of most.
     func isRight(_ image: Image?, since mark: UInt64) -> Bool {
       guard let image, let leading, image.position >= mark else { return false }
-      return entries.contains { $0.host == image.host && $0.value == leading.value }
+      return value(of: image.member) == leading.value
     }
   }
 
@@ -161,7 +163,9 @@ struct MemberTable: Equatable {
       return .mark
     case .digest: return receiveDigest(payload, member)
     case .image:
-      guard let image = Image(JSONObject(payload), host: member.host, moment: time) else { return .none(.invalid) }
+      guard let image = Image(JSONObject(payload), member: member.member, host: member.host, moment: time) else {
+        return .none(.invalid)
+      }
       add(image)
       return .image
     case .configured:
@@ -255,22 +259,25 @@ struct MemberTable: Equatable {
 }
 
 extension MemberTable.Image {
-  init?(_ facts: JSONObject?, host: String, moment: UInt64) {
+  init?(_ facts: JSONObject?, member: String, host: String, moment: UInt64) {
     guard let facts, let position = facts.unsigned("position"), let from = facts.unsigned("from"),
       let name = facts.string("name"), let id = facts.string("id"), let chunks = facts.int("chunks"),
       let first = facts.unsigned("first")
     else { return nil }
     self.init(
-      position: position, from: from, host: host, bytes: facts.int("bytes") ?? 0, moment: moment, name: name, id: id,
-      chunks: chunks, first: first)
+      position: position, from: from, member: member, host: host, bytes: facts.int("bytes") ?? 0, moment: moment,
+      name: name, id: id, chunks: chunks, first: first)
   }
 
   init?(_ facts: JSONObject) {
-    self.init(facts, host: facts.string("host") ?? "", moment: facts.unsigned("moment") ?? 0)
+    self.init(
+      facts, member: facts.string("member") ?? "", host: facts.string("host") ?? "",
+      moment: facts.unsigned("moment") ?? 0)
   }
 
   fileprivate var text: String {
-    "{\"position\":\(position),\"from\":\(from),\"bytes\":\(bytes),\"moment\":\(moment),\"host\":\(host.quotedAsJSON),"
+    "{\"position\":\(position),\"from\":\(from),\"bytes\":\(bytes),\"moment\":\(moment),"
+      + "\"member\":\(member.quotedAsJSON),\"host\":\(host.quotedAsJSON),"
       + "\"name\":\(name.quotedAsJSON),\"id\":\(id.quotedAsJSON),\"chunks\":\(chunks),\"first\":\(first)}"
   }
 }

@@ -74,7 +74,7 @@ public enum Daemon {
     SignalQueue.endOnCrash()
     let signals = try Signals()
     let file = ConfigurationFile(options)
-    let configuration = try file?.read()
+    let configuration = try file?.read(forgiving: log)
     var options = options
     if let file, let configuration {
       options.limits = file.limits(configuration)
@@ -178,6 +178,7 @@ public enum Daemon {
     if let member {
       engine.catalog.keepsManagedRows = true
       engine.catalog.commit.rules = member.log.rules
+      engine.useFormerFeeds(member.log.formerFeeds)
       engine.status.sharedLog = { member.shared }
       engine.status.groupAction = { member.perform($0) }
     }

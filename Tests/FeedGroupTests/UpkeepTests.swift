@@ -131,6 +131,17 @@ struct DivergenceTests {
     expectEqual([isEarly, isOwn, isLate], [false, false, true])
   }
 
+  @Test mutating func anImageIsThatOfAMemberNotOfItsHost() throws {
+    // Another member of the host of the one that differs has the digest of most.
+    receive(.join, 1, 3, "{\"member\":\"other\",\"host\":\"h1\"}")
+    receive(.digest, 2, 3, "{\"mark\":2,\"digest\":\"right\"}")
+    for (place, isRight) in [(UInt64(1), false), (3, true)] {
+      receiveImage(place, number: 3)
+      let image = try require(MemberTable(text: table.text)?.image)
+      expectEqual(table.digests?.isRight(image, since: 2), isRight)
+    }
+  }
+
   @Test func aMemberThatDiffersWaitsForSomeTime() throws {
     var wrong = try upkeep(of: "h1", "wrong")
     let found = [39, 40].map { wrong.divergence(table, rank: 1, $0 * Self.second) != nil }

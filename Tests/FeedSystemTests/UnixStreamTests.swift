@@ -106,6 +106,13 @@ struct UnixStreamTests {
     withExtendedLifetime(first) {}
   }
 
+  @Test("a name is that of an account as a whole, not up to a zero byte") func accounts() {
+    for (name, number) in [("root", UInt32?(0)), ("root\0x", nil), ("", nil)] {
+      expectEqual(SystemAccounts.user(named: name), number, "\(name)")
+      expectEqual(SystemAccounts.group(named: name)?.gid, number, "\(name)")
+    }
+  }
+
   func pairOfSockets() throws -> (UnixStream, UnixStream) {
     var ends: [Int32] = [-1, -1]
     guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -331,6 +332,21 @@ class Configurations(GroupTest):
         self.assertEqual(self.reload(first, a)["status"], "applied")
         self.assertEqual(self.reload(second, b)["status"], "applied")
         wait_for(lambda: "@.n < 2" in json.dumps(a.call("describe", feed="c")), 20, "definition")
+
+    def test_a_host_that_lost_its_state_takes_its_former_name(self):
+        (_, daemon, _), (_, b) = self.start_with_file(), self.start("b")
+        members = wait_for(lambda: len(found := b.call("group")["members"]) == 2 and found, 20, "two members")
+        daemon.kill()
+        shutil.rmtree(daemon.state)
+        self.files("@.n < 2")
+        daemon.start()
+        daemon.process.wait(60)
+        self.assertIn('feed "c" is defined differently by the configurations of the hosts a and a', daemon.text())
+        with open(os.path.join(daemon.state, "member"), "w") as file:
+            file.write(next(member["member"] for member in members if member["host"] == "a"))
+        daemon.start()
+        wait_for(lambda: "@.n < 2" in json.dumps(b.call("describe", feed="c")), 20, "definition")
+        self.assertEqual([member["host"] for member in b.call("group")["members"]], ["a", "b"])
 
     @staticmethod
     def write_access_rules(path, uid):

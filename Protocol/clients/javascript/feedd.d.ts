@@ -416,6 +416,9 @@ export interface ClientOptions {
   reconnect?: { first?: number; longest?: number } | false;
 }
 
+/** The members of each `update`, and the most requests without an answer. */
+export type PushOptions = Omit<Methods["update"]["params"], "feed" | "element" | "elements"> & CallOptions & { window?: number };
+
 export interface WatchOptions {
   signal?: AbortSignal;
   throttle?: number;
@@ -462,13 +465,13 @@ export class Client {
   pushAll<E extends Value>(
     feed: string,
     elements: Iterable<E> | AsyncIterable<E>,
-    options?: Options & CallOptions & { window?: number; batch?: 1; onRefused?(error: FeedError, element: E): void },
+    options?: PushOptions & { batch?: 1; onRefused?(error: FeedError, element: E): void },
   ): Promise<number>;
   /** Updates with `batch` elements each: one commit, accepted or refused together. */
   pushAll<E extends Value>(
     feed: string,
     elements: Iterable<E> | AsyncIterable<E>,
-    options: Options & CallOptions & { window?: number; batch: number; onRefused?(error: FeedError, elements: E[]): void },
+    options: PushOptions & { batch: number; onRefused?(error: FeedError, elements: E[]): void },
   ): Promise<number>;
   watch<T = unknown>(
     feeds: string | string[],

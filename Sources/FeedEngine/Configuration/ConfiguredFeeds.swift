@@ -17,6 +17,8 @@ struct ConfiguredFeeds {
 
   /// Nil before the first configuration.
   private var applied: Definitions?
+  /// The feeds that this member of a group configured before its start, until a configuration is applied.
+  fileprivate var former: Set<String> = []
   /// Those of configurations that were submitted and are not executed yet, in order.
   private var submitted: [Submission] = []
   /// The number of submitted configurations that failed.
@@ -61,15 +63,13 @@ struct ConfiguredFeeds {
     definitions[name]?.content == .managed(content)
   }
 
-  /// Whether a feed is of the last applied configuration; before the first one, whether it is of `former`.
-  func contains(_ name: String, former: Set<String>) -> Bool {
-    applied == nil && submitted.isEmpty ? former.contains(name) : definitions[name] != nil
-  }
+  /// Whether this daemon configures a feed, or did before its start.
+  func contains(_ name: String) -> Bool { definitions[name] != nil || former.contains(name) }
 
   /// Records that a configuration changes no feed.
   mutating func keep(_ configuration: Configuration) {
     if submitted.isEmpty {
-      applied = Self.definitions(of: configuration)
+      apply(Self.definitions(of: configuration))
     } else {
       submitted[submitted.count - 1].definitions = Self.definitions(of: configuration)
     }
@@ -89,13 +89,15 @@ struct ConfiguredFeeds {
     if submitted.isEmpty { return }
     let first = submitted.removeFirst()
     if isApplied {
-      applied = first.definitions
+      apply(first.definitions)
     } else {
       failures += 1
       // After a start, nothing else tells which feeds the file defines.
       applied = (applied ?? [:]).merging(first.unchanged) { $1 }
     }
   }
+
+  private mutating func apply(_ definitions: Definitions) { (applied, former) = (definitions, []) }
 
   /// Records the definitions of a configuration that feeds were given before, if it is the first one. It could not be applied.
   mutating func keepGiven(_ configuration: Configuration, in catalog: Catalog) {
@@ -115,19 +117,21 @@ extension Engine {
   /// The number of configurations that could not be stored or applied after they were submitted.
   public var failedConfigurations: Int { ownWork.configured.failures }
 
+  /// Sets the feeds that this member of a group configured before its start. A managed one that is in the first configuration no
+  /// longer is undefined.
+  public func useFormerFeeds(_ names: Set<String>) { ownWork.configured.former = names }
+
   /// Applies a configuration as one commit. If it throws, nothing changed.
-  /// - Parameters:
-  ///   - others: the feeds that other members of the group configure: they stay defined.
-  ///   - former: the feeds that this member of the group configured before its start.
+  /// - Parameter others: the feeds that other members of the group configure: they stay defined.
   /// - Precondition: no batch is executed in part.
   @discardableResult
   public func configure(
-    _ configuration: Configuration, keeping others: Set<String> = [], former: Set<String> = [], now: Instant
+    _ configuration: Configuration, keeping others: Set<String> = [], now: Instant
   ) throws(ConfigurationError) -> ConfigurationChanges {
     precondition(!longWork.isUnderWay, "the commit of a long request is open")
     begin(at: now)
     let managed = managedFeeds.map(\.name).filter { name in
-      !catalog.keepsManagedRows || ownWork.configured.contains(name, former: former) && !others.contains(name)
+      !catalog.keepsManagedRows || ownWork.configured.contains(name) && !others.contains(name)
     }
     var (entries, changes) = ownWork.configured.changes(for: configuration, in: catalog, managed: managed)
     entries = try findOrder(of: entries, undefining: changes.undefined)

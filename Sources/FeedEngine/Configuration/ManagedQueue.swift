@@ -136,7 +136,7 @@ extension Engine {
     if catalog.keepsManagedRows && rows.byteCount > limits.maxFrame {
       let reason =
         "the rows have \(grouped(rows.byteCount)) bytes; in a group they may have \(grouped(limits.maxFrame)) (maxFrame): select fewer"
-      return setSource(name, SourceStatus(.error, message: reason, since: status.since))
+      return failManaged(name, SourceStatus(.error, message: reason, since: status.since))
     }
     if ownWork.managed.put(rows, for: name, status: status) { submit(.rows(feed: name, nil)) }
   }
@@ -150,6 +150,12 @@ extension Engine {
     if kind.source.state == .error || kind.source.state == .starting || kind.hasForeignRows { return false }
     setSource(name, status)
     return true
+  }
+
+  /// Sets the error of a managed feed whose database cannot be read. It stays when rows take effect that were read before.
+  public func failManaged(_ name: String, _ error: SourceStatus) {
+    _ = ownWork.managed.update(error, for: name)
+    setSource(name, error)
   }
 
   /// Keeps rows that could not be stored, and reports that the feed does not have them.
@@ -204,7 +210,7 @@ extension Engine {
   }
 
   /// Sets the status of the source of a managed feed. An equal status keeps its time.
-  public func setSource(_ name: String, _ status: SourceStatus) {
+  func setSource(_ name: String, _ status: SourceStatus) {
     guard let feed = catalog.feeds[name]?.kind as? ManagedKind, !feed.source.saysTheSame(as: status) else { return }
     feed.setSource(status)
     let (level, text): (LogLevel, String) =

@@ -105,7 +105,7 @@ extension Engine {
 
   /// Executes a request of the daemon as one commit, an eviction as one commit for each feed. Rolls back and reports a
   /// configuration that cannot be applied.
-  /// - Parameter isOwn: false for a request of another member of the log.
+  /// - Parameter isOwn: false for a request of another member of the log, and in replay.
   func execute(_ request: InternalRequest, isLogged: Bool, isOwn: Bool = true) {
     switch request {
     case .evict(let name): evictExpired(after: name)

@@ -76,15 +76,15 @@ final class ReceivedBatch {
 
   /// Executes a request. Returns false if it takes another turn.
   private func execute(_ message: JSONView, bytes: Int) throws(ReplayError) -> Bool {
-    let (engine, isOwn) = (engine, isReplayed)
+    let engine = engine
     let request: InternalRequest?
     let limits = engine.limits.applied(by: engine.commit.rules)
     do { request = try InternalRequest(message, limits: limits) } catch { throw .damaged(offset: offset) }
     if let request {
       if engine.mayBeLong(request) {
-        return engine.longWork.run(steps: 0) { engine.execute(request, isLogged: true, isOwn: isOwn) }
+        return engine.longWork.run(steps: 0) { engine.execute(request, isLogged: true, isOwn: false) }
       }
-      engine.execute(request, isLogged: true, isOwn: isOwn)
+      engine.execute(request, isLogged: true, isOwn: false)
       return true
     }
     var id: JSONView?

@@ -177,7 +177,8 @@ extension Daemon {
   }
 
   /// Reads a configuration file and applies it to an engine without feeds.
-  /// - Parameter isChecked: whether to look for what is allowed but probably a mistake.
+  /// - Parameter isChecked: whether the file is to stand alone, and to look for what is allowed but probably a mistake. Otherwise it
+  ///   may show feeds that clients have defined: definitions that depend on these are not applied.
   static func verify(
     _ file: ConfigurationFile, _ options: DaemonOptions, isChecked: Bool = false
   ) throws -> Configuration {
@@ -185,8 +186,22 @@ extension Daemon {
     var options = options
     options.limits = file.limits(configuration)
     let engine = try makeEngine(options, nil, nil, Log(threshold: .error, style: .timestamps))
-    _ = try file.apply(configuration, to: engine, keeping: [], former: [], now: ServerClock(after: 0).now)
+    let applied = isChecked ? configuration : try configuration.standingAlone()
+    _ = try file.apply(applied, to: engine, keeping: [], now: ServerClock(after: 0).now)
     return configuration
+  }
+}
+
+extension Configuration {
+  /// Returns the feeds that show only feeds of this configuration, themselves or through others.
+  fileprivate func standingAlone() throws(ConfigurationError) -> Configuration {
+    var names: Set<String> = []
+    let alone = entries.filter { entry in
+      let isAlone = entry.definition.content.shown.allSatisfy { names.contains(String($0.prefix { $0 != "/" })) }
+      if isAlone { names.insert(entry.definition.name) }
+      return isAlone
+    }
+    return try Configuration(entries: alone, limits: limits, access: access)
   }
 }
 

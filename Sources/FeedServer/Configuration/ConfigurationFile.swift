@@ -34,9 +34,15 @@ struct ConfigurationFile {
   /// - Parameters:
   ///   - isChecked: whether to look for what is allowed but probably a mistake.
   ///   - present: the limits of the daemon that runs; nil at a start.
-  func read(isChecked: Bool = false, under present: Limits? = nil) throws(ConfigurationFileError) -> Configuration {
+  ///   - log: for accounts of access rules that do not exist, which must not prevent a start; nil if they are errors.
+  func read(
+    isChecked: Bool = false, under present: Limits? = nil, forgiving log: Log? = nil
+  ) throws(ConfigurationFileError) -> Configuration {
     var surroundings = surroundings
     (surroundings.findsRemarks, surroundings.present) = (isChecked, present)
+    if let log {
+      surroundings.forgive = { [path] error in log.write(.warning, "\(path):\(error); the rule is applied without it") }
+    }
     let bytes: [UInt8]
     do {
       bytes = try SmallFile.read(place)
@@ -54,10 +60,10 @@ struct ConfigurationFile {
   /// Applies a configuration that was read.
   /// - Parameter others: the feeds that other hosts configure.
   func apply(
-    _ configuration: Configuration, to engine: Engine, keeping others: Set<String>, former: Set<String>, now: Instant
+    _ configuration: Configuration, to engine: Engine, keeping others: Set<String>, now: Instant
   ) throws(ConfigurationFileError) -> ConfigurationChanges {
     do {
-      return try engine.configure(configuration, keeping: others, former: former, now: now)
+      return try engine.configure(configuration, keeping: others, now: now)
     } catch {
       throw .refused(path, error)
     }

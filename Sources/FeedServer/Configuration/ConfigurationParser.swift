@@ -17,6 +17,8 @@ extension Configuration {
     /// Limits that the file cannot set, because the command line does.
     var fixedLimits: Set<String> = []
     let accounts: AccountNames
+    /// Called with the error of an account of an access rule that does not exist, if that is to refuse nothing.
+    var forgive: ((ConfigurationError) -> Void)?
     /// Whether patterns of rules are compared with all names of the file. The daemon, which must not wait for that, does not.
     var findsRemarks = false
   }
@@ -44,7 +46,7 @@ extension Configuration {
     let merged = Self.merge(limits, surroundings)
     let effective = surroundings.present.map(merged.lowered(to:)) ?? merged
     let entries = try Self.entries(file, text, effective.ofConfiguration, surroundings.directory)
-    let access = try AccessRules(reading: file, text, surroundings.accounts)
+    let access = try AccessRules(reading: file, text, surroundings)
     try self.init(
       entries: entries, limits: limits, access: access,
       socket: try SocketSettings(reading: file, text, surroundings.accounts),
@@ -227,15 +229,15 @@ extension FeedDefinition {
 
 extension AccessRules {
   /// Parses the member `access` of a configuration; nil if it is absent.
-  fileprivate init?(reading file: JSONView, _ text: ConfigurationText, _ accounts: AccountNames)
-    throws(ConfigurationError)
-  {
+  fileprivate init?(
+    reading file: JSONView, _ text: ConfigurationText, _ surroundings: Configuration.Surroundings
+  ) throws(ConfigurationError) {
     guard let array = file.member("access") else { return nil }
     guard array.kind == .array else { throw text.error(at: array, "access", "must be an array of rules") }
     var rules: [Rule] = []
     for (index, element) in array.elements.enumerated() {
       let reader = RuleReader(object: element, place: "access[\(index)]", text: text)
-      rules.append(try reader.rule(accounts))
+      rules.append(try reader.rule(surroundings.accounts, forgive: surroundings.forgive))
     }
     self.init(rules: rules)
   }
@@ -246,7 +248,14 @@ private struct RuleReader {
   let place: String
   let text: ConfigurationText
 
-  func rule(_ accounts: AccountNames) throws(ConfigurationError) -> AccessRules.Rule {
+  func rule(
+    _ accounts: AccountNames, forgive: ((ConfigurationError) -> Void)?
+  ) throws(ConfigurationError) -> AccessRules.Rule {
+    func refuse(_ view: JSONView, _ path: String, _ reason: String) throws(ConfigurationError) {
+      let error = text.error(at: view, path, reason)
+      guard let forgive else { throw error }
+      forgive(error)
+    }
     guard object.kind == .object else { throw text.error(at: object, place, "must be an object with \"allow\"") }
     try FileMembers.check(object, FileMembers.rule, place, text)
     var rule = AccessRules.Rule()
@@ -257,12 +266,18 @@ private struct RuleReader {
     for (view, path) in values("gid") { rule.groups.insert(try number(view, path)) }
     for (view, path) in values("user") {
       let name = try string(view, path)
-      guard let uid = accounts.user(name) else { throw text.error(at: view, path, "there is no user \"\(name)\"") }
+      guard let uid = accounts.user(name) else {
+        try refuse(view, path, "there is no user \"\(name)\"")
+        continue
+      }
       rule.users.insert(uid)
     }
     for (view, path) in values("group") {
       let name = try string(view, path)
-      guard let group = accounts.group(name) else { throw text.error(at: view, path, "there is no group \"\(name)\"") }
+      guard let group = accounts.group(name) else {
+        try refuse(view, path, "there is no group \"\(name)\"")
+        continue
+      }
       rule.groups.insert(group.gid)
       rule.users.formUnion(group.members)
     }

@@ -174,7 +174,7 @@ struct LiveConfiguration {
     hasReplacedAccess: Bool = false, now: Instant
   ) throws(ConfigurationFileError) -> ConfigurationReport {
     var changes = try file.apply(
-      configuration, to: engine, keeping: group?.configuredByOthers ?? [], former: group?.formerFeeds ?? [], now: now)
+      configuration, to: engine, keeping: group?.configuredByOthers ?? [], now: now)
     changes.access = changes.access || hasReplacedAccess
     allowConnections(besideManagedFeeds: configuration.managedFeedCount, engine)
     return ConfigurationReport(file: file.path, time: WallClock.text, changes: changes, restart: restart)
@@ -277,7 +277,7 @@ struct ManagedSources {
     } catch {
       nextTry = now.adding(nanoseconds: Self.pause)
       let status = SourceStatus(.error, message: "\(error)", since: WallClock.text)
-      for feed in engine.managedFeeds { engine.setSource(feed.name, status) }
+      for feed in engine.managedFeeds { engine.failManaged(feed.name, status) }
     }
   }
 
@@ -319,7 +319,7 @@ struct ManagedSources {
         if !engine.keepManaged(report.name, status) { sources?.readAgain(report.name, now: now.nanoseconds) }
       case .rows(let rows): engine.setManaged(report.name, rows, status, now: now)
       case .failed(let reason):
-        engine.setSource(report.name, SourceStatus(.error, message: reason, since: status.since))
+        engine.failManaged(report.name, SourceStatus(.error, message: reason, since: status.since))
       }
     }
   }

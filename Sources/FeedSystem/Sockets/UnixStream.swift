@@ -203,14 +203,14 @@ public struct PeerCredentials: Equatable, Sendable {
 /// Looks up users and groups of this machine.
 public enum SystemAccounts {
   public static func user(named name: String) -> UInt32? {
-    guard let entry = getpwnam(name) else { return nil }
+    guard !name.utf8.contains(0), let entry = getpwnam(name) else { return nil }
     return entry.pointee.pw_uid
   }
 
   /// Returns the number of a group and its listed members; nil if there is no such group. Users whose primary group it is
   /// are usually not listed.
   public static func group(named name: String) -> (gid: UInt32, members: [UInt32])? {
-    guard let entry = getgrnam(name) else { return nil }
+    guard !name.utf8.contains(0), let entry = getgrnam(name) else { return nil }
     let gid = entry.pointee.gr_gid
     var names: [String] = []
     var next = entry.pointee.gr_mem

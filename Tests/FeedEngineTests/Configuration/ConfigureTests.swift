@@ -50,6 +50,24 @@ struct ConfigureTests {
     expect(harness.events.contains { $0.message.contains("managed feed people: gone") })
   }
 
+  @Test("rows that were read before an error do not hide it when the log has them", arguments: [false, true])
+  func errorWhileRowsWait(keepsRows: Bool) throws {
+    let harness = EngineHarness(isDurable: true)
+    harness.engine.catalog.keepsManagedRows = keepsRows
+    try harness.configure(#"{"feeds": [\#(Self.people)]}"#)
+    harness.log?.isHeld = true
+    harness.engine.setManaged("people", rows(2), SourceStatus(.ok, since: "T1"), now: harness.now)
+    harness.turn()
+    harness.engine.failManaged("people", SourceStatus(.error, message: "gone", since: "T2"))
+    harness.log?.isHeld = false
+    harness.log?.store()
+    harness.turn()
+    harness.turn()
+    let described = harness.ask(harness.connect(), "describe", #"{"feed":"people"}"#).first?.json?["result"]
+    expectEqual(described?["count"]?.int, 2)
+    expectEqual(described?["source"]?.text, #"{"status":"error","error":"gone","reason":"gone","since":"T2"}"#)
+  }
+
   @Test func reloadingAppliesOnlyTheDifferences() throws {
     let harness = EngineHarness()
     let list = #"{"feed": "list", "kind": "array"}"#
@@ -194,17 +212,38 @@ struct ConfigureTests {
         harness.log!.receive(batch)
         harness.turn()
       }
+      harness.engine.useFormerFeeds(former)
+      // A first file that is refused changes nothing.
+      try harness.engine.keepGivenFeeds(of: Configuration(text: #"{"feeds": [{"feed": "people"}]}"#))
       let empty = try Configuration(text: "{}")
-      let changes = try harness.engine.configure(empty, keeping: others, former: former, now: harness.now)
+      let changes = try harness.engine.configure(empty, keeping: others, now: harness.now)
       harness.turn()
       expectEqual(changes.undefined, isKept ? [] : ["people"])
       expectEqual(harness.engine.catalog.feeds["people"] != nil, isKept)
       // Later, another member may have defined it.
       try harness.configure(#"{"feeds": [\#(Self.people)]}"#)
-      let again = try harness.engine.configure(empty, keeping: ["people"], former: former, now: harness.now)
+      let again = try harness.engine.configure(empty, keeping: ["people"], now: harness.now)
       expectEqual(again.undefined, [])
-      try expectEqual(harness.engine.configure(empty, former: former, now: harness.now).undefined, [])
+      try expectEqual(harness.engine.configure(empty, now: harness.now).undefined, [])
     }
+  }
+
+  @Test("a start does not report that a configuration of its log could not be applied: another host may have read it")
+  func failedInReplay() throws {
+    let (there, here) = (EngineHarness(isDurable: true), EngineHarness(isDurable: true))
+    there.log?.isHeld = true
+    let client = there.connect()
+    there.deliver(client, "define", #"{"feed":"a","kind":"collection"}"#)
+    try there.configure(#"{"feeds": [{"feed": "a", "kind": "array"}]}"#)
+    there.log?.isHeld = false
+    there.log?.store()
+    for _ in 0..<3 { there.turn() }
+    for batch in there.stored { try here.engine.replay(batch) }
+    func failures(_ harness: EngineHarness) -> Int {
+      harness.events.count { $0.message.contains("the configuration could not be applied") }
+    }
+    expectEqual([there, here].map(failures), [1, 0])
+    expectEqual(here.engine.catalog.revision, there.engine.catalog.revision)
   }
 
   @Test("a report tells what became of the last configuration, not of one before it that could not be stored")

@@ -56,6 +56,20 @@ struct ConfigurationFileTests {
     }
   }
 
+  @Test("an account of an access rule that does not exist does not prevent a start, and is an error later")
+  func missingAccounts() throws {
+    let rules = #""access": [{"user": ["root", "no such user"], "group": "no such group", "allow": "read"}]"#
+    let set = try ConfiguredDaemon("{\(rules)}")
+    for words in [
+      #":1:31: access[0].user[1]: there is no user "no such user"; the rule is applied without it"#,
+      #":1:57: access[0].group: there is no group "no such group"; the rule is applied without it"#,
+    ] { try set.daemon.process.errors.wait(for: set.directory.file("feedd.json") + words) }
+    try set.reload(#"{"feeds": [{"feed": "a"}], \#(rules)}"#)
+    let report = try set.ask("stats", "{}")["result"]["configuration"]
+    expectEqual(report["status"].string, "refused")
+    expectEqual(report["text"].string?.hasSuffix(#"there is no user "no such user"; nothing was changed"#), true)
+  }
+
   @Test("a start keeps the stored feeds if those of the file do not fit them, and applies the access rules")
   func clientsCannotPreventAStart() throws {
     let set = try ConfiguredDaemon(

@@ -66,6 +66,21 @@ import Testing
     try expectEqual(set.ask("stats", "{}")["result"]["configuration"]["reads"].int, 2)
   }
 
+  @Test("a check before a reload leaves it to the daemon whether feeds fit those of clients")
+  func checkedBesideFeedsOfClients() throws {
+    let set = try ConfiguredDaemon(#"{"feeds": [{"feed": "a"}]}"#)
+    try expect(set.ask("define", #"{"feed":"mine","kind":"array"}"#).has("result"))
+    let home = #"{"feed": "home", "kind": "composed", "children": ["a", "mine"]}"#
+    let top = #"{"feed": "top", "kind": "view", "of": "home", "limit": 3}"#
+    let file = #"{"feeds": [\#(top), \#(home), {"feed": "a"}]}"#
+    try expect(reload(set, file, "--check-reload") == (0, "", ""))
+    try expect(reload(set, file).code == 0)
+    // What it shows of the file is checked.
+    let refused = try reload(
+      set, #"{"feeds": [{"feed": "a"}, {"feed": "b", "kind": "view", "of": "a/no"}]}"#, "--check-reload")
+    expect(refused.code == 1 && refused.errors.contains("feeds[1]"), "\(refused.errors)")
+  }
+
   @Test("a daemon with relative paths is found, and errors name the path that it was given")
   func relativePaths() throws {
     let directory = try TemporaryDirectory()

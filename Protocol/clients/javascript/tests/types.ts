@@ -33,9 +33,11 @@ async function main(signal: AbortSignal): Promise<void> {
   await client.call("get", { feed: "inbox", place: [0, 0] });
   // @ts-expect-error: no such kind.
   await client.call("define", { feed: "inbox", kind: "list" });
-  await client.pushAll("inbox", [{ id: 1 }], { window: 8, onRefused: (error, element) => console.log(error.code, element.id) });
+  // @ts-expect-error: the feed is an argument of its own.
+  await client.pushAll("inbox", [{ id: 1 }], { feed: "queue" });
+  await client.pushAll("inbox", [{ id: 1 }], { where: "!@.owner", window: 8, onRefused: (error, element) => console.log(error.code, element.id) });
 
-  await client.pushAll("inbox", [{ id: 1 }], { batch: 64, onRefused: (_, elements) => console.log(elements[0]?.id) });
+  await client.pushAll("inbox", [{ id: 1 }], { absent: true, batch: 64, onRefused: (_, elements) => console.log(elements[0]?.id) });
 
   for await (const change of client.watch<Notice>("inbox", { signal, throttle: 50 })) {
     if (change.kind === "delta") {
