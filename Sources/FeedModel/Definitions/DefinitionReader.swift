@@ -198,7 +198,7 @@ public enum KnownMembers {
       try check(retain, retention, at: "retain.", repeats: repeats)
     }
     try check(sortOf: object, at: "", repeats: repeats)
-    if kind == "slots" && repeats == .allowed { try checkTypes(of: object) }
+    if repeats == .allowed { try checkTypes(of: object) }
     guard let bins = object.member("bins"), bins.kind == .array else { return }
     for (index, element) in bins.elements.enumerated() where element.kind == .object {
       try check(element, bin, at: "bins[\(index)].", repeats: repeats)
@@ -206,11 +206,13 @@ public enum KnownMembers {
     }
   }
 
-  /// Checks the names of types in a definition of slots.
-  private static func checkTypes(of slots: JSONView) throws(Refusal) {
+  /// Checks the names of types in a definition of slots; others have none.
+  public static func checkTypes(of slots: JSONView) throws(Refusal) {
+    guard slots.member("kind")?.stringEquals("slots") == true else { return }
     func check(_ type: JSONView, _ path: @autoclosure () -> String) throws(Refusal) {
       if type.hasLoneSurrogate { throw Refusal(offset: type.byteOffset, path: path(), fault: loneSurrogate) }
     }
+    if let type = slots.member("default") { try check(type, "default") }
     for name: StaticString in ["pattern", "repeatables", "header"] {
       guard let list = slots.member(name), list.kind == .array else { continue }
       for (index, type) in list.elements.enumerated() { try check(type, "\(name)[\(index)]") }
