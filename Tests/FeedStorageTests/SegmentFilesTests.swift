@@ -115,6 +115,25 @@ struct SegmentFilesTests {
     expect((FilePath.size(of: segment) ?? .max) <= 4 << 20)
   }
 
+  /// In a copy of a directory that was made of hard links, the spare may be what became a segment later.
+  @Test(arguments: SpareSegments.names) func segmentIsNotUsedByAnotherName(_ name: String) throws {
+    var state: [String] = []
+    do {
+      let daemon = try DurableEngine(path)
+      daemon.ask("define", #"{"feed":"c","kind":"collection"}"#)
+      try expect(push(daemon, 1).has("result"))
+      state = daemon.visibleState
+    }
+    let copy = path + "-copy"
+    try PrivateDirectory.make(copy)
+    expectEqual(link(segment, "\(copy)/\(name)"), 0)
+    do {
+      let daemon = try DurableEngine(copy)
+      daemon.ask("define", #"{"feed":"d","kind":"array"}"#)
+    }
+    try expectEqual(difference(DurableEngine(path).visibleState, state), nil)
+  }
+
   /// Each start with other limits begins a segment.
   @Test func logHasMoreSegmentsThanAProcessMayOpenFiles() throws {
     for life in 0..<40 {

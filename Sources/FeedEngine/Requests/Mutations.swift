@@ -301,6 +301,14 @@ extension Engine {
     let replace = try parameters.bool("replace", default: false)
     if object.member("feed")?.string(atMost: FeedName.maxLength) == FeedName.feeds { throw Catalog.listIsReadOnly }
     let definition = try FeedDefinition(parsing: object, limits: limits.applied(by: commit.rules))
+    // Versions with these rules refused such types here, so logs have the requests. Present ones are refused on arrival.
+    if commit.rules >= 3 {
+      do throws(KnownMembers.Refusal) {
+        try KnownMembers.checkTypes(of: object)
+      } catch {
+        throw .invalidParams(member: error.path, reason: error.reason)
+      }
+    }
     commit.pace.didParse(definition: object.text.count)
     if case .managed = definition.content {
       throw .permissionDenied(

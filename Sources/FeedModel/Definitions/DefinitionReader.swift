@@ -198,7 +198,10 @@ public enum KnownMembers {
       try check(retain, retention, at: "retain.", repeats: repeats)
     }
     try check(sortOf: object, at: "", repeats: repeats)
-    if kind == "slots" && repeats == .allowed { try checkTypes(of: object) }
+    if repeats == .allowed {
+      try checkTypes(of: object)
+      try checkPositions(of: object)
+    }
     guard let bins = object.member("bins"), bins.kind == .array else { return }
     for (index, element) in bins.elements.enumerated() where element.kind == .object {
       try check(element, bin, at: "bins[\(index)].", repeats: repeats)
@@ -206,11 +209,13 @@ public enum KnownMembers {
     }
   }
 
-  /// Checks the names of types in a definition of slots, and that positions are written alike: "01" and "1" would be the same one.
-  private static func checkTypes(of slots: JSONView) throws(Refusal) {
+  /// Checks the names of types in a definition of slots; others have none.
+  public static func checkTypes(of slots: JSONView) throws(Refusal) {
+    guard slots.member("kind")?.stringEquals("slots") == true else { return }
     func check(_ type: JSONView, _ path: @autoclosure () -> String) throws(Refusal) {
       if type.hasLoneSurrogate { throw Refusal(offset: type.byteOffset, path: path(), fault: loneSurrogate) }
     }
+    if let type = slots.member("default") { try check(type, "default") }
     for name: StaticString in ["pattern", "repeatables", "header"] {
       guard let list = slots.member(name), list.kind == .array else { continue }
       for (index, type) in list.elements.enumerated() { try check(type, "\(name)[\(index)]") }
@@ -219,13 +224,17 @@ public enum KnownMembers {
       for member in contents.members { try check(member.key, "contents") }
     }
     if let fixed = slots.member("fixed"), fixed.kind == .object {
-      for member in fixed.members {
-        let key = member.key.string(atMost: 64) ?? ""
-        try check(member.value, "fixed.\(key)")
-        guard let position = Int(key), "\(position)" != key else { continue }
-        let fault = "must be a position without \"+\" and leading zeros: \"\(position)\""
-        throw Refusal(offset: member.key.byteOffset, path: "fixed.\(key)", fault: fault)
-      }
+      for member in fixed.members { try check(member.value, "fixed.\(member.key.string(atMost: 64) ?? "")") }
+    }
+  }
+
+  /// Checks that positions in a definition of slots are written alike: "01" and "1" would be the same one.
+  private static func checkPositions(of slots: JSONView) throws(Refusal) {
+    guard let fixed = slots.member("fixed"), fixed.kind == .object else { return }
+    for member in fixed.members {
+      guard let key = member.key.string(atMost: 64), let position = Int(key), "\(position)" != key else { continue }
+      let fault = "must be a position without \"+\" and leading zeros: \"\(position)\""
+      throw Refusal(offset: member.key.byteOffset, path: "fixed.\(key)", fault: fault)
     }
   }
 

@@ -40,7 +40,9 @@ struct SpareSegments {
   }
 
   private func find(_ name: String) throws(SystemError) -> Waiting? {
-    guard let file = try? files.open(name), let bytes = file.size(named: name),
+    // By another name, as in a copy made of hard links, it may be a segment with records.
+    let isLinked = (FilePath.nameCount(of: "\(directory)/\(name)") ?? 1) > 1
+    guard !isLinked, let file = try? files.open(name), let bytes = file.size(named: name),
       (Self.sizes.least...Self.sizes.most).contains(bytes), let content = try? SegmentBytes(file, count: bytes)
     else {
       try files.remove(name)

@@ -99,6 +99,18 @@ struct JournalTests {
     expectEqual(Value(refused)?.errorCode, -32004)
   }
 
+  /// Rules from 3 on refused types with lone surrogates when a request was executed, not when it arrived.
+  @Test(arguments: [(2, true), (3, false), (6, false)])
+  func typeWithALoneSurrogateIsReplayedAsExecuted(_ rules: Int, isDefined: Bool) throws {
+    let definition = #"{"feed":"s","kind":"slots","contents":{},"pattern":[],"default":"\ud800"}"#
+    let frames = EngineHarness.frame(#"{"jsonrpc":"2.0","id":1,"method":"define","params":\#(definition)}"#)
+    let loop = DurableLoop()
+    try frames.withUnsafeBytes { bytes in
+      try loop.engine.replay(LogBatch(number: 1, at: Instant(nanoseconds: 1), revision: 0, frames: bytes), rules: rules)
+    }
+    expectEqual(loop.engine.catalog.feeds["s"] != nil, isDefined)
+  }
+
   @Test func requestThatCannotBeStoredIsNotExecuted() {
     let loop = DurableLoop()
     _ = loop.ask("define", #"{"feed":"c","kind":"collection"}"#)
