@@ -5,9 +5,9 @@ import FeedSystem
 /// An open database of a managed feed. Used by the thread of its reader.
 ///
 /// The connection stays open between looks, without locks: `PRAGMA data_version` detects new commits only on the same
-/// connection. It is reopened after errors, when the path names another file, when the log or its index was removed, and when the file
-/// was written without a commit, as cp does. A database in WAL mode in a directory that is not writable is opened as an immutable file, which detects no commits;
-/// then the stamp of the file does.
+/// connection. It is reopened after errors, when the path names another file, when there is another log or index, and when the file was
+/// written without a commit, as cp does. A database in WAL mode in a directory that is not writable is opened as an immutable file, which
+/// detects no commits; then the stamp of the file does.
 struct SourceConnection {
   /// Milliseconds to wait for a lock of another program before the lock is reported as an error.
   private static let patience: Int32 = 250
@@ -35,7 +35,7 @@ struct SourceConnection {
   private let memory = MemoryBudget()
   private var database: Database?
   private var specification: SourceSpecification?
-  /// The identities of the file, its log and the index of that when the rows were read; nil for those that did not exist.
+  /// The identities of the file, its log and the index of that, which the connection has open; nil for those that did not exist.
   private var files: [FileIdentity?] = []
   /// The state of the file that was opened as immutable; nil for other connections.
   private var stamp: FileStamp?
@@ -79,10 +79,12 @@ struct SourceConnection {
     _ specification: SourceSpecification, _ isCancelled: @escaping () -> Bool
   ) throws -> SourceReport.Outcome {
     let files = try Self.checkedFiles(specification.database)
-    // Nobody else removes the log of an open database, unless by mistake. The connection would not see the next one.
-    if files != self.files || !isStillImmutable { close() }
+    // Nobody else removes the log of an open database, unless by mistake. A program that has it open goes on with the removed one, as
+    // this connection does. Another one makes a new log, which this connection would not see.
+    if zip(files, self.files).contains(where: { $0 != nil && $0 != $1 }) || !isStillImmutable { close() }
     let database = try self.database ?? open(specification.database)
-    (self.database, self.files) = (database, files)
+    self.database = database
+    keep(files)
     let found = FileStamp(at: FilePath.resolved(specification.database) ?? specification.database)
     let current = try database.integer("PRAGMA data_version")
     if let version, version == current {
@@ -98,8 +100,13 @@ struct SourceConnection {
     // A later write might leave the stamp of a file that was just written as it is.
     version = stamp?.isSettled == false ? nil : current
     // Reading creates the log and its index.
-    self.files = try Self.checkedFiles(specification.database)
+    keep(try Self.checkedFiles(specification.database))
     return .rows(rows)
+  }
+
+  /// Notes the identities of the files of the connection that are not known yet.
+  private mutating func keep(_ found: [FileIdentity?]) {
+    files = files.isEmpty ? found : zip(files, found).map { $0 ?? $1 }
   }
 
   /// Whether nobody wrote to the file that is open as immutable. True for other connections.

@@ -306,23 +306,6 @@ struct SourceConnectionTests {
     expectEqual(text(connection.look(all)), "unchanged")
   }
 
-  @Test("commits are read after the log or its index was removed", arguments: [["-wal", "-shm"], ["-shm"]])
-  func removedLog(suffixes: [String]) throws {
-    _ = try database("PRAGMA journal_mode = WAL; CREATE TABLE t (id); INSERT INTO t VALUES (1)")
-    let all = specification(path, "SELECT id FROM t")
-    var connection = SourceConnection()
-    expectEqual(text(connection.look(all)), #":{"id":1}"#)
-    expectEqual(text(connection.look(all)), "unchanged")
-    for suffix in suffixes { expectEqual(unlink(path + suffix), 0) }
-    // Another process would create them again with its first commit.
-    expectEqual(text(connection.look(all)), #":{"id":1}"#)
-    let other = try database("UPDATE t SET id = 2")
-    expectEqual(text(connection.look(all)), #":{"id":2}"#)
-    try other.execute("UPDATE t SET id = 3")
-    expectEqual(text(connection.look(all)), #":{"id":3}"#)
-    expectEqual(text(connection.look(all)), "unchanged")
-  }
-
   @Test func longValuesAndRowsAreRefusedBeforeTheyUseMemory() throws {
     _ = try database("CREATE TABLE t (id)")
     var connection = SourceConnection()
