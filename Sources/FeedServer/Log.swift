@@ -4,7 +4,8 @@ import FeedSystem
 
 /// The daemon's log on standard error: one line for each event.
 ///
-/// Writing never blocks: a line that does not fit in the pipe is discarded. Clients cannot flood the log: each level
+/// Writing never blocks: a line that does not fit in the pipe is discarded, and so is the rest of one for which a terminal that
+/// nobody reads has no room. Clients cannot flood the log: each level
 /// except debug has a maximum number of lines a second. A later line reports the number of missing lines.
 public final class Log {
   /// The beginning of a line.
@@ -23,6 +24,8 @@ public final class Log {
   var threshold: LogLevel
   let style: Style
   private let descriptor: Int32
+  /// The terminal at `descriptor`, which is called writable also if it has room for only a part of a line; nil for other files.
+  private let terminal: Descriptor?
   private let linesPerSecond: Int
   private let clock: () -> UInt64
   /// The destination of lines with fields; nil if they are written like other lines.
@@ -42,6 +45,7 @@ public final class Log {
   ) {
     self.journal = style == .journal ? journal : nil
     (self.threshold, self.style, self.descriptor) = (threshold, style, descriptor)
+    terminal = Descriptor(nonblockingTerminal: descriptor)
     (self.linesPerSecond, self.clock) = (linesPerSecond, clock)
     rates = Array(repeating: (0, 0, 0), count: LogLevel.debug.rawValue + 1)
   }
@@ -105,8 +109,9 @@ public final class Log {
 
   private func put(_ level: LogLevel, _ message: String) {
     let head = style == .journal ? "<\(level.rawValue)>" : "\(WallClock.text) \(level.name): "
+    let line = head + Self.clean(message) + "\n"
     // A failure to write the log cannot be reported.
-    try? StandardStreams.writeAll(head + Self.clean(message) + "\n", to: descriptor)
+    if terminal != nil { terminal?.writeAtOnce(line) } else { try? StandardStreams.writeAll(line, to: descriptor) }
   }
 
   private static func clean(_ message: String) -> String {

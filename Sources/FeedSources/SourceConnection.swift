@@ -5,9 +5,9 @@ import FeedSystem
 /// An open database of a managed feed. Used by the thread of its reader.
 ///
 /// The connection stays open between looks, without locks: `PRAGMA data_version` detects new commits only on the same
-/// connection. It is reopened after errors, when the path names another file, and when the file was written without a commit, as cp
-/// does. A database in WAL mode in a directory that is not writable is opened as an immutable file, which detects no commits;
-/// then the stamp of the file does.
+/// connection. It is reopened after errors, when the path names another file, when there is another log or index, and when the file was
+/// written without a commit, as cp does. A database in WAL mode in a directory that is not writable is opened as an immutable file, which
+/// detects no commits; then the stamp of the file does.
 struct SourceConnection {
   /// Milliseconds to wait for a lock of another program before the lock is reported as an error.
   private static let patience: Int32 = 250
@@ -35,7 +35,8 @@ struct SourceConnection {
   private let memory = MemoryBudget()
   private var database: Database?
   private var specification: SourceSpecification?
-  private var identity: FileIdentity?
+  /// The identities of the file, its log and the index of that, which the connection has open; nil for those that did not exist.
+  private var files: [FileIdentity?] = []
   /// The state of the file that was opened as immutable; nil for other connections.
   private var stamp: FileStamp?
   /// The data version of the rows that were read last; nil if they must be read again.
@@ -77,11 +78,13 @@ struct SourceConnection {
   private mutating func read(
     _ specification: SourceSpecification, _ isCancelled: @escaping () -> Bool
   ) throws -> SourceReport.Outcome {
-    let identity = try FileIdentity(following: specification.database)
-    try Self.checkAreFiles(specification.database)
-    if identity != self.identity || !isStillImmutable { close() }
+    let files = try Self.checkedFiles(specification.database)
+    // Nobody else removes the log of an open database, unless by mistake. A program that has it open goes on with the removed one, as
+    // this connection does. Another one makes a new log, which this connection would not see.
+    if zip(files, self.files).contains(where: { $0 != nil && $0 != $1 }) || !isStillImmutable { close() }
     let database = try self.database ?? open(specification.database)
-    (self.database, self.identity) = (database, identity)
+    self.database = database
+    keep(files)
     let found = FileStamp(at: FilePath.resolved(specification.database) ?? specification.database)
     let current = try database.integer("PRAGMA data_version")
     if let version, version == current {
@@ -96,7 +99,14 @@ struct SourceConnection {
     guard isStillImmutable else { throw SourceFault("\(specification.database) was written while it was read") }
     // A later write might leave the stamp of a file that was just written as it is.
     version = stamp?.isSettled == false ? nil : current
+    // Reading creates the log and its index.
+    keep(try Self.checkedFiles(specification.database))
     return .rows(rows)
+  }
+
+  /// Notes the identities of the files of the connection that are not known yet.
+  private mutating func keep(_ found: [FileIdentity?]) {
+    files = files.isEmpty ? found : zip(files, found).map { $0 ?? $1 }
   }
 
   /// Whether nobody wrote to the file that is open as immutable. True for other connections.
@@ -137,8 +147,7 @@ struct SourceConnection {
   /// - Throws: if the database cannot be read.
   mutating func check(_ specification: SourceSpecification) throws -> String? {
     try memory.use {
-      _ = try FileIdentity(following: specification.database)
-      try Self.checkAreFiles(specification.database)
+      _ = try Self.checkedFiles(specification.database)
       let database = try open(specification.database)
       return try database.snapshot {
         do {
@@ -155,21 +164,26 @@ struct SourceConnection {
 
   private mutating func close() {
     database = nil
-    identity = nil
+    files = []
     stamp = nil
     version = nil
     stampOfRows = nil
   }
 
-  /// Refuses files that are not regular. Opening a FIFO would block the thread, and opening a device has effects.
-  private static func checkAreFiles(_ path: String) throws {
+  /// Returns the identities of the file, its log and the index of that.
+  ///
+  /// Refuses files that are not regular: opening a FIFO would block the thread, and opening a device has effects.
+  private static func checkedFiles(_ path: String) throws -> [FileIdentity?] {
+    _ = try FileIdentity(following: path)
     let target = FilePath.resolved(path) ?? path
-    for suffix in suffixes {
-      let file = target + suffix
-      if let identity = try? FileIdentity(following: file), !identity.isRegularFile {
-        throw SourceFault("\(file) is not a regular file; name a database file")
+    let identities = try suffixes.map { suffix in
+      let identity = try? FileIdentity(following: target + suffix)
+      guard identity?.isRegularFile != false else {
+        throw SourceFault("\(target + suffix) is not a regular file; name a database file")
       }
+      return identity
     }
+    return Array(identities.prefix(3))
   }
 
   private mutating func open(_ path: String) throws -> Database {

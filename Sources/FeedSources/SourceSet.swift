@@ -129,7 +129,7 @@ private struct FileWatches {
     }
   }
 
-  /// Returns the feeds whose databases may have changed since the last call.
+  /// Returns the feeds whose databases may have changed by the next events.
   mutating func takeChanged() -> Set<String> {
     var changed: Set<String> = []
     events?.forEach { event in

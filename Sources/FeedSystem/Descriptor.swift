@@ -113,6 +113,21 @@ public struct Descriptor: ~Copyable, Sendable {
     }
   }
 
+  /// Opens the terminal of the descriptor `number` again, so that writes to it never block, while other programs that have it open
+  /// notice nothing; nil if it is not a terminal.
+  public init?(nonblockingTerminal number: Int32) {
+    guard isatty(number) == 1 else { return nil }
+    let own = retryingInterrupts { clinux_open("/proc/self/fd/\(number)", O_WRONLY | O_NONBLOCK | O_NOCTTY, 0) }
+    guard own >= 0 else { return nil }
+    self.init(owning: own)
+  }
+
+  /// Writes as much of the text as there is room for, to a nonblocking descriptor.
+  public func writeAtOnce(_ text: String) {
+    var text = text
+    _ = text.withUTF8 { bytes in retryingInterrupts { Glibc.write(rawValue, bytes.baseAddress, bytes.count) } }
+  }
+
   /// Selects whether reads and writes return at once instead of blocking.
   public func setNonblocking(_ on: Bool) throws(SystemError) {
     guard clinux_set_nonblocking(rawValue, on ? 1 : 0) == 0 else { throw .last("change the mode of a descriptor") }

@@ -5,10 +5,8 @@ import Glibc
 
 /// Runs an action whose files only this user may read, like those of the state. Returns what failed, or nil.
 ///
-/// A signal cancels the action, which removes its files, and then ends the process. A write beyond the limit on the size of
-/// files is an error of the action, which removes its files then, too.
+/// A signal cancels the action, which removes its files, and then ends the process.
 @Sendable func privately(_ action: (_ isCancelled: @escaping () -> Bool) throws(StorageError) -> Void) -> String? {
-  SignalQueue.ignoreFileSizeLimit()
   let signals = DelayedSignals()
   defer { signals.deliver() }
   do throws(StorageError) {

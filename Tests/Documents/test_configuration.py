@@ -2,6 +2,7 @@
 
 import getpass
 import grp
+import json
 import os
 import re
 import sqlite3
@@ -67,6 +68,42 @@ class Configuration(unittest.TestCase):
             with self.assertRaises(support.feedd.Refused) as refused:
                 connection.call("define", feed="x", kind="managed", database="x.sqlite", query="SELECT 1 AS id")
             self.assertEqual(refused.exception.code, -32006)
+
+    def test_rows_are_followed_after_the_log_of_a_database_was_removed(self):
+        for suffixes in (["-wal", "-shm"], ["-shm"]):
+            for goes_on in (True, False):
+                with self.subTest(suffixes=suffixes, writer="goes on" if goes_on else "is another one"):
+                    self.follow_without_log(suffixes, goes_on)
+
+    def follow_without_log(self, suffixes, goes_on):
+        path = os.path.join(self.folder, f"{len(suffixes)}{goes_on}.sqlite")
+        writer = sqlite3.connect(path, isolation_level=None)
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("CREATE TABLE t (id, v)")
+        writer.execute("INSERT INTO t VALUES (1, 0)")
+        writer.execute("PRAGMA wal_checkpoint")
+        feed = {"feed": "rows", "kind": "managed", "database": path, "query": "SELECT id, v FROM t"}
+        self.write(json.dumps({"feeds": [feed]}))
+        daemon = support.Daemon("--config", self.file)
+        self.addCleanup(daemon.stop)
+        with daemon.connect() as connection:
+            watch = connection.watch("rows")
+            mirror = support.feedd.Mirror(watch.result)
+
+            def follow(value):
+                while not mirror.whole or mirror.sections[0].elements != [b'{"id":1,"v":%d}' % value]:
+                    mirror.apply(watch.next(support.PATIENCE))
+
+            follow(0)
+            for suffix in suffixes:
+                os.unlink(path + suffix)
+            if not goes_on:
+                writer.close()
+                writer = sqlite3.connect(path, isolation_level=None)
+            for value in (1, 2, 3):
+                writer.execute("UPDATE t SET v = ?", [value])
+                follow(value)
+        writer.close()
 
     def test_the_error_of_a_misspelled_member_is_that_of_the_page(self):
         self.write(self.example.replace('"filter"', '"filters"'))

@@ -24,6 +24,17 @@ struct LogTests {
     expectEqual(text, "<3>bad\n<6>good\n")
   }
 
+  @Test("a terminal that nobody reads holds no line up") func terminalWithoutReader() throws {
+    let terminal = try PseudoTerminal(columns: 80, rows: 24)
+    let log = Log(threshold: .debug, style: .journal, descriptor: terminal.terminal)
+    let text = String(repeating: "x", count: 999)
+    for _ in 0..<200 { log.write(.debug, text) }
+    expectEqual(fcntl(terminal.terminal, F_GETFL) & O_NONBLOCK, 0)
+    var space = [UInt8](repeating: 0, count: 100)
+    expectEqual(read(terminal.master, &space, space.count), space.count)
+    expectEqual(String(decoding: space, as: UTF8.self), "<7>" + text.prefix(97))
+  }
+
   @Test("a line about a client is sent to the journal's socket with fields, or to standard error if there is no socket")
   func fields() throws {
     let directory = try TemporaryDirectory()

@@ -27,6 +27,21 @@ struct EventPollTests {
     try expectEqual(poll.wait(milliseconds: 0), 0)
   }
 
+  @Test("events of files are taken in parts, so that many hold nobody for long") func fileEventsInParts() throws {
+    let directory = try TemporaryDirectory()
+    let events = try FileEvents()
+    try expect(events.watch(directory: directory.path, for: .names) != nil)
+    for number in 0..<1000 { close(creat(directory.file("f\(number)"), 0o600)) }
+    var counts: [Int] = []
+    repeat {
+      var count = 0
+      events.forEach { _ in count += 1 }
+      counts.append(count)
+    } while counts.last != 0
+    // Each has 32 bytes, and a read takes 16 KiB.
+    expectEqual(counts, [512, 488, 0])
+  }
+
   @Test func hangUpIsReportedWithoutInterest() throws {
     let poll = try EventPoll()
     var pipe = try Pipe()

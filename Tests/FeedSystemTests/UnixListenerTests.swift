@@ -175,4 +175,14 @@ struct UnixListenerTests {
     }
     expectEqual(mode(path), 0o660)
   }
+
+  @Test("the name of an abstract socket begins with @, as in units of systemd") func inheritedAbstractSocket() throws {
+    let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+    // The kernel chooses a name of five digits for an address without one.
+    var address = sockaddr(sa_family: sa_family_t(AF_UNIX), sa_data: sockaddr().sa_data)
+    expectEqual(bind(number, &address, socklen_t(MemoryLayout<sa_family_t>.size)), 0)
+    expectEqual(listen(number, 1), 0)
+    let name = try UnixListener(inherited: number).path
+    expect(name.hasPrefix("@") && name.utf8.count == 6, "\(name)")
+  }
 }

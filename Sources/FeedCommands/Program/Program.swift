@@ -15,6 +15,7 @@ package enum Program {
   package static func run(_ arguments: [String], environment: Environment, states: StateActions) -> ExitStatus {
     StandardStreams.occupyClosed()
     StandardStreams.ignoreBrokenPipes()
+    SignalQueue.ignoreFileSizeLimit()
     let console = makeConsole(json: false, environment)
     do throws(Failure) {
       return try run(arguments, environment, states, console)

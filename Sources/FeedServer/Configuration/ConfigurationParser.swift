@@ -113,6 +113,9 @@ extension Configuration {
     var places: [String: Int] = [:]
     for (index, element) in array.elements.enumerated() {
       let member = "feeds[\(index)]"
+      guard element.kind == .object else {
+        throw text.error(at: element, member, "must be an object that describes a feed")
+      }
       try FileMembers.check(definition: element, member, text)
       let definition: FeedDefinition
       do throws(FeedError) {

@@ -60,23 +60,21 @@ public final class FileEvents {
   /// Stops watching a directory. A directory that was removed is not an error.
   public func unwatch(_ directory: Int32) { _ = inotify_rm_watch(handle.rawValue, directory) }
 
-  /// Calls `body` with the events since the last call, in order. Never blocks.
+  /// Calls `body` with the next events, in order: as many as one read returns, so that the caller is not held while others keep
+  /// writing. ``descriptor`` stays readable if there are more. Never blocks.
   public func forEach(_ body: (Event) -> Void) {
-    while true {
-      let count = retryingInterrupts { Glibc.read(handle.rawValue, space.baseAddress, space.count) }
-      guard count > 0 else { return }
-      var offset = 0
-      let header = MemoryLayout<inotify_event>.size
-      while offset + header <= count {
-        let event = space.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
-        let length = min(Int(event.len), count - offset - header)
-        let name = UnsafeRawBufferPointer(rebasing: space[(offset + header)..<(offset + header + length)])
-        body(
-          Event(
-            directory: event.wd, name: String(decoding: name.prefix { $0 != 0 }, as: UTF8.self),
-            isEnd: event.mask & UInt32(IN_IGNORED) != 0, isOverflow: event.mask & UInt32(IN_Q_OVERFLOW) != 0))
-        offset += header + length
-      }
+    let count = retryingInterrupts { Glibc.read(handle.rawValue, space.baseAddress, space.count) }
+    var offset = 0
+    let header = MemoryLayout<inotify_event>.size
+    while offset + header <= count {
+      let event = space.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
+      let length = min(Int(event.len), count - offset - header)
+      let name = UnsafeRawBufferPointer(rebasing: space[(offset + header)..<(offset + header + length)])
+      body(
+        Event(
+          directory: event.wd, name: String(decoding: name.prefix { $0 != 0 }, as: UTF8.self),
+          isEnd: event.mask & UInt32(IN_IGNORED) != 0, isOverflow: event.mask & UInt32(IN_Q_OVERFLOW) != 0))
+      offset += header + length
     }
   }
 }

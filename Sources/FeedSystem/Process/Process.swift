@@ -217,7 +217,7 @@ public struct ChildProgram: Sendable {
     sigemptyset(&set)
     posix_spawnattr_setsigmask(&attributes, &set)
     // A program that inherits an ignored SIGCHLD cannot wait for its own children.
-    for signal in [SIGPIPE, SIGCHLD] { sigaddset(&set, signal) }
+    for signal in [SIGPIPE, SIGXFSZ, SIGCHLD] { sigaddset(&set, signal) }
     posix_spawnattr_setsigdefault(&attributes, &set)
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
 

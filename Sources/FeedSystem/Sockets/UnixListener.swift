@@ -205,7 +205,10 @@ extension UnixListener {
     guard result == 0 else { return "" }
     let length = Int(size) - MemoryLayout<sa_family_t>.size
     return withUnsafeBytes(of: address.sun_path) { bytes in
-      String(decoding: bytes.prefix(max(length, 0)).prefix { $0 != 0 }, as: UTF8.self)
+      // The name of an abstract socket follows a zero, for which systemd writes @.
+      bytes[0] == 0 && length > 1
+        ? "@" + String(decoding: bytes[1..<length], as: UTF8.self)
+        : String(decoding: bytes.prefix(max(length, 0)).prefix { $0 != 0 }, as: UTF8.self)
     }
   }
 }

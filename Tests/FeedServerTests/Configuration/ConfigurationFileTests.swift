@@ -34,6 +34,7 @@ struct ConfigurationFileTests {
       ("{", "feedd.json:1:2: not JSON"),
       ("{\"feeds\": [\n {\"feed\": \"list\", \"kind\": \"single\"}]}", "feedd.json:2:2: feeds[0]: its kind is array"),
       (#"{"fedes": []}"#, #"did you mean "feeds"?"#),
+      (#"{"feeds": ["list"]}"#, "feedd.json:1:12: feeds[0]: must be an object"),
     ] {
       try set.reload(text)
       try set.daemon.process.errors.wait(for: words)

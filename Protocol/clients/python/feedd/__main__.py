@@ -51,6 +51,8 @@ def main(arguments: List[str]) -> int:
 
 def _push(connection: Connection, feed: str, *elements: str) -> None:
     is_input = elements in ((), ("-",))
+    if is_input and sys.stdin is None:
+        raise ValueError("cannot read from standard input: it is closed")
     lines = sys.stdin.buffer if is_input else (element.encode() for element in elements)
     texts = (line.strip() for line in lines)
     # What comes from a program may come slowly, so that no line waits for the next one.

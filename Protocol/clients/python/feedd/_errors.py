@@ -16,6 +16,10 @@ class Refused(Exception):
         super().__init__(f"{error['message']} ({error['code']})")
         self.code, self.message, self.data = error["code"], error["message"], error.get("data", {})
 
+    def __reduce__(self) -> Any:
+        # Of other arguments than those of `__init__`, pickle would make no error, and the pool of a worker that raised it would hang.
+        return type(self), ({"code": self.code, "message": self.message, "data": self.data},)
+
 
 class Closed(ConnectionError):
     """The connection is closed. `reason` is that of the daemon's `bye`, or None."""

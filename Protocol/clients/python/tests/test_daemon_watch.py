@@ -427,6 +427,8 @@ class Command(support.DaemonTest):
         self.assertEqual((done.returncode, done.stderr), (2, b"cannot write to standard output: No space left on device\n"))
         done = subprocess.run([*command, "verify", "list"], stderr=subprocess.PIPE, cwd=options["cwd"], preexec_fn=lambda: os.close(1))
         self.assertEqual((done.returncode, done.stderr), (2, b"cannot write to standard output: it is closed\n"))
+        done = subprocess.run([*command, "push", "list"], **options, preexec_fn=lambda: os.close(0))
+        self.assertEqual((done.returncode, done.stderr), (2, b"cannot read from standard input: it is closed\n"))
 
 
 class Counts(support.DaemonTest):

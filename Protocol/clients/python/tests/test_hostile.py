@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import os
+import pickle
 import resource
 import socket
 import struct
@@ -125,6 +126,12 @@ class Frames(unittest.TestCase):
         with self.assertRaises(feedd.Refused) as caught:
             connection.answer(first)
         self.assertEqual(caught.exception.code, -32007)
+
+    def test_errors_reach_another_process(self):
+        refused = feedd.Refused({"code": -32000, "message": "unknown feed", "data": {"feed": "x"}})
+        for error in (refused, feedd.Closed("the daemon is stopping", "shutdown"), feedd.Malformed("no frame"), feedd.Gap("a gap")):
+            copy = pickle.loads(pickle.dumps(error))
+            self.assertEqual((type(copy), str(copy), vars(copy)), (type(error), str(error), vars(error)))
 
     def connect_and_time_out(self, request, *frames):
         """Connects to a daemon that sends the frames only after a request has timed out."""
