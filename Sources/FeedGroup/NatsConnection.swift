@@ -111,8 +111,9 @@ final class NatsConnection: @unchecked Sendable {
     }
     guard let handle else {
       let text = String(decoding: reason.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-      if isRefused { throw .refused(servers: settings.publicServers, reason: settings.explain(text)) }
-      throw .unreachable(servers: settings.publicServers, reason: text)
+      let (servers, cause) = (settings.publicServers, settings.explain(text))
+      if isRefused { throw .refused(servers: servers, reason: cause) }
+      throw .unreachable(servers: servers, reason: cause)
     }
     self.handle = handle
   }
@@ -162,7 +163,7 @@ extension Character {
 }
 
 extension NatsSettings {
-  /// The reason why a server refused the connection; names a password that the server cannot have read.
+  /// The reason why there is no connection; names a password that the server cannot have read.
   fileprivate func explain(_ reason: String) -> String {
     let isPlain = [user, password, token].allSatisfy { $0?.allSatisfy(\.isPlainInJSON) ?? true }
     return isPlain

@@ -68,6 +68,26 @@ class CutOff(GroupTest):
             b.start()
             self.assertIsNone(b.ready().error("snapshot", feed="list"))
 
+    GREETING = b'INFO {"server_id":"x","version":"2.9.10","proto":1,"headers":true,"max_payload":1048576}\r\n'
+
+    def test_a_server_that_answers_late(self):
+        daemon, a = self.start("a", "--log-timeout", "1s")
+        a.call("define", feed="list", kind="array")
+        daemon.end()
+        with socket.create_server(("127.0.0.1", 0)) as late:
+            url = f"nats://127.0.0.1:{late.getsockname()[1]}"
+            daemon.arguments = [url if argument == self.servers.url else argument for argument in daemon.arguments]
+            daemon.start()
+            connection, _ = late.accept()
+            with connection:
+                connection.sendall(self.GREETING)
+                self.assertIn(b"PING", connection.recv(1 << 16))
+                # A member waits a second for it.
+                time.sleep(1.2)
+                connection.sendall(b"PONG\r\n")
+        # A member that has an image starts.
+        self.assertIsNone(daemon.ready().error("snapshot", feed="list"))
+
     def test_servers_without_jetstream(self):
         _, a = self.start("a", "--log-timeout", "1s")
         server = self.servers.processes[0]
