@@ -68,8 +68,12 @@ final class GroupThread: @unchecked Sendable {
   private func handle(_ item: GroupInbox.Item, _ now: UInt64) {
     switch item {
     case .nats(.message(let message)): receive(message, now)
-    case .nats(.connected): machine.didConnect(now: now)
-    case .nats(.disconnected(let reason)): machine.didDisconnect(reason, now: now)
+    case .nats(.connected):
+      transport.didConnect()
+      machine.didConnect(now: now)
+    case .nats(.disconnected(let reason)):
+      transport.didDisconnect()
+      machine.didDisconnect(reason, now: now)
     case .nats(.closed(let reason)):
       transport.didClose()
       machine.didDisconnect(reason, now: now)
@@ -141,7 +145,7 @@ final class GroupThread: @unchecked Sendable {
     let isUnreachable = machine.unreachableSince != nil
     guard isUnreachable != wasUnreachable || now &- statusAt >= Self.statusPause else { return nil }
     (wasUnreachable, statusAt) = (isUnreachable, now)
-    return machine.status(now, wall: WallClock.now, server: transport.isConnected ? transport.url : "")
+    return machine.status(now, wall: WallClock.now, server: transport.url)
   }
 }
 

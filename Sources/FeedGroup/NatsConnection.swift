@@ -215,6 +215,10 @@ final class NatsTransport: GroupTransport, @unchecked Sendable {
   private var connection: NatsConnection?
   private var reports = Reports()
   private var isOver = false
+  /// Whether libnats told of a connection, and of no end of it. Otherwise it is not called: it holds its lock while it waits for the
+  /// answer of a server.
+  private var isUsable = false
+  private var knownMaxPayload = 0
 
   /// Whether what a connection reports counts: until another one replaces it.
   private final class Reports: Sendable {
@@ -226,8 +230,11 @@ final class NatsTransport: GroupTransport, @unchecked Sendable {
   }
 
   var isConnected: Bool { connection?.isConnected ?? false }
-  var url: String { connection?.url ?? "" }
-  var maxPayload: Int { connection?.maxPayload ?? 0 }
+  var url: String { isUsable ? connection?.url ?? "" : "" }
+  var maxPayload: Int {
+    if isUsable { knownMaxPayload = connection?.maxPayload ?? 0 }
+    return knownMaxPayload
+  }
   /// Whether the connection must be encrypted.
   var isSecure: Bool { settings.isSecure }
   /// Whether libnats does not try to connect.
@@ -242,18 +249,20 @@ final class NatsTransport: GroupTransport, @unchecked Sendable {
     }
     self.reports.count.store(false, ordering: .relaxed)
     connection?.close()
-    (connection, self.reports, isOver) = (other, reports, false)
+    (connection, self.reports, isOver, isUsable) = (other, reports, false, true)
   }
 
+  func didConnect() { isUsable = true }
+  func didDisconnect() { isUsable = false }
   /// Records that libnats gave the connection up.
-  func didClose() { isOver = true }
+  func didClose() { (isOver, isUsable) = (true, false) }
 
   func publish(_ subject: String, reply: String?, identity: String?, _ bytes: [UInt8]) -> String? {
-    guard let connection, !isOver else { return "not connected" }
+    guard let connection, isUsable else { return "not connected" }
     return bytes.withUnsafeBytes { connection.publish(subject, reply: reply, identity: identity, $0) }
   }
 
-  func follow(_ subject: String) { _ = connection?.follow(subject) }
+  func follow(_ subject: String) { if isUsable { _ = connection?.follow(subject) } }
 
   func close() {
     connection?.close()

@@ -70,6 +70,21 @@ class CutOff(GroupTest):
 
     GREETING = b'INFO {"server_id":"x","version":"2.9.10","proto":1,"headers":true,"max_payload":1048576}\r\n'
 
+    def test_a_server_that_greets_and_does_not_answer(self):
+        _, a = self.start("a", "--log-timeout", "1s")
+        a.call("define", **collection())
+        server = self.servers.processes[0]
+        server.kill()
+        with socket.create_server(("127.0.0.1", self.port)) as silent:
+            connection, _ = silent.accept()
+            with connection:
+                connection.sendall(self.GREETING)
+                self.assertIn(b"PING", connection.recv(1 << 16))
+                self.assertEqual(self.refusal(a)[1]["code"], -32008)
+                wait_for(lambda: a.call("hello")["log"].startswith("unreachable since "), 10, "report of the cut")
+        server.start()
+        wait_for(lambda: a.call("hello")["log"] == "connected", 20, "log")
+
     def test_a_server_that_answers_late(self):
         daemon, a = self.start("a", "--log-timeout", "1s")
         a.call("define", feed="list", kind="array")
