@@ -100,7 +100,7 @@ struct StreamFollower {
       reach.didFail(failure.description)
       return .nothing
     }
-    guard let state = StreamState(answer) else { return .nothing }
+    guard let state = StreamState(answer), !state.isLeaderless else { return .nothing }
     inquiry.didAnswer(state, now: now)
     if stage == .following && next == inquiry.next { audit.compare(records, state.end, now: now) }
     // Servers that lost messages would give their numbers to others.

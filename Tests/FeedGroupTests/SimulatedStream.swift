@@ -100,11 +100,14 @@ final class SimulatedStream {
 
   /// Handles a publication that has arrived. Returns the answer; nil for none.
   func receive(_ member: Int, _ subject: String, identity: String?, _ bytes: [UInt8]) -> String? {
-    if now < leaderlessUntil { return nil }
-    if subject.hasPrefix("$JS.API.STREAM.INFO.feedd_") {
+    let (isLeaderless, isInquiry) = (now < leaderlessUntil, subject.hasPrefix("$JS.API.STREAM.INFO.feedd_"))
+    // Old servers tell of a stream without a leader.
+    if isLeaderless && (discardsRepeats || !isInquiry) { return nil }
+    if isInquiry {
       let metadata = discardsRepeats ? ",\"metadata\":{\"_nats.ver\":\"2.15.1\"}" : ""
       let description = self.identity.text.quotedAsJSON
-      return "{\"config\":{\"description\":\(description),\"num_replicas\":3\(metadata)},\"state\":"
+      let cluster = "\"cluster\":{\(isLeaderless ? "" : "\"leader\":\"n1\"")}"
+      return "{\"config\":{\"description\":\(description),\"num_replicas\":3\(metadata)},\(cluster),\"state\":"
         + "{\"first_seq\":\(stored.isEmpty ? 0 : 1),\"last_seq\":\(stored.count),\"last_ts\":\"\(stored.last?.time ?? 0)\",\"messages\":\(stored.count)}}"
     }
     if subject.hasPrefix("$JS.API.CONSUMER.CREATE") {
