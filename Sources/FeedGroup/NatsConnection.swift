@@ -237,6 +237,8 @@ final class NatsTransport: GroupTransport, @unchecked Sendable {
   }
   /// Whether the connection must be encrypted.
   var isSecure: Bool { settings.isSecure }
+  /// Whether there are other servers than the present one.
+  var hasOthers: Bool { settings.servers.count > 1 }
   /// Whether libnats does not try to connect.
   var needsConnection: Bool { connection == nil || isOver }
 

@@ -11,7 +11,7 @@ import threading
 import time
 import unittest
 
-from group_processes import nats_server, nats_version, request, wait_for
+from group_processes import Process, can_connect, free_ports, nats_server, nats_version, request, wait_for
 from group_testing import GroupTest, collection, state
 
 
@@ -102,6 +102,26 @@ class CutOff(GroupTest):
                 connection.sendall(b"PONG\r\n")
         # A member that has an image starts.
         self.assertIsNone(daemon.ready().error("snapshot", feed="list"))
+
+    def test_a_member_looks_for_a_server_that_reaches_the_log(self):
+        daemon, a = self.start("a", "--log-timeout", "1s")
+        a.call("define", feed="list", kind="array")
+        daemon.end()
+        port = free_ports(1)[0]
+        other = Process([nats_server(), "--addr", "127.0.0.1", "--port", str(port)], self.directory, "other")
+        self.addCleanup(other.kill)
+        other.start()
+        wait_for(lambda: can_connect(port), 20, "server without JetStream")
+        server = self.servers.processes[0]
+        server.kill()
+        # They are tried in any order.
+        url = f"nats://127.0.0.1:{port},{self.servers.url},nats://localhost:{self.port}"
+        daemon.arguments = [url if argument == self.servers.url else argument for argument in daemon.arguments]
+        daemon.start()
+        a = daemon.ready()
+        wait_for(lambda: a.call("group")["server"].endswith(f":{port}"), 20, "connection")
+        server.start()
+        wait_for(lambda: a.call("hello")["log"] == "connected", 150, "log")
 
     def test_servers_without_jetstream(self):
         _, a = self.start("a", "--log-timeout", "1s")
