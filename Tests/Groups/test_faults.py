@@ -227,6 +227,16 @@ class Cluster(GroupTest):
             cluster.get("leader") and len(copies := cluster.get("replicas", [])) == 2 and all(copy["current"] for copy in copies)
             for cluster in clusters)
 
+    def test_members_that_create_their_group_at_once(self):
+        for place in range(3):
+            self.group = f"{self.group}-{place}"
+            daemons = [self.daemon(f"{name}{place}", "--log-timeout", "10s") for name in "abc"]
+            for daemon in daemons:
+                daemon.start()
+            for daemon in daemons:
+                client = daemon.ready()
+                wait_for(lambda: client.call("hello")["log"] == "connected", 30, "log")
+
     def test_repeated_messages_are_named_if_the_servers_discard_them_safely(self):
         first, a = self.start("a")
         a.call("define", **collection())
