@@ -68,6 +68,21 @@ struct GroupMachineTests {
     expect(member.machine.unreachableSince == nil)
   }
 
+  @Test func serversThatAnswerLateAreFollowed() throws {
+    let stream = SimulatedStream(seed: 2, discardsRepeats: true)
+    stream.delay = 600_000_000
+    let member = try SimulatedMember(0, stream)
+    defer { member.end() }
+    for _ in 0..<2 {
+      member.connect()
+      settle([member], stream)
+      expect(member.machine.unreachableSince == nil)
+      // The second time it compares the last message.
+      expect(member.machine.table.position > 0)
+      member.disconnect()
+    }
+  }
+
   @Test(arguments: 0..<20) func batchesBehindALeaveAreRefusedAndTheMemberStaysAway(seed: UInt64) throws {
     let stream = SimulatedStream(seed: seed, discardsRepeats: seed % 2 == 0)
     let members = try (0..<2).map { try SimulatedMember($0, stream) }

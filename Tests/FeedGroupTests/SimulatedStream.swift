@@ -43,6 +43,8 @@ final class SimulatedStream {
   private var leaderlessUntil: UInt64 = 0
   /// How likely a message or an answer is lost, and a consumer's message.
   var loss = 0.0
+  /// Nanoseconds that everything takes besides.
+  var delay: UInt64 = 0
   /// The stream's clock minus that of the members.
   let clockOffset: UInt64 = 5_000_000_000_000_000
   let identity: StreamIdentity
@@ -60,8 +62,8 @@ final class SimulatedStream {
     if random.chance(loss) { return }
     order += 1
     let slow = random.chance(0.05) ? 400_000_000 : 3_000_000
-    onItsWay.append(
-      OnItsWay(due: now + UInt64.random(in: 100_000...UInt64(slow), using: &random), order: order, deliver: body))
+    let due = now + delay + UInt64.random(in: 100_000...UInt64(slow), using: &random)
+    onItsWay.append(OnItsWay(due: due, order: order, deliver: body))
   }
 
   /// Forgets what is on its way.
