@@ -17,6 +17,7 @@ typedef void (*error_handler)(natsConnection *, natsSubscription *, int, void *)
 // The values of natsStatus and natsConnStatus that decide something here.
 enum {
   STATUS_OK = 0,
+  STATUS_PROTOCOL_ERROR = 2,
   STATUS_IO_ERROR = 3,
   STATUS_CLOSED = 5,
   STATUS_NO_SERVER = 6,
@@ -195,9 +196,11 @@ cnats_connection *cnats_connect(
   // libnats 3.4 signs about one nonce in 256 wrongly. Wrong credentials are refused with any nonce.
   for (int tries = 0; status == STATUS_REFUSED && settings->credentials && tries < 2; tries++)
     status = nats.natsConnection_Connect(&self->connection, options);
-  // A server that ends, or a proxy without one, closes the connection without a word.
-  *is_refused = status != STATUS_IO_ERROR && status != STATUS_CLOSED && status != STATUS_NO_SERVER &&
-                status != STATUS_STALE_CONNECTION && status != STATUS_DISCONNECTED && status != STATUS_TIMEOUT;
+  // A server that ends, or a proxy without one, closes the connection without a word. libnats 3.4 takes an answer that comes after its
+  // timeout for a wrong one.
+  *is_refused = status != STATUS_PROTOCOL_ERROR && status != STATUS_IO_ERROR && status != STATUS_CLOSED &&
+                status != STATUS_NO_SERVER && status != STATUS_STALE_CONNECTION && status != STATUS_DISCONNECTED &&
+                status != STATUS_TIMEOUT;
   if (status == STATUS_OK)
     status = nats.natsConnection_Subscribe(&self->inbox, self->connection, settings->inbox, did_receive, self);
   // What arrives is bounded by the flow control of the stream's consumer.

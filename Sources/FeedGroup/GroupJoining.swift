@@ -29,8 +29,9 @@ struct GroupJoining: ~Copyable {
   /// Nanoseconds for which servers that do not have what they should are asked again, and those that have a wrong image.
   private static let patience: UInt64 = 20_000_000_000
   private static let imagePatience: UInt64 = 5_000_000_000
-  /// Nanoseconds for which an answer is awaited, at most and at least, and until a stream is created.
+  /// Nanoseconds for which an answer is awaited, at most, at most of the stream, and at least, and until a stream is created.
   private static let requestPatience: UInt64 = 5_000_000_000
+  private static let streamPatience: UInt64 = 3_000_000_000
   private static let minPatience: UInt64 = 1_000_000_000
   private static let creationPatience: UInt64 = 10_000_000_000
   /// Requests for messages at once.
@@ -195,9 +196,10 @@ struct GroupJoining: ~Copyable {
   /// may not have found each other.
   private mutating func openStream(_ identity: StreamIdentity) throws(GroupError) -> StreamState {
     var copies = settings.replicas ?? 3
+    let creationDeadline = Self.time(after: Self.creationPatience)
     while true {
       do throws(GroupError) {
-        if let state = try findStream(identity, &copies) { return state }
+        if let state = try findStream(identity, &copies, creationDeadline) { return state }
       } catch {
         guard case .silent = error, MonotonicClock.now < deadline else { throw error }
         usleep(100_000)
@@ -206,19 +208,23 @@ struct GroupJoining: ~Copyable {
   }
 
   /// Asks for the stream, and creates it if there is none. Returns nil if that is to be tried again.
-  private mutating func findStream(_ identity: StreamIdentity, _ copies: inout Int) throws(GroupError) -> StreamState? {
+  private mutating func findStream(
+    _ identity: StreamIdentity, _ copies: inout Int, _ creationDeadline: UInt64
+  ) throws(GroupError) -> StreamState? {
     let now = MonotonicClock.now
     let answer = try requestStream(
       JetStream.streamInfo(settings.stream), StreamState.questionForGaps,
-      until: min(max(deadline, now &+ Self.minPatience), now &+ Self.requestPatience))
+      until: min(max(deadline, now &+ Self.minPatience), now &+ Self.streamPatience))
     if let state = StreamState(answer) { return state }
     guard let failure = JetStream.failure(answer), failure.error == JetStream.Failure.streamNotFound else {
       throw refusal("cannot use stream \(settings.stream)", JetStream.failure(answer))
     }
+    // Servers may not answer all of several members that ask for it or create it at once.
+    deadline = max(deadline, creationDeadline)
     let created = try requestStream(
       JetStream.createStream(settings.stream),
       JetStream.logConfiguration(settings, description: identity.text, replicas: copies),
-      until: now &+ Self.creationPatience)
+      until: now &+ Self.streamPatience)
     guard let failure = JetStream.failure(created) else { return StreamState(created) }
     switch failure.error {
     case JetStream.Failure.streamNameInUse: break

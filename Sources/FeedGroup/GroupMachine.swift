@@ -358,7 +358,12 @@ final class GroupMachine {
   }
 
   private func didRefuse(_ message: GroupMessage, isOwn: Bool, _ feed: String, _ host: String) {
-    if isOwn { return own.didConfigure(Self.conflictText(feed, settings.host, host), besides: []) }
+    if isOwn {
+      let text = Self.conflictText(feed, settings.host, host)
+      // Another host has configured the feed while this member had left.
+      if own.announcement.isDecided { note(text, isWarning: true) }
+      return own.didConfigure(text, besides: [])
+    }
     guard host == settings.host, let other = table.members[message.origin]?.host else { return }
     note("\(Self.conflictText(feed, other, host)); that of \(other) was refused", isWarning: true)
   }

@@ -5,7 +5,8 @@ import FeedSystem
 /// The thread of a group's log: gives the machine what arrives and the time, and publishes images.
 final class GroupThread: @unchecked Sendable {
   private static let statusPause: UInt64 = 200_000_000
-  /// Nanoseconds without a connection after which libnats is not relied on any more to restore it.
+  /// Nanoseconds without a connection after which libnats is not relied on any more to restore it, and those for which a server that
+  /// does not reach the log is kept if there are others.
   private static let connectionPatience = 20 * second
 
   /// Used by the thread alone.
@@ -19,7 +20,7 @@ final class GroupThread: @unchecked Sendable {
   private var statusAt: UInt64 = 0
   /// When a connection is tried again.
   private var connectsAt: UInt64 = 0
-  /// When there was a connection last, or an attempt to replace it.
+  /// When there was a connection last that serves, or an attempt to replace it.
   private var connectedAt = MonotonicClock.now
   private var wasUnreachable = true
   private var isEnding = false
@@ -52,9 +53,10 @@ final class GroupThread: @unchecked Sendable {
       var now = MonotonicClock.now
       for item in items { handle(item, now) }
       now = MonotonicClock.now
-      if machine.isConnected { connectedAt = now }
-      // A connection is tried while this thread waits, so only for the certificates.
-      let isStale = transport.isSecure && now &- connectedAt >= Self.connectionPatience
+      if machine.isConnected, machine.unreachableSince == nil || !transport.hasOthers { connectedAt = now }
+      // A connection is tried while this thread waits, so only for the certificates, and for a server that is cut off from the others.
+      let isStale =
+        (transport.isSecure || machine.isConnected) && now &- connectedAt >= Self.connectionPatience
       if transport.needsConnection || isStale, now >= connectsAt { connect() }
       pause = machine.tick(now)
       if let upload, upload.isLate(now) { endUpload(.failed("the servers do not answer"), now) }
@@ -68,8 +70,13 @@ final class GroupThread: @unchecked Sendable {
   private func handle(_ item: GroupInbox.Item, _ now: UInt64) {
     switch item {
     case .nats(.message(let message)): receive(message, now)
-    case .nats(.connected): machine.didConnect(now: now)
-    case .nats(.disconnected(let reason)): machine.didDisconnect(reason, now: now)
+    case .nats(.connected):
+      transport.didConnect()
+      connectedAt = now
+      machine.didConnect(now: now)
+    case .nats(.disconnected(let reason)):
+      transport.didDisconnect()
+      machine.didDisconnect(reason, now: now)
     case .nats(.closed(let reason)):
       transport.didClose()
       machine.didDisconnect(reason, now: now)
@@ -95,12 +102,14 @@ final class GroupThread: @unchecked Sendable {
   }
 
   /// Tries to connect. libnats does so itself after a disconnection, but not before the first connection, not after a server
-  /// refused it, and with the authority and the certificate that it read at first, which may have been replaced since.
+  /// refused it, not while one that is of no use keeps its connection, and with the authority and the certificate that it read at first,
+  /// which may have been replaced since.
   private func connect() {
     do throws(GroupError) {
       try transport.connect()
     } catch {
-      machine.didDisconnect(error.cause, now: MonotonicClock.now)
+      // A connection that is of no use stays.
+      if !machine.isConnected { machine.didDisconnect(error.cause, now: MonotonicClock.now) }
     }
     connectedAt = MonotonicClock.now
     connectsAt = connectedAt &+ second
@@ -141,7 +150,7 @@ final class GroupThread: @unchecked Sendable {
     let isUnreachable = machine.unreachableSince != nil
     guard isUnreachable != wasUnreachable || now &- statusAt >= Self.statusPause else { return nil }
     (wasUnreachable, statusAt) = (isUnreachable, now)
-    return machine.status(now, wall: WallClock.now, server: transport.isConnected ? transport.url : "")
+    return machine.status(now, wall: WallClock.now, server: transport.url)
   }
 }
 

@@ -132,6 +132,9 @@ struct StreamState: Equatable, Sendable {
   var replicas: Int
   /// The server that leads the stream; empty outside a cluster.
   var leader: String
+  /// Whether the servers of a cluster know no leader. nats-server 2.9 tells the rest nevertheless, also one that is cut off from the
+  /// others.
+  var isLeaderless: Bool
   /// The version of that server; nil before 2.11, which does not tell.
   var version: String?
 
@@ -145,6 +148,7 @@ struct StreamState: Equatable, Sendable {
     bytes = state.int("bytes") ?? 0
     replicas = config.int("num_replicas") ?? 1
     leader = answer.object("cluster")?.string("leader") ?? ""
+    isLeaderless = leader.isEmpty && answer.object("cluster") != nil
     version = config.object("metadata")?.string("_nats.ver")
   }
 

@@ -111,8 +111,9 @@ final class NatsConnection: @unchecked Sendable {
     }
     guard let handle else {
       let text = String(decoding: reason.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-      if isRefused { throw .refused(servers: settings.publicServers, reason: settings.explain(text)) }
-      throw .unreachable(servers: settings.publicServers, reason: text)
+      let (servers, cause) = (settings.publicServers, settings.explain(text))
+      if isRefused { throw .refused(servers: servers, reason: cause) }
+      throw .unreachable(servers: servers, reason: cause)
     }
     self.handle = handle
   }
@@ -162,7 +163,7 @@ extension Character {
 }
 
 extension NatsSettings {
-  /// The reason why a server refused the connection; names a password that the server cannot have read.
+  /// The reason why there is no connection; names a password that the server cannot have read.
   fileprivate func explain(_ reason: String) -> String {
     let isPlain = [user, password, token].allSatisfy { $0?.allSatisfy(\.isPlainInJSON) ?? true }
     return isPlain
@@ -214,6 +215,10 @@ final class NatsTransport: GroupTransport, @unchecked Sendable {
   private var connection: NatsConnection?
   private var reports = Reports()
   private var isOver = false
+  /// Whether libnats told of a connection, and of no end of it. Otherwise it is not called: it holds its lock while it waits for the
+  /// answer of a server.
+  private var isUsable = false
+  private var knownMaxPayload = 0
 
   /// Whether what a connection reports counts: until another one replaces it.
   private final class Reports: Sendable {
@@ -225,10 +230,15 @@ final class NatsTransport: GroupTransport, @unchecked Sendable {
   }
 
   var isConnected: Bool { connection?.isConnected ?? false }
-  var url: String { connection?.url ?? "" }
-  var maxPayload: Int { connection?.maxPayload ?? 0 }
+  var url: String { isUsable ? connection?.url ?? "" : "" }
+  var maxPayload: Int {
+    if isUsable { knownMaxPayload = connection?.maxPayload ?? 0 }
+    return knownMaxPayload
+  }
   /// Whether the connection must be encrypted.
   var isSecure: Bool { settings.isSecure }
+  /// Whether there are other servers than the present one.
+  var hasOthers: Bool { settings.servers.count > 1 }
   /// Whether libnats does not try to connect.
   var needsConnection: Bool { connection == nil || isOver }
 
@@ -241,18 +251,20 @@ final class NatsTransport: GroupTransport, @unchecked Sendable {
     }
     self.reports.count.store(false, ordering: .relaxed)
     connection?.close()
-    (connection, self.reports, isOver) = (other, reports, false)
+    (connection, self.reports, isOver, isUsable) = (other, reports, false, true)
   }
 
+  func didConnect() { isUsable = true }
+  func didDisconnect() { isUsable = false }
   /// Records that libnats gave the connection up.
-  func didClose() { isOver = true }
+  func didClose() { (isOver, isUsable) = (true, false) }
 
   func publish(_ subject: String, reply: String?, identity: String?, _ bytes: [UInt8]) -> String? {
-    guard let connection, !isOver else { return "not connected" }
+    guard let connection, isUsable else { return "not connected" }
     return bytes.withUnsafeBytes { connection.publish(subject, reply: reply, identity: identity, $0) }
   }
 
-  func follow(_ subject: String) { _ = connection?.follow(subject) }
+  func follow(_ subject: String) { if isUsable { _ = connection?.follow(subject) } }
 
   func close() {
     connection?.close()

@@ -31,6 +31,8 @@ struct StreamFollower {
 
   /// Nanoseconds without an answer after which a request is repeated.
   private static let patience = second
+  /// Nanoseconds without an answer after which the steps before a consumer begin anew: a late answer to a former step means nothing.
+  private static let stepPatience = 5 * second
   /// Nanoseconds between two questions for the state of the stream.
   private static let infoPause = 2 * second
 
@@ -100,7 +102,7 @@ struct StreamFollower {
       reach.didFail(failure.description)
       return .nothing
     }
-    guard let state = StreamState(answer) else { return .nothing }
+    guard let state = StreamState(answer), !state.isLeaderless else { return .nothing }
     inquiry.didAnswer(state, now: now)
     if stage == .following && next == inquiry.next { audit.compare(records, state.end, now: now) }
     // Servers that lost messages would give their numbers to others.
@@ -216,7 +218,8 @@ struct StreamFollower {
     guard isConnected else { return false }
     switch stage {
     case .idle(let time): if now >= time { ask(now) }
-    case .asking(let time), .comparing(let time), .creating(let time): if now &- time >= Self.patience { ask(now) }
+    case .asking(let time): if now &- time >= Self.patience { ask(now) }
+    case .comparing(let time), .creating(let time): if now &- time >= Self.stepPatience { ask(now) }
     case .following:
       if reach.isSilent(now) {
         ask(now)

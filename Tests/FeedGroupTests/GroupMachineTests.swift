@@ -51,6 +51,38 @@ struct GroupMachineTests {
     }
   }
 
+  @Test func aStreamWithoutALeaderIsUnreachable() throws {
+    let stream = SimulatedStream(seed: 1, discardsRepeats: false)
+    let member = try SimulatedMember(0, stream)
+    defer { member.end() }
+    member.connect()
+    settle([member], stream)
+    expect(member.machine.unreachableSince == nil)
+    stream.loseLeader(for: 10_000_000_000)
+    for _ in 0..<1800 {
+      stream.advance(by: 5_000_000)
+      member.step()
+    }
+    expect(member.machine.unreachableSince != nil)
+    settle([member], stream)
+    expect(member.machine.unreachableSince == nil)
+  }
+
+  @Test func serversThatAnswerLateAreFollowed() throws {
+    let stream = SimulatedStream(seed: 2, discardsRepeats: true)
+    stream.delay = 600_000_000
+    let member = try SimulatedMember(0, stream)
+    defer { member.end() }
+    for _ in 0..<2 {
+      member.connect()
+      settle([member], stream)
+      expect(member.machine.unreachableSince == nil)
+      // The second time it compares the last message.
+      expect(member.machine.table.position > 0)
+      member.disconnect()
+    }
+  }
+
   @Test(arguments: 0..<20) func batchesBehindALeaveAreRefusedAndTheMemberStaysAway(seed: UInt64) throws {
     let stream = SimulatedStream(seed: seed, discardsRepeats: seed % 2 == 0)
     let members = try (0..<2).map { try SimulatedMember($0, stream) }

@@ -43,6 +43,8 @@ final class SimulatedStream {
   private var leaderlessUntil: UInt64 = 0
   /// How likely a message or an answer is lost, and a consumer's message.
   var loss = 0.0
+  /// Nanoseconds that everything takes besides.
+  var delay: UInt64 = 0
   /// The stream's clock minus that of the members.
   let clockOffset: UInt64 = 5_000_000_000_000_000
   let identity: StreamIdentity
@@ -60,8 +62,8 @@ final class SimulatedStream {
     if random.chance(loss) { return }
     order += 1
     let slow = random.chance(0.05) ? 400_000_000 : 3_000_000
-    onItsWay.append(
-      OnItsWay(due: now + UInt64.random(in: 100_000...UInt64(slow), using: &random), order: order, deliver: body))
+    let due = now + delay + UInt64.random(in: 100_000...UInt64(slow), using: &random)
+    onItsWay.append(OnItsWay(due: due, order: order, deliver: body))
   }
 
   /// Forgets what is on its way.
@@ -100,11 +102,14 @@ final class SimulatedStream {
 
   /// Handles a publication that has arrived. Returns the answer; nil for none.
   func receive(_ member: Int, _ subject: String, identity: String?, _ bytes: [UInt8]) -> String? {
-    if now < leaderlessUntil { return nil }
-    if subject.hasPrefix("$JS.API.STREAM.INFO.feedd_") {
+    let (isLeaderless, isInquiry) = (now < leaderlessUntil, subject.hasPrefix("$JS.API.STREAM.INFO.feedd_"))
+    // Old servers tell of a stream without a leader.
+    if isLeaderless && (discardsRepeats || !isInquiry) { return nil }
+    if isInquiry {
       let metadata = discardsRepeats ? ",\"metadata\":{\"_nats.ver\":\"2.15.1\"}" : ""
       let description = self.identity.text.quotedAsJSON
-      return "{\"config\":{\"description\":\(description),\"num_replicas\":3\(metadata)},\"state\":"
+      let cluster = "\"cluster\":{\(isLeaderless ? "" : "\"leader\":\"n1\"")}"
+      return "{\"config\":{\"description\":\(description),\"num_replicas\":3\(metadata)},\(cluster),\"state\":"
         + "{\"first_seq\":\(stored.isEmpty ? 0 : 1),\"last_seq\":\(stored.count),\"last_ts\":\"\(stored.last?.time ?? 0)\",\"messages\":\(stored.count)}}"
     }
     if subject.hasPrefix("$JS.API.CONSUMER.CREATE") {

@@ -132,6 +132,18 @@ class ManagedFeeds(GroupTest):
         self.configuration("b", [self.list_of("c", 3)])
         self.assertEqual(self.reload(second, b)["status"], "applied")
 
+    def test_a_member_that_joins_again_tells_of_another_definition(self):
+        (first, a), (second, b) = self.start("a", "--config", self.configuration("a", [self.list_of("c", 1)])), \
+            self.start("b", "--config", self.configuration("b", []))
+        a.call("group", action="leave")
+        wait_for(lambda: len(b.call("group")["members"]) == 1, 20, "one member")
+        self.configuration("b", [self.list_of("c", 2)])
+        self.assertEqual(self.reload(second, b)["status"], "applied")
+        a.call("group", action="join")
+        text = 'feed "c" is defined differently by the configurations of the hosts a and b'
+        for daemon in (first, second):
+            wait_for(lambda: text in daemon.text(), 20, "warning")
+
     def test_a_start_that_is_refused_leaves_the_feeds_that_fit_in_use(self):
         path = self.database(rows=[(1, "x", "one")])
         (first, a), (_, b) = self.start("a", "--config", self.configuration("a", [self.managed(path), self.list_of("c", 1)])), \

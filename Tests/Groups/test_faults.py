@@ -11,7 +11,7 @@ import threading
 import time
 import unittest
 
-from group_processes import nats_server, nats_version, request, wait_for
+from group_processes import Process, can_connect, free_ports, nats_server, nats_version, request, wait_for
 from group_testing import GroupTest, collection, state
 
 
@@ -67,6 +67,61 @@ class CutOff(GroupTest):
             b.arguments = [url if argument == self.servers.url else argument for argument in b.arguments]
             b.start()
             self.assertIsNone(b.ready().error("snapshot", feed="list"))
+
+    GREETING = b'INFO {"server_id":"x","version":"2.9.10","proto":1,"headers":true,"max_payload":1048576}\r\n'
+
+    def test_a_server_that_greets_and_does_not_answer(self):
+        _, a = self.start("a", "--log-timeout", "1s")
+        a.call("define", **collection())
+        server = self.servers.processes[0]
+        server.kill()
+        with socket.create_server(("127.0.0.1", self.port)) as silent:
+            connection, _ = silent.accept()
+            with connection:
+                connection.sendall(self.GREETING)
+                self.assertIn(b"PING", connection.recv(1 << 16))
+                self.assertEqual(self.refusal(a)[1]["code"], -32008)
+                wait_for(lambda: a.call("hello")["log"].startswith("unreachable since "), 10, "report of the cut")
+        server.start()
+        wait_for(lambda: a.call("hello")["log"] == "connected", 20, "log")
+
+    def test_a_server_that_answers_late(self):
+        daemon, a = self.start("a", "--log-timeout", "1s")
+        a.call("define", feed="list", kind="array")
+        daemon.end()
+        with socket.create_server(("127.0.0.1", 0)) as late:
+            url = f"nats://127.0.0.1:{late.getsockname()[1]}"
+            daemon.arguments = [url if argument == self.servers.url else argument for argument in daemon.arguments]
+            daemon.start()
+            connection, _ = late.accept()
+            with connection:
+                connection.sendall(self.GREETING)
+                self.assertIn(b"PING", connection.recv(1 << 16))
+                # A member waits a second for it.
+                time.sleep(1.2)
+                connection.sendall(b"PONG\r\n")
+        # A member that has an image starts.
+        self.assertIsNone(daemon.ready().error("snapshot", feed="list"))
+
+    def test_a_member_looks_for_a_server_that_reaches_the_log(self):
+        daemon, a = self.start("a", "--log-timeout", "1s")
+        a.call("define", feed="list", kind="array")
+        daemon.end()
+        port = free_ports(1)[0]
+        other = Process([nats_server(), "--addr", "127.0.0.1", "--port", str(port)], self.directory, "other")
+        self.addCleanup(other.kill)
+        other.start()
+        wait_for(lambda: can_connect(port), 20, "server without JetStream")
+        server = self.servers.processes[0]
+        server.kill()
+        # They are tried in any order.
+        url = f"nats://127.0.0.1:{port},{self.servers.url},nats://localhost:{self.port}"
+        daemon.arguments = [url if argument == self.servers.url else argument for argument in daemon.arguments]
+        daemon.start()
+        a = daemon.ready()
+        wait_for(lambda: a.call("group")["server"].endswith(f":{port}"), 20, "connection")
+        server.start()
+        wait_for(lambda: a.call("hello")["log"] == "connected", 150, "log")
 
     def test_servers_without_jetstream(self):
         _, a = self.start("a", "--log-timeout", "1s")
@@ -171,6 +226,16 @@ class Cluster(GroupTest):
         return all(
             cluster.get("leader") and len(copies := cluster.get("replicas", [])) == 2 and all(copy["current"] for copy in copies)
             for cluster in clusters)
+
+    def test_members_that_create_their_group_at_once(self):
+        for place in range(3):
+            self.group = f"{self.group}-{place}"
+            daemons = [self.daemon(f"{name}{place}", "--log-timeout", "10s") for name in "abc"]
+            for daemon in daemons:
+                daemon.start()
+            for daemon in daemons:
+                client = daemon.ready()
+                wait_for(lambda: client.call("hello")["log"] == "connected", 30, "log")
 
     def test_repeated_messages_are_named_if_the_servers_discard_them_safely(self):
         first, a = self.start("a")
