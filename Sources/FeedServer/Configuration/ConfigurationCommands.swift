@@ -1,3 +1,4 @@
+import FeedChange
 import FeedClient
 import FeedEngine
 import FeedJSON
@@ -13,7 +14,9 @@ extension Daemon {
   static func reload(_ pid: Int, signals: Bool) -> Int32 {
     do {
       let daemon = try RunningDaemon(pid)
-      if let file = daemon.configurationFile { _ = try signals ? file.read() : verify(file, daemon.options) }
+      if let file = daemon.configurationFile {
+        if signals { _ = try file.read() } else { try daemon.check(file) }
+      }
       if signals { try write([try daemon.reload()], to: StandardStreams.output) }
       return 0
     } catch {
@@ -52,6 +55,12 @@ private struct RunningDaemon {
 
   var configurationFile: ConfigurationFile? { ConfigurationFile(options, in: directory) }
 
+  /// Verifies a configuration file. What its feeds show may be feeds that clients have defined in the daemon.
+  func check(_ file: ConfigurationFile) throws {
+    let present = try? DaemonStatistics(socketPath, pid)
+    _ = try Daemon.verify(file, options) { present?.hasFeed($0) ?? false }
+  }
+
   /// Makes the daemon read its configuration, and returns what took effect.
   /// - Throws: if the daemon refuses the configuration.
   func reload() throws -> String {
@@ -88,7 +97,7 @@ private struct ReloadError: Error, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
-/// Asks a daemon over its socket for its statistics.
+/// Asks a daemon over its socket for its statistics and feeds.
 private final class DaemonStatistics {
   /// The member `configuration` of `stats`.
   struct Report {
@@ -138,6 +147,19 @@ private final class DaemonStatistics {
     }
   }
 
+  /// Whether the daemon has a feed, as far as it tells.
+  func hasFeed(_ name: String) -> Bool {
+    let found = try? connection.call(
+      "get",
+      params: {
+        $0.append("{\"feed\":", quoted: FeedName.feeds)
+        $0.append(",\"id\":", quoted: name)
+        $0.append("}")
+      }, deadline: Self.deadline
+    ) { $0.member("found")?.bool }
+    return found == true
+  }
+
   /// Waits for the report of a later reading, until its changes are stored, but not long for the log.
   func configuration(after reads: Int) throws -> Report {
     let start = MonotonicClock.now
@@ -177,31 +199,37 @@ extension Daemon {
   }
 
   /// Reads a configuration file and applies it to an engine without feeds.
-  /// - Parameter isChecked: whether the file is to stand alone, and to look for what is allowed but probably a mistake. Otherwise it
-  ///   may show feeds that clients have defined: definitions that depend on these are not applied.
-  static func verify(
-    _ file: ConfigurationFile, _ options: DaemonOptions, isChecked: Bool = false
+  /// - Parameters:
+  ///   - isChecked: whether to look for what is allowed but probably a mistake.
+  ///   - isElsewhere: whether there is a feed that the file does not define. What shows one is not applied.
+  fileprivate static func verify(
+    _ file: ConfigurationFile, _ options: DaemonOptions, isChecked: Bool = false,
+    isElsewhere: (String) -> Bool = { _ in false }
   ) throws -> Configuration {
     let configuration = try file.read(isChecked: isChecked)
     var options = options
     options.limits = file.limits(configuration)
     let engine = try makeEngine(options, nil, nil, Log(threshold: .error, style: .timestamps))
-    let applied = isChecked ? configuration : try configuration.standingAlone()
+    let applied = try configuration.leavingOut(isElsewhere)
     _ = try file.apply(applied, to: engine, keeping: [], now: ServerClock(after: 0).now)
     return configuration
   }
 }
 
 extension Configuration {
-  /// Returns the feeds that show only feeds of this configuration, themselves or through others.
-  fileprivate func standingAlone() throws(ConfigurationError) -> Configuration {
-    var names: Set<String> = []
-    let alone = entries.filter { entry in
-      let isAlone = entry.definition.content.shown.allSatisfy { names.contains(String($0.prefix { $0 != "/" })) }
-      if isAlone { names.insert(entry.definition.name) }
-      return isAlone
+  /// Returns the configuration without the feeds that show feeds from elsewhere, themselves or through others.
+  fileprivate func leavingOut(_ isElsewhere: (String) -> Bool) throws(ConfigurationError) -> Configuration {
+    let names = Set(entries.map(\.definition.name))
+    var left: Set<String> = []
+    let rest = entries.filter { entry in
+      let isLeft = entry.definition.content.shown.contains {
+        let name = String($0.prefix { $0 != "/" })
+        return left.contains(name) || !names.contains(name) && isElsewhere(name)
+      }
+      if isLeft { left.insert(entry.definition.name) }
+      return !isLeft
     }
-    return try Configuration(entries: alone, limits: limits, access: access)
+    return try Configuration(entries: rest, limits: limits, access: access)
   }
 }
 

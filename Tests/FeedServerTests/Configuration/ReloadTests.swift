@@ -75,6 +75,10 @@ import Testing
     let file = #"{"feeds": [\#(top), \#(home), {"feed": "a"}]}"#
     try expect(reload(set, file, "--check-reload") == (0, "", ""))
     try expect(reload(set, file).code == 0)
+    // A feed that is nowhere is found.
+    let misspelt = home.replacing("mine", with: "mien")
+    let missing = try reload(set, #"{"feeds": [\#(misspelt), {"feed": "a"}]}"#, "--check-reload")
+    expect(missing.code == 1 && missing.errors.contains("\"mien\""), "\(missing.errors)")
     // What it shows of the file is checked.
     let refused = try reload(
       set, #"{"feeds": [{"feed": "a"}, {"feed": "b", "kind": "view", "of": "a/no"}]}"#, "--check-reload")
