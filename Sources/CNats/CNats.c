@@ -212,7 +212,6 @@ cnats_connection *cnats_connect(
     cnats_close(self);
     return NULL;
   }
-  report(self, NULL, CNATS_CONNECTED);
   return self;
 }
 

@@ -251,7 +251,9 @@ final class NatsTransport: GroupTransport, @unchecked Sendable {
     }
     self.reports.count.store(false, ordering: .relaxed)
     connection?.close()
-    (connection, self.reports, isOver, isUsable) = (other, reports, false, true)
+    (connection, self.reports, isOver, isUsable) = (other, reports, false, other.isConnected)
+    // Behind the last report of the former connection. libnats tells of connections that it restores.
+    if isUsable { inbox.post(.nats(.connected)) }
   }
 
   func didConnect() { isUsable = true }

@@ -31,8 +31,8 @@ struct StreamFollower {
 
   /// Nanoseconds without an answer after which a request is repeated.
   private static let patience = second
-  /// Nanoseconds without an answer after which the steps before a consumer begin anew: a late answer to a former step means nothing.
-  private static let stepPatience = 5 * second
+  /// The longest time without an answer after which the steps before a consumer begin anew.
+  private static let longestStep = 4 * second
   /// Nanoseconds between two questions for the state of the stream.
   private static let infoPause = 2 * second
 
@@ -43,6 +43,9 @@ struct StreamFollower {
   private(set) var firstEnd: UInt64?
   private(set) var isConnected = false
   private var stage: Stage
+  /// Nanoseconds without an answer after which the steps before a consumer begin anew. A late answer means nothing then, so the next
+  /// time is longer.
+  private var stepPatience = patience
   private var inquiry: StreamInquiry
   private var consumer: StreamConsumer
   private var audit: LogAudit
@@ -102,7 +105,11 @@ struct StreamFollower {
       reach.didFail(failure.description)
       return .nothing
     }
-    guard let state = StreamState(answer), !state.isLeaderless else { return .nothing }
+    guard let state = StreamState(answer) else { return .nothing }
+    if state.isLeaderless {
+      reach.didFail("the servers know no leader of the stream")
+      return .nothing
+    }
     inquiry.didAnswer(state, now: now)
     if stage == .following && next == inquiry.next { audit.compare(records, state.end, now: now) }
     // Servers that lost messages would give their numbers to others.
@@ -167,7 +174,7 @@ struct StreamFollower {
       stage = .idle(retryAt: now &+ Self.patience)
       return .nothing
     }
-    stage = .following
+    (stage, stepPatience) = (.following, Self.patience)
     consumer.didCreate(answer)
     didHear(now)
     return .begun
@@ -219,7 +226,10 @@ struct StreamFollower {
     switch stage {
     case .idle(let time): if now >= time { ask(now) }
     case .asking(let time): if now &- time >= Self.patience { ask(now) }
-    case .comparing(let time), .creating(let time): if now &- time >= Self.stepPatience { ask(now) }
+    case .comparing(let time), .creating(let time):
+      if now &- time < stepPatience { return false }
+      stepPatience = min(2 * stepPatience, Self.longestStep)
+      ask(now)
     case .following:
       if reach.isSilent(now) {
         ask(now)

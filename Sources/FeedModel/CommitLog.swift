@@ -129,7 +129,8 @@ public final class NoLog: CommitLog {
 ///
 /// - 1: the first.
 /// - 2: `where` and `absent` of an element, and `result`, mean something. They were ignored before.
-/// - 3: operations of one request count together, and children that are listed again count; see ``UndoLog/rules``.
+/// - 3: operations of one request count together, and children that are listed again count; see ``UndoLog/rules``. Types in the
+///   definition of a slots feed have no lone surrogates.
 /// - 4: elements that are read again count, and feeds above that follow further changes of structure. Rows that views would keep are
 ///   counted exactly if sections are deleted, and not for rows that move. An element takes the room of the version that it replaces,
 ///   and its sort keys take room and have a limit. Another definition of a slots feed counts the rows that it shows, not all rows of its

@@ -31,6 +31,7 @@ struct cnats_settings {
 
 /// What happened to a connection, in the order of `event`.
 enum {
+  /// Connected again. The result of cnats_connect tells of the first connection.
   CNATS_CONNECTED = 1,
   CNATS_DISCONNECTED = 2,
   /// The connection is over, for example because the credentials are wrong.
