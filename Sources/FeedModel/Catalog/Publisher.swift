@@ -22,6 +22,11 @@ final class Publisher {
   private(set) var publishedChanges = 0
   /// The rows and sections of the changes that feeds derived and did not share with a source.
   private(set) var derivedEntries = 0
+  /// The entries of long changes that one commit records, about 128 MiB. What feeds above that nobody watches would record besides
+  /// is discarded, as it would be soon: all histories together have a limit of bytes.
+  var mostLongEntries = 16 << 20
+  /// The entries of the long changes that the commit of a revision has recorded.
+  private var longEntries: (of: UInt64, count: Int) = (0, 0)
 
   init(graph: FeedGraph, log: UndoLog) { (self.graph, self.log) = (graph, log) }
 
@@ -449,9 +454,16 @@ final class Publisher {
     to observer: (any CommitObserver)?
   ) {
     let from = feed.revision
-    // Passing the pace to every feed above would count references to it.
-    let pace = source.pointee.size > Feed.fewEntries ? log.pace : nil
-    let isRecorded = feed.record(&source.pointee, shift: shift, revision: revision, at: moment, pace)
+    let isRecorded: Bool
+    if source.pointee.size <= Feed.fewEntries {
+      isRecorded = feed.record(&source.pointee, shift: shift, revision: revision, at: moment, nil)
+    } else if mayRecord(source.pointee.size) || feed.hasChannel {
+      // Passing the pace to every feed above would count references to it.
+      isRecorded = feed.record(&source.pointee, shift: shift, revision: revision, at: moment, log.pace)
+    } else {
+      feed.forgetHistory(at: revision)
+      isRecorded = false
+    }
     let tells = isRecorded && feed.hasChannel && observer != nil
     guard tells || !feed.selection.isEmpty else { return }
     if shift == 0 {
@@ -469,6 +481,14 @@ final class Publisher {
       }
       if !feed.isGone, feed.carrySelection(across: change) { observer?.didCarrySelection(of: feed) }
     }
+  }
+
+  /// Counts a long change that a feed records. Returns whether the commit has recorded few.
+  private func mayRecord(_ entries: Int) -> Bool {
+    if longEntries.of != revision { longEntries = (revision, 0) }
+    if longEntries.count >= mostLongEntries { return false }
+    longEntries.count &+= entries
+    return true
   }
 
   /// Checks the invariants that hold between commits. O(feeds).

@@ -299,11 +299,16 @@ public final class Feed {
   /// Sets the revision of a commit whose change of this feed is not observed.
   func skip(to revision: UInt64) { self.revision = revision }
 
-  /// Sets the revision, and discards the history and the selection. No watch can resume across this revision.
-  func forgetPast(at revision: UInt64) {
+  /// Sets the revision, and discards the history. No watch can resume across this revision.
+  func forgetHistory(at revision: UInt64) {
     self.revision = revision
-    replaceSelection([])
     history?.restart(at: revision)
+  }
+
+  /// Sets the revision, and discards the history and the selection.
+  func forgetPast(at revision: UInt64) {
+    forgetHistory(at: revision)
+    replaceSelection([])
   }
 
   /// Discards the history, and lets no watch resume from `revision`, at which a former feed of this name ended and this one was defined:

@@ -30,6 +30,28 @@ struct CommitCostTests {
     expect(row?.hasPrefix(#"{"feed":"s","#) == true && row?.contains(":39") == true, "\(row ?? "")")
   }
 
+  @Test func feedsThatNobodyWatchesRecordNoMoreThanAllHistoriesKeep() throws {
+    let sample = try CatalogSample(#"{"feed":"c","kind":"collection"}"#)
+    try sample.commit {
+      for name in ["x", "y", "z"] { try sample.define(#"{"feed":"\#(name)","kind":"composed","children":["c"]}"#) }
+    }
+    try sample.watch(sample.feed("z"))
+    sample.catalog.commit.publisher.mostLongEntries = 2 * Feed.fewEntries
+    func resumes(after elements: Int) throws -> [Bool] {
+      let revision = sample.catalog.revision
+      try sample.commit {
+        for number in 0..<elements { try sample.update("c", #"{"id":\#(number),"t":\#(revision)}"#) }
+      }
+      let feeds = try ["c", "x", "y", "z"].map(sample.feed)
+      expect(feeds.allSatisfy { $0.revision == sample.catalog.revision })
+      return feeds.map { $0.history?.reaches(revision) ?? false }
+    }
+    // The second feed reaches the limit. The last one is watched.
+    try expectEqual(resumes(after: Feed.fewEntries + 1), [true, true, false, true])
+    try expectEqual(sample.rows("y"), sample.rows("c"))
+    try expectEqual(resumes(after: Feed.fewEntries), [true, true, true, true])
+  }
+
   @Test func rowOfAFeedThatIsUndefinedAfterItsChildrenChangedIsRemoved() throws {
     let sample = try Self.segmented(children: 3)
     sample.watch(sample.catalog.table.list)
