@@ -6,6 +6,8 @@ import FeedWire
 extension Engine: CommitObserver {
   /// The buffer of a delta that lists more rows does not grow step by step, which would copy it each time.
   private static let manyRows = LongDelta.fewRows
+  /// The bytes of a delta, for all watches that get one of their own, after which the others get theirs in later turns.
+  private static let bytesForSolo = 1 << 20
 
   /// Encodes the delta once for all watches in step, and once for each other live watch. Other watches catch up later. A
   /// delta with many rows is encoded when all feeds have their new state.
@@ -60,12 +62,16 @@ extension Engine: CommitObserver {
     if !channel.inStep.isEmpty {
       didEncode(appendDelta(to: channel.buffer, channel, from: publication.from, change, publication), of: channel)
     }
+    var bytes = 0
     for watch in channel.solo {
-      if watch.session.output.exceeds(limits.maxQueue) || watch.throttle > 0 && now < watch.nextDelta {
+      if watch.session.output.exceeds(limits.maxQueue) || watch.throttle > 0 && now < watch.nextDelta
+        || bytes > Self.bytesForSolo
+      {
         fallBehind(watch)
         continue
       }
       let range = appendDelta(to: answers, channel, from: watch.queuedRevision, change, publication)
+      bytes &+= range.count
       if range.isEmpty {
         cutOff(watch)
       } else {

@@ -328,8 +328,9 @@ extension Engine {
       case .cutOff(let reason): restart(watch, because: reason)
       case .behind:
         if now < watch.nextDelta { return }
+        let start = answers.bytes.count
         catchUp(watch)
-        budget -= Self.partSize
+        budget -= max(Self.partSize, answers.bytes.count - start)
       }
     }
   }
