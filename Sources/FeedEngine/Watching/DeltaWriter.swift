@@ -9,8 +9,8 @@ extension Engine: CommitObserver {
   /// The bytes of a delta, for all watches that get one of their own, after which the others get theirs in later turns.
   private static let bytesForSolo = 1 << 20
 
-  /// Encodes the delta once for all watches in step, and once for each other live watch. Other watches catch up later. A
-  /// delta with many rows is encoded when all feeds have their new state.
+  /// Encodes the delta once for all watches in step, and once for each other live watch. Other watches catch up later, and so do all
+  /// if the delta has the counts of very many sections. A delta with many rows is encoded when all feeds have their new state.
   public func didChange(_ feed: Feed, by change: borrowing Change, _ publication: Publication) {
     guard let channel = feed.watching else { return }
     if access.isBehind(catalog.structureVersion) { holdBackFromHidden(channel) }
@@ -59,6 +59,10 @@ extension Engine: CommitObserver {
 
   func tell(_ channel: FeedChannel, _ change: borrowing Change, _ publication: Publication) {
     if isLong(change, of: channel) { return tellInParts(channel, change, publication) }
+    if channel.hasManyCounts(watches.catchUps.fewRows), !channel.feed.isGone {
+      for watch in channel.live { fallBehind(watch) }
+      return
+    }
     if !channel.inStep.isEmpty {
       didEncode(appendDelta(to: channel.buffer, channel, from: publication.from, change, publication), of: channel)
     }

@@ -193,11 +193,15 @@ extension FeedChannel {
   /// The largest composed change that is sent: a snapshot of the feed is shorter than a longer one.
   private var maxSize: Int { max(1024, feed.count) }
 
-  /// Whether the changes since a revision are so many, or have so many rows, that they are composed in parts. O(log changes + fewRows).
+  /// Whether a delta has the counts of so many sections that it is made by itself: each of thousands of feeds above may have as many.
+  func hasManyCounts(_ few: Int) -> Bool { isCounting && feed.sectionCount > few }
+
+  /// Whether the changes since a revision are so many, or have so many rows or counts, that they are composed in parts. O(log changes
+  /// + fewRows).
   /// - Parameter fewRows: the rows that are composed at once.
   func missedMuch(since revision: UInt64, fewRows: Int) -> Bool {
     guard let history = feed.history, history.reaches(revision) else { return false }
-    return history.lists(moreThan: fewRows, from: history.place(after: revision))
+    return hasManyCounts(fewRows) || history.lists(moreThan: fewRows, from: history.place(after: revision))
   }
 
   /// Composes the changes of the feed from one revision to another. Watches of counts get only the changes of sections.

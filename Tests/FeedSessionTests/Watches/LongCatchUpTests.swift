@@ -52,6 +52,25 @@ struct LongCatchUpTests {
     return EngineHarness.request("watch", #"{"feed":"\#(feed)"\#(since)}"#)
   }
 
+  /// The counts of each of many feeds above may take as long.
+  @Test("the counts of very many sections are written after the commit, once for all watches")
+  func manyCounts() {
+    let harness = EngineHarness(limits: Limits(), deltas: SlicedWork("deltas", slice: 0))
+    let (writer, watchers) = (harness.connect(), [harness.connect(), harness.connect()])
+    _ = harness.ask(writer, "define", #"{"feed":"k","kind":"collection","section":"$.s"}"#)
+    _ = harness.ask(writer, "define", #"{"feed":"all","kind":"composed","children":["k"]}"#)
+    let elements = (0..<5000).map { #"{"id":\#($0),"s":\#($0)}"# }.joined(separator: ",")
+    _ = harness.ask(writer, "update", #"{"feed":"k","elements":[\#(elements)]}"#)
+    for watcher in watchers { _ = harness.ask(watcher, "watch", #"{"feed":"all","elements":false}"#) }
+    _ = harness.ask(writer, "update", #"{"feed":"k","elements":[{"id":1,"s":0},{"id":-1,"s":-1}]}"#)
+    for watcher in watchers {
+      let deltas = harness.take(watcher).compactMap { $0.json?["params"] }
+      expectEqual(deltas.map { $0["counts"]?.items.prefix(3).map(\.int) }, [[1, 2, 1]])
+      expectEqual(deltas.map { $0["counts"]?.items.count }, [5000])
+    }
+    expectEqual(harness.engine.status.counters.composedDeltas, 2)
+  }
+
   @Test func equalsTheDeltaThatIsComposedAtOnce() {
     var received: [[[String]]] = []
     for isSliced in [false, true] {
