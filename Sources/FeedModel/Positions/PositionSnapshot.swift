@@ -120,17 +120,23 @@ public final class PositionSnapshot {
     guard let tree, leaves.isPending(leaf) else { return }
     leaves.setDone(leaf)
     let range = (leaves.isCurrent(leaf) ? leaves.offset : 0)..<leaves.itemCount(of: leaf, tree)
-    let items = shared[range] ?? captured.makeItems(range, of: leaf, tree)
-    shared[range] = items
+    let items: CapturedItems
+    if let made = shared[range] {
+      items = made
+    } else {
+      items = captured.makeItems(range, of: leaf, tree)
+      shared[range] = items
+    }
     captured.add(items, of: leaf)
     charge.add(items.bytes)
     if leaves.isCurrent(leaf) { leaves.offset = 0 }
   }
 
   #if CHECK_INVARIANTS
-    /// Checks that the number of items left to read is right. O(leaves).
-    func checkInvariants() {
+    /// Checks the place in the tree's list, and that the number of items left to read is right. O(leaves).
+    func checkInvariants(at place: Int) {
       guard let tree else { return }
+      precondition(self.place == place, "a snapshot is not at its place")
       let left = leaves.rest.reduce(0) {
         $0 + (leaves.isPending($1) ? leaves.itemCount(of: $1, tree) : captured.count(of: $1))
       }
