@@ -167,12 +167,17 @@ final class ListJob: Job {
   private let engine: Engine
   private let beginPart: () -> Entries
   private let text: ResultText
+  private let listBytes: Int
 
   /// - Parameters:
+  ///   - listBytes: the memory of the list of what is described, unless it is charged otherwise.
   ///   - head: appends the members of the result up to the bracket before the entries.
   ///   - beginPart: called before each part, during which no feeds change.
-  init(of engine: Engine, for reply: Reply, head: (inout ByteBuffer) -> Void, _ beginPart: @escaping () -> Entries) {
-    (self.engine, self.beginPart) = (engine, beginPart)
+  init(
+    of engine: Engine, for reply: Reply, listBytes: Int = 0, head: (inout ByteBuffer) -> Void,
+    _ beginPart: @escaping () -> Entries
+  ) {
+    (self.engine, self.beginPart, self.listBytes) = (engine, beginPart, listBytes)
     text = ResultText(for: reply)
     head(&text.buffer.bytes)
   }
@@ -180,7 +185,7 @@ final class ListJob: Job {
   /// Feeds that are half changed are not described.
   var isWaiting: Bool { engine.longWork.isExclusive }
   var frame: TurnBuffer? { text.frame }
-  var memory: Int { text.buffer.bytes.capacity }
+  var memory: Int { text.buffer.bytes.capacity + listBytes }
 
   /// - Throws: `limitExceeded` if the answer does not fit in a frame.
   func advance(budget: inout Int) throws(FeedError) -> Bool {

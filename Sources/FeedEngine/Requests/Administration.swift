@@ -204,7 +204,8 @@ extension Engine {
     // Before the answer is written, as for `heldBytes`.
     var rest = sessions.all.map { (handle: $0.handle, held: $0.held) }[...]
     let (peer, own) = (reply.session.peer, reply.session.handle)
-    let job = ListJob(of: self, for: reply) { out in
+    let listBytes = rest.count * MemoryLayout<(SessionHandle, Int)>.stride
+    let job = ListJob(of: self, for: reply, listBytes: listBytes) { out in
       out.append("\"clients\":[")
     } _: { [unowned self] in
       var readable = access.readableFeeds(by: peer)

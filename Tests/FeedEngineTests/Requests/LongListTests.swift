@@ -57,11 +57,14 @@ import Testing
     harness.supply(client, "clients")
     harness.turnOnce()
     expectEqual(harness.take(client), [])
+    let job = harness.engine.sessions[client]?.line.work?.job
+    let listBytes = 10 * MemoryLayout<(SessionHandle, Int)>.stride
+    expectEqual(job.map { $0.memory - ($0.frame?.bytes.capacity ?? 0) }, listBytes)
     harness.drop(watchers[7])
     harness.turn()
-    let list = harness.take(client).first?.json?["result"]?["clients"]?.items ?? []
-    expectEqual(list.map { $0["watches"]?.items.count }, [0, 0] + Array(repeating: 1000, count: 7))
-    expectEqual(list.map { $0["self"] != nil }, [true] + Array(repeating: false, count: 8))
+    let clients = harness.take(client).first?.json?["result"]?["clients"]?.items ?? []
+    expectEqual(clients.map { $0["watches"]?.items.count }, [0, 0] + Array(repeating: 1000, count: 7))
+    expectEqual(clients.map { $0["self"] != nil }, [true] + Array(repeating: false, count: 8))
   }
 
   /// A feed is described at once, so a turn has time for one of many sections only.
