@@ -40,6 +40,8 @@ final class FeedChannel {
   private var lastSelection: (version: UInt64, revision: UInt64, frame: Range<Int>)?
   /// Whether rows of the feed may have a type, cached for a version of the feeds' structure.
   private var types: (version: UInt64, areThere: Bool)?
+  /// The hint of a commit whose delta some watches get later.
+  private var hint: (from: UInt64, revision: UInt64, text: [UInt8])?
 
   init(_ feed: Feed, isCounting: Bool = false, identities: FeedIdentities? = nil) {
     (self.feed, self.isCounting, self.identities) = (feed, isCounting, identities)
@@ -139,6 +141,15 @@ final class FeedChannel {
 
   /// Records that a delta to the feed's revision is in the buffer.
   func didBuffer() { bufferedRevision = feed.revision }
+
+  /// Keeps the hint of a commit for watches that get its delta later.
+  func keepHint(of publication: Publication) { hint = publication.hint.map { (publication.from, feed.revision, $0) } }
+
+  /// Returns the kept hint if nothing but its commit has changed the feed since `from`, which is before the feed's revision.
+  func hint(since from: UInt64) -> [UInt8]? {
+    guard let hint, hint.from <= from, hint.revision == feed.revision else { return nil }
+    return hint.text
+  }
 
   /// Moves a watch with the feed's revision from the solo list to the watches in step.
   func join(_ watch: Watch) {

@@ -40,8 +40,10 @@ struct CatchUpTests {
     let watchers = (0..<8).map { _ in harness.connect() }
     for watcher in watchers { _ = harness.ask(watcher, "watch", #"{"feed":"c","initial":false,"throttle":1}"#) }
     let text = String(repeating: "x", count: 400_000)
-    _ = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":1,"t":"\#(text)"}}"#)
-    for watcher in watchers { expectEqual(harness.take(watcher).map { $0.contains(text) }, [true]) }
+    _ = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":1,"t":"\#(text)"},"animation":"fade"}"#)
+    for watcher in watchers {
+      expectEqual(harness.take(watcher).map { $0.contains(text) && $0.contains(#""animation":"fade""#) }, [true])
+    }
     expectEqual(harness.engine.status.counters.composedDeltas, 5)
   }
 
