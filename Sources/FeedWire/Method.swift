@@ -94,7 +94,7 @@ extension Method {
     case .describe: Rules("describe", effect: .none, right: .read, cost: .short)
     case .transaction: Rules("transaction", effect: .logged, right: nil, cost: .change)
     case .stats: Rules("stats", effect: .none, right: .admin, cost: .short)
-    case .clients: Rules("clients", effect: .none, right: .admin, cost: .short)
+    case .clients: Rules("clients", effect: .none, right: .admin, cost: .long)
     case .quotas: Rules("quotas", effect: .none, right: .admin, cost: .short)
     case .kick: Rules("kick", effect: .none, right: .admin, cost: .short)
     case .logLevel: Rules("logLevel", effect: .none, right: .admin, cost: .short)

@@ -157,50 +157,45 @@ struct RowsAnswer: ~Copyable {
   }
 }
 
-/// `feeds`: describes the feeds that were defined when it began, in the order of their names, some in each part.
+/// `feeds` and `clients`: describes the feeds or connections that were there when it began, some in each part.
 ///
-/// Feeds may change between two parts. Each is described as it is then; one that is gone by then has no entry.
-final class FeedsJob: Job {
-  typealias Describe = (_ feed: Feed, _ lists: inout SectionLists, _ out: inout ByteBuffer) -> Void
+/// Each is described as it is then; one that is gone by then has no entry.
+final class ListJob: Job {
+  /// Appends the next entry, an object, or nothing if that is gone. Returns whether it had one to append.
+  typealias Entries = (_ out: inout ByteBuffer) -> Bool
 
-  /// The rows of `$feeds`, which name the feeds in order.
-  private let names: FeedSnapshot
   private let engine: Engine
-  private let peer: Peer
-  private let describe: Describe
+  private let beginPart: () -> Entries
   private let text: ResultText
-  private var isFirst = true
+  private let listBytes: Int
 
-  init(_ names: FeedSnapshot, in engine: Engine, for reply: Reply, _ describe: @escaping Describe) {
-    (self.names, self.engine, self.describe) = (names, engine, describe)
-    peer = reply.session.peer
+  /// - Parameters:
+  ///   - listBytes: the memory of the list of what is described, unless it is charged otherwise.
+  ///   - head: appends the members of the result up to the bracket before the entries.
+  ///   - beginPart: called before each part, during which no feeds change.
+  init(
+    of engine: Engine, for reply: Reply, listBytes: Int = 0, head: (inout ByteBuffer) -> Void,
+    _ beginPart: @escaping () -> Entries
+  ) {
+    (self.engine, self.beginPart, self.listBytes) = (engine, beginPart, listBytes)
     text = ResultText(for: reply)
-    text.buffer.bytes.append("\"revision\":", integer: engine.catalog.revision)
-    text.buffer.bytes.append(",\"feeds\":[")
+    head(&text.buffer.bytes)
   }
 
   /// Feeds that are half changed are not described.
   var isWaiting: Bool { engine.longWork.isExclusive }
   var frame: TurnBuffer? { text.frame }
-  var memory: Int { text.buffer.bytes.capacity }
+  var memory: Int { text.buffer.bytes.capacity + listBytes }
 
   /// - Throws: `limitExceeded` if the answer does not fit in a frame.
   func advance(budget: inout Int) throws(FeedError) -> Bool {
     if isWaiting { return false }
-    // Both are valid until feeds change.
-    var lists = SectionLists()
-    var readable = engine.access.readableFeeds(by: peer)
+    let appendNext = beginPart()
     budget = max(1, budget)
     while budget > 0 {
       let before = text.buffer.bytes.count
-      let count = names.next(max: 1) { row in
-        guard let feed = engine.catalog.feeds[Self.name(in: row)], readable.contains(feed) else { return }
-        text.buffer.bytes.append(isFirst ? "{" : ",{")
-        isFirst = false
-        describe(feed, &lists, &text.buffer.bytes)
-        text.buffer.bytes.append(UInt8(ascii: "}"))
-      }
-      if count == 0 { return try end() }
+      if !appendNext(&text.buffer.bytes) { return try end() }
+      if text.buffer.bytes.count > before { text.buffer.bytes.append(UInt8(ascii: ",")) }
       budget -= WorkCost.answering(bytes: text.buffer.bytes.count &- before)
       try checkSize()
     }
@@ -208,6 +203,8 @@ final class FeedsJob: Job {
   }
 
   private func end() throws(FeedError) -> Bool {
+    let count = text.buffer.bytes.count
+    if text.buffer.bytes.bytes.last == UInt8(ascii: ",") { text.buffer.bytes.truncate(to: count &- 1) }
     text.buffer.bytes.append(UInt8(ascii: "]"))
     try checkSize()
     return true
@@ -216,12 +213,6 @@ final class FeedsJob: Job {
   private func checkSize() throws(FeedError) {
     let most = engine.limits.maxFrame
     if text.buffer.bytes.count > most + Frame.headerLength { throw .answerTooLarge(maxFrame: most) }
-  }
-
-  /// The name in a row of `$feeds`, `{"feed":"inbox",…}`. Names have no escapes.
-  private static func name(in row: Row) -> String {
-    let start = #"{"feed":""#.utf8.count
-    return String(decoding: row.text.dropFirst(start).prefix { $0 != UInt8(ascii: "\"") }, as: UTF8.self)
   }
 
   func appendResult(to out: inout ByteBuffer) { out.append(text.buffer.bytes.bytes) }

@@ -200,21 +200,25 @@ extension Engine {
     }
   }
 
-  func clients(_ reply: Reply) throws(FeedError) {
-    var readable = access.readableFeeds(by: reply.session.peer)
+  func clients(_ parameters: Parameters, _ reply: Reply) {
     // Before the answer is written, as for `heldBytes`.
-    let held = sessions.all.map(\.held)
-    try answer(reply) { out in
+    var rest = sessions.all.map { (handle: $0.handle, held: $0.held) }[...]
+    let (peer, own) = (reply.session.peer, reply.session.handle)
+    let listBytes = rest.count * MemoryLayout<(SessionHandle, Int)>.stride
+    let job = ListJob(of: self, for: reply, listBytes: listBytes) { out in
       out.append("\"clients\":[")
-      var isFirst = true
-      for (session, held) in zip(sessions.all, held) {
-        out.append(isFirst ? "{" : ",{")
-        isFirst = false
-        append(session, held: held, &readable, to: &out)
-        out.append(session === reply.session ? ",\"self\":true}" : "}")
+    } _: { [unowned self] in
+      var readable = access.readableFeeds(by: peer)
+      return { [unowned self] out in
+        guard let next = rest.popFirst() else { return false }
+        guard let session = sessions[next.handle] else { return true }
+        out.append(UInt8(ascii: "{"))
+        append(session, held: next.held, &readable, to: &out)
+        out.append(next.handle == own ? ",\"self\":true}" : "}")
+        return true
       }
-      out.append(UInt8(ascii: "]"))
     }
+    start(job, for: reply, parameters)
   }
 
   /// - Parameter readable: the feeds that the caller may read. Others are not named.

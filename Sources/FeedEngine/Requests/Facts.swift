@@ -6,12 +6,32 @@ import FeedWire
 /// Methods about the definitions of feeds.
 extension Engine {
   func feeds(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {
-    let list = try catalog.feed(named: FeedName.feeds)
-    let job = FeedsJob(list.makeSnapshot(chargedTo: reply.session.snapshots), in: self, for: reply) {
-      [unowned self] feed, lists, out in
-      appendDescription(of: feed, lists.keeps(feed) ? lists.sections(of: feed) : nil, to: &out)
+    // The rows of `$feeds` name the feeds in order.
+    let names = try catalog.feed(named: FeedName.feeds).makeSnapshot(chargedTo: reply.session.snapshots)
+    let peer = reply.session.peer
+    let job = ListJob(of: self, for: reply) { out in
+      out.append("\"revision\":", integer: catalog.revision)
+      out.append(",\"feeds\":[")
+    } _: { [unowned self] in
+      // Both are valid until feeds change.
+      var lists = SectionLists()
+      var readable = access.readableFeeds(by: peer)
+      return { [unowned self] out in
+        names.next(max: 1) { row in
+          guard let feed = catalog.feeds[Self.feedName(in: row)], readable.contains(feed) else { return }
+          out.append(UInt8(ascii: "{"))
+          appendDescription(of: feed, lists.keeps(feed) ? lists.sections(of: feed) : nil, to: &out)
+          out.append(UInt8(ascii: "}"))
+        } > 0
+      }
     }
     start(job, for: reply, parameters)
+  }
+
+  /// The name in a row of `$feeds`, `{"feed":"inbox",…}`. Names have no escapes.
+  private static func feedName(in row: Row) -> String {
+    let start = #"{"feed":""#.utf8.count
+    return String(decoding: row.text.dropFirst(start).prefix { $0 != UInt8(ascii: "\"") }, as: UTF8.self)
   }
 
   func describe(_ parameters: Parameters, _ reply: Reply) throws(FeedError) {

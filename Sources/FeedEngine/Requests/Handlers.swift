@@ -39,7 +39,7 @@ extension Engine {
     case .feeds: try feeds(parameters, reply)
     case .describe: try describe(parameters, reply)
     case .stats: try stats(reply)
-    case .clients: try clients(reply)
+    case .clients: clients(parameters, reply)
     case .quotas: try quotas(reply)
     case .kick: try kick(parameters, reply)
     case .logLevel: try logLevel(parameters, reply)

@@ -6,6 +6,9 @@ import FeedWire
 extension Engine: CommitObserver {
   /// The buffer of a delta that lists more rows does not grow step by step, which would copy it each time.
   private static let manyRows = LongDelta.fewRows
+  /// The bytes of a delta, for all watches that get one of their own, after which the others get theirs in later turns. Also the bytes
+  /// of a commit, for all feeds with the counts of very many sections.
+  private static let bytesAtOnce = 1 << 20
 
   /// Encodes the delta once for all watches in step, and once for each other live watch. Other watches catch up later. A
   /// delta with many rows is encoded when all feeds have their new state.
@@ -57,15 +60,26 @@ extension Engine: CommitObserver {
 
   func tell(_ channel: FeedChannel, _ change: borrowing Change, _ publication: Publication) {
     if isLong(change, of: channel) { return tellInParts(channel, change, publication) }
+    var bytes = 0
+    let hasManyCounts = channel.hasManyCounts(watches.catchUps.fewRows) && !channel.feed.isGone
+    if hasManyCounts {
+      bytes = watches.bytesOfCounts(in: channel.feed.revision)
+      if bytes > Self.bytesAtOnce { channel.inStep.forEach(putOff) }
+    }
     if !channel.inStep.isEmpty {
-      didEncode(appendDelta(to: channel.buffer, channel, from: publication.from, change, publication), of: channel)
+      let delta = appendDelta(to: channel.buffer, channel, from: publication.from, change, publication)
+      bytes &+= hasManyCounts ? delta.count : 0
+      didEncode(delta, of: channel)
     }
     for watch in channel.solo {
-      if watch.session.output.exceeds(limits.maxQueue) || watch.throttle > 0 && now < watch.nextDelta {
+      if watch.session.output.exceeds(limits.maxQueue) || watch.throttle > 0 && now < watch.nextDelta
+        || bytes > Self.bytesAtOnce
+      {
         fallBehind(watch)
         continue
       }
       let range = appendDelta(to: answers, channel, from: watch.queuedRevision, change, publication)
+      bytes &+= range.count
       if range.isEmpty {
         cutOff(watch)
       } else {
@@ -73,6 +87,14 @@ extension Engine: CommitObserver {
         joinIfUpToDate(watch)
       }
     }
+    if hasManyCounts { watches.didWriteCounts(bytes, in: channel.feed.revision) }
+    if bytes > Self.bytesAtOnce { channel.keepHint(of: publication) }
+  }
+
+  /// Lets a watch in step get the delta of the commit under way later, after those that it was not given yet.
+  private func putOff(_ watch: Watch) {
+    giveRest(watch)
+    if watch.isLive { fallBehind(watch) }
   }
 
   /// Counts a delta that was written for all watches in step, which are given it at the end of the turn. An empty one did not fit
@@ -123,10 +145,10 @@ extension Engine: CommitObserver {
   }
 
   /// Writes a delta frame, as `write` of a ``LongDelta`` would. Returns an empty range if it does not fit a frame.
-  /// - Parameter publication: nil for a composed change of several commits.
+  /// - Parameter publication: nil for a composed change, which has a `hint` only if it is that of one commit.
   func appendDelta(
     to buffer: TurnBuffer, _ channel: FeedChannel, from: UInt64, _ change: borrowing Change,
-    _ publication: Publication? = nil
+    _ publication: Publication? = nil, hint: [UInt8]? = nil
   ) -> Range<Int> {
     let start = buffer.bytes.count
     let hasManyRows = !channel.isCounting && change.size > Self.manyRows
@@ -150,7 +172,7 @@ extension Engine: CommitObserver {
         buffer.bytes.append(removed, end: start + Frame.headerLength + limits.maxFrame)
       }
     }
-    if let hint = publication?.hint { buffer.bytes.append(animation: hint) }
+    if let hint = publication?.hint ?? hint { buffer.bytes.append(animation: hint) }
     return endDelta(in: buffer, frame, isEnd: channel.feed.isGone)
   }
 

@@ -40,6 +40,8 @@ final class FeedChannel {
   private var lastSelection: (version: UInt64, revision: UInt64, frame: Range<Int>)?
   /// Whether rows of the feed may have a type, cached for a version of the feeds' structure.
   private var types: (version: UInt64, areThere: Bool)?
+  /// The hint of a commit whose delta some watches get later.
+  private var hint: (from: UInt64, revision: UInt64, text: [UInt8])?
 
   init(_ feed: Feed, isCounting: Bool = false, identities: FeedIdentities? = nil) {
     (self.feed, self.isCounting, self.identities) = (feed, isCounting, identities)
@@ -140,6 +142,15 @@ final class FeedChannel {
   /// Records that a delta to the feed's revision is in the buffer.
   func didBuffer() { bufferedRevision = feed.revision }
 
+  /// Keeps the hint of a commit for watches that get its delta later.
+  func keepHint(of publication: Publication) { hint = publication.hint.map { (publication.from, feed.revision, $0) } }
+
+  /// Returns the kept hint if nothing but its commit has changed the feed since `from`, which is before the feed's revision.
+  func hint(since from: UInt64) -> [UInt8]? {
+    guard let hint, hint.from <= from, hint.revision == feed.revision else { return nil }
+    return hint.text
+  }
+
   /// Moves a watch with the feed's revision from the solo list to the watches in step.
   func join(_ watch: Watch) {
     solo.take(watch)
@@ -193,11 +204,15 @@ extension FeedChannel {
   /// The largest composed change that is sent: a snapshot of the feed is shorter than a longer one.
   private var maxSize: Int { max(1024, feed.count) }
 
-  /// Whether the changes since a revision are so many, or have so many rows, that they are composed in parts. O(log changes + fewRows).
+  /// Whether a delta has the counts of so many sections that it is made by itself: each of thousands of feeds above may have as many.
+  func hasManyCounts(_ few: Int) -> Bool { isCounting && feed.sectionCount > few }
+
+  /// Whether the changes since a revision are so many, or have so many rows or counts, that they are composed in parts. O(log changes
+  /// + fewRows).
   /// - Parameter fewRows: the rows that are composed at once.
   func missedMuch(since revision: UInt64, fewRows: Int) -> Bool {
     guard let history = feed.history, history.reaches(revision) else { return false }
-    return history.lists(moreThan: fewRows, from: history.place(after: revision))
+    return hasManyCounts(fewRows) || history.lists(moreThan: fewRows, from: history.place(after: revision))
   }
 
   /// Composes the changes of the feed from one revision to another. Watches of counts get only the changes of sections.

@@ -29,6 +29,8 @@ final class LongDelta {
     let withTypes: Bool
     /// Whether the feed was undefined.
     let isEnd: Bool
+    /// The animation hint of the only missed commit, if it was kept.
+    let hint: [UInt8]?
 
     enum Content {
       case rows(added: FeedSnapshot, updated: FeedSnapshot)
@@ -43,6 +45,7 @@ final class LongDelta {
       revision = feed.revision
       withTypes = feed.hasTypes
       isEnd = feed.isGone
+      hint = watch.channel.hint(since: watch.queuedRevision)
       identities = watch.channel.identities?.past(since: watch.queuedRevision)
       if watch.channel.isCounting {
         var counts = ByteBuffer()
@@ -151,9 +154,8 @@ extension Engine {
         buffer.bytes.append(removed, end: Frame.headerLength + limits.maxFrame) { pace.didWriteRows() }
       }
     }
-    if case .published(_, let publication) = delta.content, let hint = publication.hint {
-      buffer.bytes.append(animation: hint)
-    }
+    let hint = if case .published(_, let publication) = delta.content { publication.hint } else { state.hint }
+    if let hint { buffer.bytes.append(animation: hint) }
     _ = endDelta(in: buffer, frame, isEnd: state.isEnd)
   }
 

@@ -16,6 +16,8 @@ struct Watches {
   private var keptBuffers = KeptBuffers()
   /// The number of deltas made for watches in step. A connection that has the same number was given all of them.
   private(set) var madeDeltas: UInt64 = 0
+  /// The bytes of the counts of very many sections that a commit wrote, and its revision.
+  private var counted: (revision: UInt64, bytes: Int) = (0, 0)
   /// The deltas that are being encoded in parts, or will be after the first one.
   private(set) var longDeltas: [LongDelta] = []
   /// The identities that are kept although no watch gets them now.
@@ -73,6 +75,11 @@ struct Watches {
     case .ended: preconditionFailure("the watch has ended")
     }
   }
+
+  /// The bytes that a commit wrote so far for feeds with the counts of very many sections.
+  func bytesOfCounts(in revision: UInt64) -> Int { counted.revision == revision ? counted.bytes : 0 }
+
+  mutating func didWriteCounts(_ bytes: Int, in revision: UInt64) { counted = (revision, bytes) }
 
   mutating func didMakeDelta(_ channel: FeedChannel) {
     madeDeltas &+= 1
@@ -328,8 +335,9 @@ extension Engine {
       case .cutOff(let reason): restart(watch, because: reason)
       case .behind:
         if now < watch.nextDelta { return }
+        let start = answers.bytes.count
         catchUp(watch)
-        budget -= Self.partSize
+        budget -= max(Self.partSize, answers.bytes.count - start)
       }
     }
   }
@@ -378,7 +386,8 @@ extension Engine {
     guard let change = channel.change(from: watch.queuedRevision, to: channel.feed.revision) else {
       return watch.progress = .cutOff(because: Self.outOfReach)
     }
-    let range = appendDelta(to: answers, channel, from: watch.queuedRevision, change)
+    let hint = channel.hint(since: watch.queuedRevision)
+    let range = appendDelta(to: answers, channel, from: watch.queuedRevision, change, hint: hint)
     if range.isEmpty { return watch.progress = .cutOff(because: Self.outOfReach) }
     tell(watch, answers, range)
     status.counters.composedDeltas &+= 1

@@ -10,6 +10,8 @@ public final class PositionSnapshot {
   public private(set) var position = 0
 
   private var tree: PositionTree?
+  /// The index in the tree's list of snapshots. Written by the tree only.
+  fileprivate var place = 0
   private var leaves: SnapshotLeaves
   private var captured: CapturedLeaves
   private var charge = SnapshotCharge()
@@ -107,25 +109,34 @@ public final class PositionSnapshot {
     guard let tree else { return }
     tree.remove(self)
     self.tree = nil
-    captured.releaseAll { leaves.isCurrent($0) ? leaves.offset : 0 }
+    captured.releaseAll()
     charge.end()
     leaves = SnapshotLeaves()
   }
 
   /// Captures the unread items of `leaf`, which is about to change, if they are not captured yet.
-  func preserve(_ leaf: NodeID) {
+  /// - Parameter shared: what other snapshots captured of the leaf, which has not changed since.
+  fileprivate func preserve(_ leaf: NodeID, _ shared: inout [Range<Int>: CapturedItems]) {
     guard let tree, leaves.isPending(leaf) else { return }
     leaves.setDone(leaf)
     let range = (leaves.isCurrent(leaf) ? leaves.offset : 0)..<leaves.itemCount(of: leaf, tree)
-    let bytes = captured.add(range, of: leaf, tree, isCharged: isCharged)
-    charge.add(bytes)
+    let items: CapturedItems
+    if let made = shared[range] {
+      items = made
+    } else {
+      items = captured.makeItems(range, of: leaf, tree)
+      shared[range] = items
+    }
+    captured.add(items, of: leaf)
+    charge.add(items.bytes)
     if leaves.isCurrent(leaf) { leaves.offset = 0 }
   }
 
   #if CHECK_INVARIANTS
-    /// Checks that the number of items left to read is right. O(leaves).
-    func checkInvariants() {
+    /// Checks the place in the tree's list, and that the number of items left to read is right. O(leaves).
+    func checkInvariants(at place: Int) {
       guard let tree else { return }
+      precondition(self.place == place, "a snapshot is not at its place")
       let left = leaves.rest.reduce(0) {
         $0 + (leaves.isPending($1) ? leaves.itemCount(of: $1, tree) : captured.count(of: $1))
       }
@@ -175,13 +186,27 @@ private struct SnapshotLeaves {
   mutating func setDone(_ leaf: NodeID) { pending[Int(leaf / 64)] &= ~(1 << UInt64(leaf % 64)) }
 }
 
-/// The captured items of changed leaves, without those that were read before.
+/// Items of a leaf before it changed, held by the snapshots that had not read them.
+private final class CapturedItems {
+  let items: [UInt]
+  /// The bytes that each snapshot is charged for.
+  let bytes: Int
+  private let release: (UInt) -> Void
+
+  init(_ items: [UInt], size: (UInt) -> Int, release: @escaping (UInt) -> Void) {
+    (self.items, self.release) = (items, release)
+    bytes = items.reduce(items.count * MemoryLayout<UInt>.stride) { $0 + size($1) }
+  }
+
+  deinit { items.forEach(release) }
+}
+
+/// The captured items of changed leaves, without those that were read before the change.
 private struct CapturedLeaves {
   let capture: (UInt32) -> UInt
   let release: (UInt) -> Void
   let size: (UInt) -> Int
-  /// The items of each leaf, and the bytes charged for them.
-  private var leaves: [NodeID: (items: [UInt], bytes: Int)] = [:]
+  private var leaves: [NodeID: CapturedItems] = [:]
 
   init(capture: @escaping (UInt32) -> UInt, release: @escaping (UInt) -> Void, size: @escaping (UInt) -> Int) {
     (self.capture, self.release, self.size) = (capture, release, size)
@@ -190,36 +215,26 @@ private struct CapturedLeaves {
   var isEmpty: Bool { leaves.isEmpty }
   func count(of leaf: NodeID) -> Int { leaves[leaf]?.items.count ?? 0 }
 
-  /// Captures items of a leaf of the tree. Returns the bytes to charge for them; 0 if nobody is charged.
-  mutating func add(_ range: Range<Int>, of leaf: NodeID, _ tree: PositionTree, isCharged: Bool) -> Int {
+  /// Captures items of a leaf of the tree.
+  func makeItems(_ range: Range<Int>, of leaf: NodeID, _ tree: PositionTree) -> CapturedItems {
     let source = tree.leaves.items(leaf)
-    let items = range.map { capture(source[$0]) }
-    let bytes = isCharged ? items.reduce(items.count * MemoryLayout<UInt>.stride) { $0 + size($1) } : 0
-    leaves[leaf] = (items, bytes)
-    return bytes
+    return CapturedItems(range.map { capture(source[$0]) }, size: size, release: release)
   }
 
-  /// Calls `isLast` with items of a leaf, and releases them, up to the first one for which it returns true. Returns the end of the
-  /// items that were taken, and whether there was none.
+  mutating func add(_ items: CapturedItems, of leaf: NodeID) { leaves[leaf] = items }
+
+  /// Calls `isLast` with items of a leaf, up to the first one for which it returns true. Returns the end of the items that were
+  /// taken, and whether there was none.
   func take(_ range: Range<Int>, of leaf: NodeID, upTo isLast: (UInt) -> Bool) -> (end: Int, goesOn: Bool) {
     guard let items = leaves[leaf]?.items else { preconditionFailure("the leaf is captured") }
-    for place in range {
-      let ends = isLast(items[place])
-      release(items[place])
-      if ends { return (place + 1, false) }
-    }
+    for place in range where isLast(items[place]) { return (place + 1, false) }
     return (range.upperBound, true)
   }
 
-  /// Forgets a leaf whose items were released. Returns the bytes that were charged for them.
+  /// Releases the items of a leaf, which were read. Returns the bytes that were charged for them.
   mutating func forget(_ leaf: NodeID) -> Int { leaves.removeValue(forKey: leaf)?.bytes ?? 0 }
 
-  /// Releases all items.
-  /// - Parameter first: the number of items of a leaf that were released before.
-  mutating func releaseAll(from first: (NodeID) -> Int) {
-    for (leaf, captured) in leaves { captured.items[first(leaf)...].forEach(release) }
-    leaves = [:]
-  }
+  mutating func releaseAll() { leaves = [:] }
 }
 
 private struct SnapshotCharge {
@@ -237,8 +252,9 @@ private struct SnapshotCharge {
   }
 
   mutating func add(_ bytes: Int) {
+    guard let memory else { return }
     self.bytes += bytes
-    memory?.add(bytes)
+    memory.add(bytes)
   }
 
   mutating func abandon(_ rows: AbandonedRows) { if let memory { abandoned = (rows, rows.add(memory)) } }
@@ -277,7 +293,10 @@ extension PositionTree {
       of: self, count: rows.count,
       leaves: SnapshotLeaves(leaves, offset: offset, lastCount: lastCount, of: self),
       CapturedLeaves(capture: capture, release: release, size: size))
-    if !rows.isEmpty { snapshots.append(Unmanaged.passUnretained(snapshot)) }
+    if !rows.isEmpty {
+      snapshot.place = snapshots.count
+      snapshots.append(Unmanaged.passUnretained(snapshot))
+    }
     return snapshot
   }
 
@@ -289,16 +308,21 @@ extension PositionTree {
     if leaf != .none { preserve(leaf) }
   }
 
-  /// Lets each snapshot that has not read `leaf` capture it. Called before its items change, move or are removed.
+  /// Lets each snapshot that has not read `leaf` capture it. Called before its items change, move or are removed. Snapshots that
+  /// capture the same items share them: there may be tens of thousands.
   func preserve(_ leaf: NodeID) {
-    for snapshot in snapshots { snapshot._withUnsafeGuaranteedRef { $0.preserve(leaf) } }
+    var shared: [Range<Int>: CapturedItems] = [:]
+    for snapshot in snapshots { snapshot._withUnsafeGuaranteedRef { $0.preserve(leaf, &shared) } }
   }
 
   func preserveAll() { for leaf in leavesInOrder(of: 0..<count).leaves { preserve(leaf) } }
 
+  /// O(1): the last snapshot takes the place.
   func remove(_ snapshot: PositionSnapshot) {
-    let pointer = Unmanaged.passUnretained(snapshot).toOpaque()
-    snapshots.removeAll { $0.toOpaque() == pointer }
+    let last = snapshots.removeLast()
+    if last.toOpaque() == Unmanaged.passUnretained(snapshot).toOpaque() { return }
+    last._withUnsafeGuaranteedRef { $0.place = snapshot.place }
+    snapshots[snapshot.place] = last
   }
 
   /// The ids of the leaves of `rows` in order, from the lowest inner nodes; the number of items of the first leaf before the

@@ -214,7 +214,9 @@ extension PositionTree {
       let found = check(root, level: height, parent: .none, slot: 0, previous: &previous)
       precondition(found == count, "the count is wrong")
       precondition(leaves.header(previous).pointee.next == .none, "the last leaf has a next one")
-      for snapshot in snapshots { snapshot._withUnsafeGuaranteedRef { $0.checkInvariants() } }
+      for (place, snapshot) in snapshots.enumerated() {
+        snapshot._withUnsafeGuaranteedRef { $0.checkInvariants(at: place) }
+      }
     }
 
     /// Checks a node and the nodes below it. Returns the number of its items.

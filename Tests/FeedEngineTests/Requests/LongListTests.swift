@@ -6,8 +6,8 @@ import Testing
 @testable import FeedEngine
 @testable import ReferenceModel
 
-/// `feeds`, whose answer several turns write.
-@Suite("A list of many feeds") struct LongListTests {
+/// `feeds` and `clients`, whose answers several turns write.
+@Suite("A list of many feeds or connections") struct LongListTests {
   private static let feeds = (0..<9000).map { "f\(10_000 + $0)" }
 
   private func define(_ names: [String], _ harness: EngineHarness, _ client: ConnectionID) {
@@ -40,6 +40,31 @@ import Testing
     expectEqual(names(list), Self.feeds.dropLast())
     expectEqual(list?["result"]?["revision"]?.int, Int(revision))
     expectEqual(names(harness.ask(client, "feeds").first?.json), ["a"] + Self.feeds.dropLast())
+  }
+
+  @Test("a list of connections with many watches takes several turns, and leaves out what is gone by then")
+  func connections() {
+    let harness = EngineHarness()
+    let (client, other) = (harness.connect(), harness.connect())
+    let feeds = (0..<1000).map { String(repeating: "n", count: 100) + "\($0)" }
+    define(feeds, harness, other)
+    let watchers = (0..<8).map { _ in harness.connect() }
+    for watcher in watchers {
+      for feed in feeds { harness.supply(watcher, "watch", #"{"feed":"\#(feed)"}"#) }
+      harness.turn()
+      _ = harness.take(watcher)
+    }
+    harness.supply(client, "clients")
+    harness.turnOnce()
+    expectEqual(harness.take(client), [])
+    let job = harness.engine.sessions[client]?.line.work?.job
+    let listBytes = 10 * MemoryLayout<(SessionHandle, Int)>.stride
+    expectEqual(job.map { $0.memory - ($0.frame?.bytes.capacity ?? 0) }, listBytes)
+    harness.drop(watchers[7])
+    harness.turn()
+    let clients = harness.take(client).first?.json?["result"]?["clients"]?.items ?? []
+    expectEqual(clients.map { $0["watches"]?.items.count }, [0, 0] + Array(repeating: 1000, count: 7))
+    expectEqual(clients.map { $0["self"] != nil }, [true] + Array(repeating: false, count: 8))
   }
 
   /// A feed is described at once, so a turn has time for one of many sections only.

@@ -189,6 +189,24 @@ struct PositionSnapshotTests {
     expect(captures.held.isEmpty && !model.tree.hasSnapshots)
   }
 
+  @Test func snapshotsShareWhatTheyCapture() {
+    let captures = Captures()
+    var model = filled(40, captures)
+    let expected = captures.values(model.items)
+    let snapshots = (0..<4).map { _ in captures.snapshot(of: model.tree) }
+    _ = snapshots[0].next(max: 1) { _ in }
+    for _ in 0..<40 { model.remove(at: 0) }
+    // The first snapshot captures the rest of a leaf of which the others capture all.
+    expectEqual(captures.held.values.max(), 2)
+    snapshots[1].cancel()
+    for (snapshot, first) in [(snapshots[0], 1), (snapshots[2], 0), (snapshots[3], 0)] {
+      var values: [UInt] = []
+      while snapshot.next(max: 7, { values.append($0) }) > 0 {}
+      expectEqual(values, Array(expected[first...]))
+    }
+    expect(captures.held.isEmpty && !model.tree.hasSnapshots)
+  }
+
   @Test func snapshotRetainsItsTree() {
     let captures = Captures()
     var model: TreeModel? = filled(20, captures)

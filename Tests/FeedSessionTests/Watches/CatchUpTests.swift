@@ -33,6 +33,20 @@ struct CatchUpTests {
     expectEqual(channel.change(from: end, to: end), .empty)
   }
 
+  @Test("a long delta is made at once for a few throttled watches, and later for the others")
+  func longDeltasOfThrottledWatches() {
+    let pusher = harness.connect()
+    _ = harness.ask(pusher, "define", #"{"feed":"c","kind":"collection"}"#)
+    let watchers = (0..<8).map { _ in harness.connect() }
+    for watcher in watchers { _ = harness.ask(watcher, "watch", #"{"feed":"c","initial":false,"throttle":1}"#) }
+    let text = String(repeating: "x", count: 400_000)
+    _ = harness.ask(pusher, "update", #"{"feed":"c","element":{"id":1,"t":"\#(text)"},"animation":"fade"}"#)
+    for watcher in watchers {
+      expectEqual(harness.take(watcher).map { $0.contains(text) && $0.contains(#""animation":"fade""#) }, [true])
+    }
+    expectEqual(harness.engine.status.counters.composedDeltas, 5)
+  }
+
   @Test("watches of counts get what happened to the sections")
   func counting() throws {
     let rows = try channel(100, times: 3, sections: true)

@@ -52,6 +52,55 @@ struct LongCatchUpTests {
     return EngineHarness.request("watch", #"{"feed":"\#(feed)"\#(since)}"#)
   }
 
+  /// Fills the feed `k` with many sections, and makes connections watch the counts of feeds above it, two of each feed.
+  private static func watchCounts(of feeds: [String], _ harness: EngineHarness) -> (ConnectionID, [ConnectionID]) {
+    let writer = harness.connect()
+    _ = harness.ask(writer, "define", #"{"feed":"k","kind":"collection","section":"$.s"}"#)
+    let elements = (0..<5000).map { #"{"id":\#($0),"s":\#($0)}"# }.joined(separator: ",")
+    _ = harness.ask(writer, "update", #"{"feed":"k","elements":[\#(elements)]}"#)
+    var watchers: [ConnectionID] = []
+    for feed in feeds {
+      _ = harness.ask(writer, "define", #"{"feed":"\#(feed)","kind":"composed","children":["k"]}"#)
+      for _ in 0..<2 {
+        watchers.append(harness.connect())
+        _ = harness.ask(watchers[watchers.count - 1], "watch", #"{"feed":"\#(feed)","elements":false}"#)
+      }
+    }
+    return (writer, watchers)
+  }
+
+  @Test("the counts of very many sections of one feed are sent for every commit")
+  func countsOfEachCommit() {
+    let harness = EngineHarness(limits: Limits(), deltas: SlicedWork("deltas", slice: 0))
+    let (writer, watchers) = Self.watchCounts(of: ["all"], harness)
+    for id in 1...3 {
+      harness.supply(writer, "update", #"{"feed":"k","element":{"id":\#(id),"s":0},"animation":"a\#(id)"}"#)
+    }
+    harness.turn()
+    for watcher in watchers {
+      let deltas = harness.take(watcher).compactMap { $0.json?["params"] }
+      expectEqual(deltas.map { $0["counts"]?.items.first?.int }, [2, 3, 4])
+      expectEqual(deltas.map { $0["animation"]?.string }, ["a1", "a2", "a3"])
+    }
+    expectEqual(harness.engine.status.counters.composedDeltas, 0)
+  }
+
+  @Test("the counts of very many sections of many feeds are written later, once for all watches of a feed")
+  func countsOfManyFeeds() {
+    let harness = EngineHarness(limits: Limits(), deltas: SlicedWork("deltas", slice: 0))
+    let (writer, watchers) = Self.watchCounts(of: (100..<250).map { "all\($0)" }, harness)
+    var late = 0
+    for id in 1...2 {
+      _ = harness.ask(writer, "update", #"{"feed":"k","element":{"id":\#(id),"s":\#(id),"v":1},"animation":"fade"}"#)
+      let deltas = watchers.flatMap { harness.take($0) }
+      expectEqual(deltas.count, watchers.count)
+      expect(deltas.allSatisfy { $0.contains(#""animation":"fade""#) })
+      let length = (deltas.first?.utf8.count ?? 0) + 4
+      late += watchers.count - 2 * ((1 << 20) / length + 1)
+      expectEqual(Int(harness.engine.status.counters.composedDeltas), late)
+    }
+  }
+
   @Test func equalsTheDeltaThatIsComposedAtOnce() {
     var received: [[[String]]] = []
     for isSliced in [false, true] {
