@@ -104,16 +104,21 @@ public enum StateBackup {
   private static func copyState(
     _ directory: String, to file: String, for copy: String, _ isCancelled: @escaping () -> Bool
   ) throws(StorageError) {
-    if let image = try imageOfGroup(in: directory) {
-      try vacuum(image, into: file, for: copy, isCancelled)
+    let files = SystemDirectory(directory, isReadOnly: true)
+    // A member of a group may write its first image meanwhile.
+    var image: Database?
+    let found = try LiveState.read(directory, unless: isCancelled) {
+      () throws(StorageError) -> (StoredState, [(segment: SegmentChain.Segment, count: Int)])? in
+      image = try imageOfGroup(in: directory)
+      if image != nil { return nil }
+      let state = try StoredState(directory, files, access: .locked, boot: BootIdentity.current)
+      return (state, try state.chain.readLog(in: directory, boot: state.boot))
+    }
+    if let image { try vacuum(image, into: file, for: copy, isCancelled) }
+    guard let (state, log) = found else {
       return try StorageError.naming(copy) { () throws(SQLiteError) in
         try ImageNote.remove(from: Database(path: file, access: .readWrite))
       }
-    }
-    let files = SystemDirectory(directory, isReadOnly: true)
-    let (state, log) = try LiveState.read(directory, unless: isCancelled) { () throws(StorageError) in
-      let state = try StoredState(directory, files, access: .locked, boot: BootIdentity.current)
-      return (state, try state.chain.readLog(in: directory, boot: state.boot))
     }
     if state.database == nil && log.isEmpty { throw .absent(directory) }
     if let database = state.database { try vacuum(database, into: file, for: copy, isCancelled) }
