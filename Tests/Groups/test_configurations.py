@@ -136,7 +136,7 @@ class ManagedFeeds(GroupTest):
         (first, a), (second, b) = self.start("a", "--config", self.configuration("a", [self.list_of("c", 1)])), \
             self.start("b", "--config", self.configuration("b", []))
         a.call("group", action="leave")
-        wait_for(lambda: len(b.call("group")["members"]) == 1, 20, "one member")
+        wait_for(lambda: [member["host"] for member in b.call("group")["members"]] == ["b"], 20, "one member")
         self.configuration("b", [self.list_of("c", 2)])
         self.assertEqual(self.reload(second, b)["status"], "applied")
         a.call("group", action="join")
