@@ -94,10 +94,12 @@ import Testing
     let run = try Run("--bin", "all")
     let gate = run.daemon.directory.file("gate")
     expectEqual(mkfifo(gate, 0o600), 0)
-    // Each change of 9 kB is a line of the state. A file that may have 20 kB is full like a disk.
+    // Each change of 9 kB is a line of the state. A file that may have 20 kB is full like a disk. The thread sanitizer would begin with
+    // a longer one in TMPDIR.
     let trigger = try run.client.startShell(
       """
       ulimit -f 40
+      export TMPDIR=/nonexistent
       exec "$0" trigger f --state \(run.state) -- sh -c 'echo begun; cat > /dev/null; read -r go < \(gate)'
       """)
     try trigger.wait(forFile: run.state)
